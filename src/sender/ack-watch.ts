@@ -1,6 +1,7 @@
 /**
- * Notices a peer that is there and acknowledges nothing: it answers pings, and its sender would wait for ever. The owner calls it now and then;
- * the wait goes on as long as something is under way and nothing of it is acknowledged.
+ * Detects a peer that answers pings but acknowledges nothing; without this the sender would wait
+ * forever. The owner calls `isOverdue` regularly. The timeout runs while mutations are
+ * unacknowledged and no ack arrives.
  */
 import type { Clock } from '../domain/ports.js';
 import type { Window } from './window.js';
@@ -17,7 +18,7 @@ export class AckWatch {
     this.#sinceMs = clock.now();
   }
 
-  /** Whether something is under way and nothing was acknowledged for too long. */
+  /** Whether mutations are unacknowledged and no ack has arrived for too long. */
   isOverdue({ acknowledged, unacknowledged }: Pick<Window<unknown>, 'acknowledged' | 'unacknowledged'>): boolean {
     const nowMs = this.#clock.now();
     if (acknowledged !== this.#acknowledged || unacknowledged.mutations === 0) this.#sinceMs = nowMs;

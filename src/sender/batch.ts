@@ -1,34 +1,40 @@
 /**
- * Cuts what a slice has to send into what one frame carries: objects of one version, keys, or one begin, end or keep of the slice or of a logical
- * cluster, in their order.
+ * Cuts a slice's pending mutations into batches, each for one frame. A batch has objects of one
+ * version, or keys, or a single begin, end or keep of the slice or of a logical cluster. Their
+ * order stays.
  *
- * B1 A batch keeps to the bounds of the cache and to our own smaller ones; one object may exceed our own, never the cache's.
- * B2 An object that is too large for the cache delays nothing after it, and is reported. Within a sync it is sent without a body, which says that it
- *    exists: else `end` would remove the cache's version. As a change it is left out.
+ * B1 A batch keeps to the cache's limits and to the smaller bounds of the sender. A single object
+ *    may exceed the sender's bounds, never the cache's.
+ * B2 An object that is too large for the cache delays nothing after it, and is reported. Within a
+ *    sync it is sent without a body, which tells the cache that it exists; otherwise `end` would
+ *    remove the cache's version. A change of such an object is left out.
  */
 import type { Slice } from '../domain/slice.js';
 import type { Frame, FrameLimits, PushedKey, PushedObject } from '../frames/frame.js';
 import type { Outgoing } from './source.js';
 
-/** Something to be sent, or sent and not acknowledged. */
+/** A mutation to be sent, or sent and not acknowledged. */
 export type Pending = Readonly<{
   outgoing: Outgoing;
-  /** Its size in a frame, or a little more. */
+  /** An upper bound of its size in a frame. */
   bytes: number;
   /** When the source reported it. */
   sinceMs: number;
-  /** The number of its sync; they rise for as long as the sender lives. */
+  /** The number of its sync; it rises for as long as the sender lives. */
   sync: number;
-  /** Rises with everything that a source reports of a slice; what is sent again keeps it. */
+  /** Rises with each mutation that the source reports for the slice; a resent mutation keeps it. */
   order: number;
   /** Whether it belongs to the sync, not to the changes after it. */
   syncing: boolean;
 }>;
 
-/** The most that one frame carries. */
+/** The most that one frame may carry. */
 export type BatchBounds = Readonly<{ mutationsMax: number; bytesMax: number; limits: FrameLimits }>;
 
-/** `taken`: how many were used, from the front. `sent` go together; `tooLarge` cannot go as they are. */
+/**
+ * `taken`: how many pending mutations the batch covers, from the front. `sent`: those that go into
+ * the frame. `tooLarge`: objects that the cache cannot accept.
+ */
 export type Batch = Readonly<{ taken: number; sent: readonly Pending[]; bytes: number; tooLarge: readonly Pending[] }>;
 
 export function cutBatch(slice: Slice, pending: readonly Pending[], { mutationsMax, bytesMax, limits }: BatchBounds): Batch {
@@ -56,7 +62,10 @@ export function cutBatch(slice: Slice, pending: readonly Pending[], { mutationsM
   return { taken, sent, bytes, tooLarge };
 }
 
-/** The frame for what `cutBatch` chose. `objects`: how many were put since the begin that an end belongs to. */
+/**
+ * The frame for a batch. `objects`: the number of objects put since the begin that an end belongs
+ * to.
+ */
 export function batchFrame(
   sent: readonly Pending[],
   { slice, sequence, objects }: Readonly<{ slice: Slice; sequence: number; objects: number }>,
@@ -81,7 +90,7 @@ export function batchFrame(
   }
 }
 
-/** The size of something sent, in a frame. msgpack puts at most five bytes before a text or a number. */
+/** The size of a mutation in a frame. msgpack uses at most five bytes before a text or a number. */
 export function outgoingBytes(outgoing: Outgoing): number {
   switch (outgoing.kind) {
     case 'begin':
@@ -104,17 +113,20 @@ export function outgoingBytes(outgoing: Outgoing): number {
   }
 }
 
-/** The key of the object that it is about; undefined for a begin or an end. */
+/** The key of the mutation's object; undefined for a begin, an end or a keep. */
 export function outgoingKey(outgoing: Outgoing): PushedKey | undefined {
   return outgoing.kind === 'put' ? outgoing.object : outgoing.kind === 'delete' ? outgoing.key : undefined;
 }
 
 const headerBytes = 5;
 
-/** A position is a resourceVersion: digits, and here room to spare. */
+/** A position is a resourceVersion, that is, digits; 64 bytes leave room to spare. */
 const positionBytesMax = 64;
 
-/** What a frame holds besides its content: kind, sequence, slice, the headers of its arrays, and the position that a link may add. */
+/**
+ * The size of a frame without its mutations: kind, sequence, slice, array headers, and the position
+ * that a link may add.
+ */
 function frameBytes({ shard, resource: { group, resource, identity } }: Slice): number {
   return [shard, group, resource, identity].reduce((sum, text) => sum + textBytes(text), 6 * headerBytes + 9 + positionBytesMax);
 }
@@ -135,7 +147,7 @@ function isTooLarge({ outgoing, bytes }: Pending, frameBytesMax: number, bodyByt
   return outgoing.kind === 'put' && (bodyBytes(outgoing.object) > bodyBytesMax || bytes > frameBytesMax);
 }
 
-/** Without its body; undefined outside of a sync. */
+/** The mutation without its body; undefined outside a sync. */
 function keptOf(item: Pending): Pending | undefined {
   if (!item.syncing || item.outgoing.kind !== 'put') return undefined;
   const outgoing: Outgoing = { ...item.outgoing, object: { ...item.outgoing.object, body: undefined } };

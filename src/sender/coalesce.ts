@@ -1,6 +1,7 @@
 /**
- * What of a batch is worth sending: of several states of one object the newest, as kcp's controller handles the newest that its queue leads to. A
- * deletion before a new object of the same name stays, so that it is seen; so does everything between a begin and its end, in its order.
+ * Drops superseded mutations from a batch: of several states of one object it keeps the newest, as
+ * a work queue in kcp's controller does. It keeps a deletion before a new object of the same name,
+ * so that watchers see it. Nothing is dropped across a begin or an end, and their order stays.
  */
 import { outgoingKey } from './batch.js';
 import type { Outgoing } from './source.js';
@@ -8,7 +9,7 @@ import type { Outgoing } from './source.js';
 export function coalesce(batch: readonly Outgoing[]): readonly Outgoing[] {
   if (batch.length < 2) return batch;
   const kept: Outgoing[] = [];
-  /** What comes later of each object. */
+  /** By object: the kind of its later mutation in the batch. */
   const later = new Map<string, Outgoing['kind']>();
   for (const outgoing of batch.toReversed()) {
     const key = outgoingKey(outgoing);
@@ -17,7 +18,7 @@ export function coalesce(batch: readonly Outgoing[]): readonly Outgoing[] {
       const text = [key.cluster, key.namespace, key.name].join('\0');
       const next = later.get(text);
       if (next === 'delete' || (next === 'put' && outgoing.kind === 'put')) continue;
-      // Without its body it replaces nothing: it says that the object is as it was.
+      // A put without a body supersedes nothing: it only says that the object exists unchanged.
       if (outgoing.kind === 'delete' || (outgoing.kind === 'put' && outgoing.object.body !== undefined)) later.set(text, outgoing.kind);
     }
     kept.push(outgoing);

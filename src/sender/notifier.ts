@@ -1,8 +1,8 @@
 /**
- * Wakes those who wait for a change. A waiter names the ring it has seen already, so that it does not miss a change between
- * looking and waiting:
+ * Wakes those who wait for a change. A waiter passes the count it read before it examined the
+ * state, so that it does not miss a change in between:
  *
- *   const seen = notifier.rings;  look;  await notifier.after(seen, signal);
+ *  const seen = notifier.notified;  examine the state;  await notifier.after(seen, signal);
  */
 export class Notifier {
   #notified = 0;
@@ -17,7 +17,7 @@ export class Notifier {
     for (const wake of this.#waiting) wake();
   }
 
-  /** Resolves once it has rung after `seen`, or `signal` is aborted. */
+  /** Resolves once `notify` has been called after `seen` was read, or `signal` is aborted. */
   after(seen: number, signal: AbortSignal): Promise<void> {
     if (this.#notified !== seen || signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {

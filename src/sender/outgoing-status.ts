@@ -1,15 +1,20 @@
 /**
- * What a sender reports of how fresh its slices are: all of them once, then what has changed. Soon, when a slice gains or loses its source, falls
- * behind or catches up; at intervals, how far behind it is. A look compares each slice with what was reported; a quiet one is not reported again.
+ * Decides which freshness a sender reports: all slices once, then changes. It reports at once when
+ * a slice gains or loses its source, falls behind or catches up. It reports how far slices are
+ * behind at intervals. Each look compares all slices with their last report; unchanged slices are
+ * not reported again.
  */
 import type { FrameOf, SliceFreshness } from '../frames/frame.js';
 import type { Slice } from '../domain/slice.js';
 import type { SliceFeed } from './slice-feed.js';
 import type { Window } from './window.js';
 
-/** A lag is reported in steps, or it would change every time. What lags less than one may only wait for its ack. */
+/**
+ * Lags are rounded down to this step, or every report would differ. A smaller lag may be the wait
+ * for an ack.
+ */
 const lagStepMs = 1_000;
-/** Looked at in one turn of the event loop, and reported in one frame. */
+/** Slices compared in one turn of the event loop, and reported in one frame. */
 const slicesPerTurn = 500;
 
 export class OutgoingStatus {
@@ -23,7 +28,11 @@ export class OutgoingStatus {
     this.#lagsReportedMs = nowMs;
   }
 
-  /** What is to be reported now, in steps that want a turn of the event loop each; undefined where a step has found nothing. Slices may come and go between two. */
+  /**
+   * The frames to send, one step at a time. The caller takes a turn of the event loop after each
+   * step. A step yields undefined if nothing changed. Slices may be added and removed between
+   * steps.
+   */
   *look(
     feeds: ReadonlyMap<string, SliceFeed>,
     window: Window<SliceFeed>,
@@ -51,7 +60,7 @@ export class OutgoingStatus {
     if (freshness.length > 0 || withdrawn.length > 0) yield { kind: 'status', freshness, withdrawn };
   }
 
-  /** The first slices that were reported and are not there any more. */
+  /** The first slices that were reported and have been withdrawn since. */
   #withdraw(feeds: ReadonlyMap<string, SliceFeed>): readonly Slice[] {
     const withdrawn: Slice[] = [];
     for (const [name, { slice }] of this.#reported) {

@@ -1,6 +1,6 @@
 /**
- * Names a sender's slices in one connection: first all, in parts, then those that come or go. Once all are named, says whether the shard has no
- * others.
+ * Names a sender's slices in one connection: first all, in several frames, then those that are
+ * added or withdrawn. Once all are named, it says whether the shard has no others.
  */
 import { formatSlice, type Slice } from '../domain/slice.js';
 import { frameBounds } from '../frames/frame-bounds.js';
@@ -9,11 +9,11 @@ import type { FrameOf } from '../frames/frame.js';
 export class OutgoingTypes {
   readonly #slices: ReadonlyMap<string, Readonly<{ slice: Slice }>>;
   readonly #isComplete: () => boolean;
-  /** Slices that came or went since they were named, by text. */
+  /** Slices added or withdrawn since they were named, by text. */
   readonly #changed: Map<string, Slice>;
   #wasAll = false;
 
-  /** `slices`: those of the sender, each by its text; they may come and go. */
+  /** `slices`: the sender's present slices by text, a live view. */
   constructor(slices: ReadonlyMap<string, Readonly<{ slice: Slice }>>, isComplete: () => boolean) {
     this.#slices = slices;
     this.#isComplete = isComplete;
@@ -24,7 +24,7 @@ export class OutgoingTypes {
     this.#changed.set(formatSlice(slice), slice);
   }
 
-  /** Undefined: everything is said. */
+  /** The next frame; undefined if there is nothing new to send. */
   next(): FrameOf<'types'> | undefined {
     const slices: Slice[] = [];
     const withdrawn: Slice[] = [];

@@ -1,20 +1,23 @@
 /**
- * Decides what follows a connection that ended or was never made: which URL next and after how long, or that it is over.
+ * Decides what follows a connection that ended or failed to open: the next URL and the wait, or the
+ * end of the sender.
  *
- *   how it ended                                 next URL    wait
- *   broke after it had lasted                    the same    jitter below the base: what was sent can be resumed there
- *   shutdown                                     the next    jitter only, if there is another URL to go to
- *   fenced, forbidden, unsupported               –           over: coming back would change nothing; unless the cache names a wait
- *   anything else                                the next    what the cache asked for, and jitter that doubles with each failure
+ *  how it ended                     next URL    wait
+ *  broke after it had lasted        the same    jitter below the base: that cache can resume
+ *  shutdown                         the next    jitter only, if there is another URL
+ *  fenced, forbidden, unsupported   –           the sender ends, unless the cache asks for a wait
+ *  anything else                    the next    what the cache asks for, and jitter that doubles
+ *                                               with each failure
  *
  * R1 A wait is at most `retryAfterMaxMs` + `backoffMaxMs`, whatever the cache asks for.
- * R2 After a connection that lasted, the next failure counts as the first. One that was replaced has not lasted: otherwise two processes
- *    that both believe to be this one would take turns at full speed.
+ * R2 After a connection that lasted, the next failure counts as the first. A connection that ended
+ *    as `replaced` has not lasted: otherwise two processes with the same id would replace each
+ *    other at full speed.
  */
 import type { ByeReason } from '../frames/bye.js';
 import { UpgradeRefused } from '../frames/upgrade-refused.js';
 
-/** Why a cache refuses this sender, however often it comes back. */
+/** Reasons for which a cache refuses this sender, however often it reconnects. */
 export type FinalReason = Extract<ByeReason, 'fenced' | 'forbidden' | 'unsupported'>;
 
 export function isFinal(reason: ByeReason | undefined): reason is FinalReason {
@@ -25,25 +28,28 @@ export type BackoffBounds = Readonly<{ backoffBaseMs: number; backoffMaxMs: numb
 
 export type ReconnectBounds = BackoffBounds &
   Readonly<{
-    /** A connection that was open this long after its welcome, or after it became a standby, has lasted. */
+    /**
+     * A connection has lasted if it was open this long after its welcome, or after it became a
+     * standby.
+     */
     lastedMs: number;
     retryAfterMaxMs: number;
   }>;
 
-/** Which URL is tried, and how many failures in a row came before. */
+/** The URL to try, and the number of failures in a row before. */
 export type Attempt = Readonly<{ urlIndex: number; failures: number }>;
 
 /** How a connection ended. */
 export type Parting = Readonly<{
-  /** Since the welcome, or since it waited as a standby; 0 when there was neither. */
+  /** Time since the welcome, or since it became a standby; 0 if there was neither. */
   lastedMs: number;
-  /** Undefined: it broke, or was ended from here. */
+  /** Undefined: the connection broke, or this end closed it. */
   reason: ByeReason | undefined;
   message: string;
   retryAfterMs: number | undefined;
 }>;
 
-/** How one ended that was never made. */
+/** The parting for a connection that failed to open. */
 export function failedParting(error: unknown): Parting {
   const message = error instanceof Error ? error.message : String(error);
   const refused = error instanceof UpgradeRefused ? error : undefined;
@@ -70,7 +76,10 @@ export function reconnect(
   return { kind: 'connect', attempt: next, afterMs: askedMs + backoffMs(next.failures, random, bounds) };
 }
 
-/** Full jitter: anything between nothing and a bound that doubles with each failure, so that many do not come back together. */
+/**
+ * Full jitter: random between 0 and a bound that doubles with each failure, so that many senders do
+ * not reconnect together.
+ */
 export function backoffMs(failures: number, random: () => number, { backoffBaseMs, backoffMaxMs }: BackoffBounds): number {
   return random() * Math.min(backoffMaxMs, backoffBaseMs * 2 ** (failures - 1));
 }

@@ -1,20 +1,26 @@
 /**
- * Decides, once a cache has sent its welcome, how each slice continues: with what it had still to send, or with a sync.
+ * Decides how each slice continues after a cache's welcome: with the pending mutations, or with a
+ * sync.
  *
- * U1 A slice goes on only if its last sync is known to be complete: acknowledged by this very cache, still synced
- *    there, and with its source open since. A cache whose store has lost what it acknowledged names no slice as synced.
- * U2 A begin or an end that was sent and not acknowledged may have arrived or not; sent again it could end a sync of which
- *    a part is missing. Such a slice is resynced: from a begin to the acknowledgement of its end it counts as synced nowhere.
+ * U1 A slice goes on only if its last sync is known to be complete. This very cache has
+ *    acknowledged it, still says that the slice is synced, and the source has stayed open since. A
+ *    cache whose store lost what it acknowledged names no slice as synced.
+ * U2 An unacknowledged begin or end may have arrived or not. Sent again, it could end a sync of
+ *    which a part is missing. So such a slice is resynced: from a begin until the acknowledgement
+ *    of its end it counts as synced nowhere.
  */
 
 export type SliceKnowledge = Readonly<{
   /** Whether its source is being read. */
   open: boolean;
-  /** The id of the cache that acknowledged the end of its last sync; undefined from the sending of a begin on, and when none did. */
+  /**
+   * The id of the cache that acknowledged the end of its last sync; undefined once a begin is sent,
+   * and if none did.
+   */
   syncedAt: string | undefined;
 }>;
 
-/** `syncedThere`: whether the cache names the slice as synced by this term. */
+/** `syncedThere`: whether the cache says that this sender's term has synced the slice. */
 export function resume(
   { open, syncedAt }: SliceKnowledge,
   { cacheId, syncedThere }: Readonly<{ cacheId: string; syncedThere: boolean }>,

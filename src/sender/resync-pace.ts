@@ -1,10 +1,10 @@
 /**
- * How long a sync has to wait that follows another of the same slice. Each costs its source, the network and the cache
- * a reading of everything, so what fails again and again must not cause syncs at full speed.
+ * How long a repeated sync of a slice waits. Each sync costs the source, the network and the cache
+ * a read of everything, so repeated failures must not cause syncs at full speed.
  *
- * E1 A wait is half to whole of a bound that doubles with each sync, up to a minute. A resync that is merely asked for
- *    comes at once the first time; one after a failure waits from the first time on.
- * E2 Only a sync that completed, and held for as long as the longest wait, makes the next one the first.
+ * E1 A wait is between half and all of a bound that doubles with each sync, up to a minute. The
+ *    first resync that a cache asks for starts at once; one after a failure always waits.
+ * E2 Only a sync that completed and then lasted as long as the longest wait resets the count.
  */
 import type { Clock } from '../domain/ports.js';
 import { backoffMs, type BackoffBounds } from './reconnect.js';
@@ -23,18 +23,18 @@ export class ResyncPace {
     this.#random = random;
   }
 
-  /** The sync is complete, and was accepted. */
+  /** Records that the sync is complete and was accepted. */
   synced(): void {
     this.#syncedMs = this.#clock.now();
   }
 
-  /** The wait of a sync that somebody asks for, though the last one did not fail. */
+  /** The wait before a sync that the cache asks for, although the last one did not fail. */
   wantedMs(): number {
     this.#begin();
     return this.#inARow === 1 ? 0 : this.#waitMs(this.#inARow - 1);
   }
 
-  /** The wait of a sync that follows one that failed, or was lost. */
+  /** The wait before a sync that replaces a failed or lost one. */
   failedMs(): number {
     this.#begin();
     if (this.#inARow === 1) this.#inARow += 1;

@@ -1,24 +1,24 @@
-/** Who a sender speaks for, where it sends to, and its bounds. */
+/** The identity of a sender, the URLs it sends to, and its bounds. */
 import type { ShardName } from '../domain/shard.js';
 import type { ReconnectBounds } from './reconnect.js';
 
 export type SenderBounds = ReconnectBounds &
   Readonly<{
-    /** How long a cache may take to answer hello with welcome. */
+    /** Timeout from hello to welcome. */
     welcomeTimeoutMs: number;
-    /** How long a cache may acknowledge nothing of what is under way to it. */
+    /** How long a cache may acknowledge nothing while mutations are unacknowledged. */
     ackTimeoutMs: number;
-    /** How many mutations go into one frame, if the cache allows as many. */
+    /** Mutations in one frame, if the cache allows as many. */
     batchMutationsMax: number;
-    /** How many bytes go into one frame, if the cache allows as many; a larger object goes alone. */
+    /** Bytes in one frame, if the cache allows as many; a larger object gets a frame of its own. */
     batchBytesMax: number;
-    /** How often the cache is sent how fresh each slice is. */
+    /** How often the sender reports to the cache how far each slice is behind. */
     statusIntervalMs: number;
-    /** `states` yields no more often than this. */
+    /** Minimum time between two states that `states` yields. */
     stateIntervalMs: number;
     /** How long an aborted `run` waits for acknowledgements and for its sources to end. */
     shutdownGraceMs: number;
-    /** How many refused objects of one sync, and of the changes behind it, are logged; all are counted. */
+    /** How many refused objects are logged from one sync to the next; all are counted. */
     refusalsLoggedMax: number;
   }>;
 
@@ -26,13 +26,18 @@ export type SenderOptions = SenderBounds &
   Readonly<{
     /** The shard whose objects are pushed. The certificate of the connection must speak for it. */
     shard: ShardName;
-    /** A random id of this sender: whoever connects with it again is the same one. Of two for one shard the later waits as a standby. */
+    /**
+     * A random id of this sender; a connection with the same id is from the same sender. If two
+     * senders push one shard, the later one waits as a standby.
+     */
     process: string;
-    /** It does not wait: the shard's present pusher ends as `fenced`. */
+    /** The sender does not wait as a standby: the shard's present pusher is fenced. */
     takesOver: boolean;
-    /** Where the cache is reached, each `wss://host:port/services/cache/connect`; tried in turn, at least one. */
+    /**
+     * The URLs of the cache, `wss://host:port/services/cache/connect`; tried in turn, at least one.
+     */
     urls: readonly string[];
-    /** Program and version, for the log of the cache. */
+    /** Program and version, for the cache's log. */
     agent: string;
   }>;
 

@@ -1,9 +1,10 @@
 /**
- * A sender in one connection: hello, welcome, then all slices in turn until it ends.
+ * A sender in one connection: hello, welcome, then all slices in turn until the connection ends.
  *
- *   hello ─▶ (standby ─▶) welcome ─▶ resume each slice ─▶ open · read · send, in turns ◀── ack, refuse, resync ─▶ bye
+ *  hello ─▶ (standby ─▶) welcome ─▶ resume each slice ─▶ open, read, send in turns ─▶ bye
+ *                                                        ◀── ack, refuse, resync
  *
- * When the session ends, what was not acknowledged has gone back to its slices.
+ * When `run` returns, the unacknowledged mutations have gone back to their slices.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Term } from '../domain/push.js';
@@ -27,32 +28,38 @@ import { Window, type Sent } from './window.js';
 
 export type SenderSessionParts = Readonly<{
   connection: FrameConnection;
-  /** By the text of their slice, in the order of their turns; they may come and go. */
+  /** By the text of their slice, in the order of their turns; a live view. */
   feeds: ReadonlyMap<string, SliceFeed>;
   clock: Clock;
-  /** Gives the event loop back. */
+  /** Resolves in a later turn of the event loop. */
   turn: () => Promise<void>;
   log: Log;
   notifier: Notifier;
   /** Whether `feeds` are all slices that the shard has. */
   isComplete: () => boolean;
-  /** Of the last ack of all connections, '' before the first. */
+  /** The position of the last ack of all connections, '' before the first. */
   position: string;
   /** The sender's last term; 0 before the first. */
   term: Term;
-  /** Called once, when the sender has the shard. */
+  /** Called once, when the cache has given the shard to the sender. */
   welcomed: (sinceMs: number, cache: Pick<FrameOf<'welcome'>, 'cacheId' | 'epoch' | 'term'>) => void;
-  /** Called when the sender has to wait for the shard's pusher. */
+  /** Called when the sender must wait for the shard's pusher. */
   standsBy: () => void;
-  /** Called with the cache's position whenever it acknowledges something, and with how many objects and deletions of that it has accepted. */
+  /**
+   * Called at every ack, with the cache's position and the number of objects and deletions that the
+   * cache has accepted.
+   */
   acknowledged: (position: string, accepted: number) => void;
 }>;
 
-/** How soon the cache learns that a slice has lost its source, or has got it: with more slices than one look has steps for, later. */
+/**
+ * How soon the cache learns that a slice has lost or got its source. It takes longer if there are
+ * more slices than `statusStepsPerLook` steps cover.
+ */
 const statusLookMs = 250;
 const statusStepsPerLook = 10;
 
-/** What the welcome began. */
+/** The state that begins with the welcome. */
 type Welcomed = Readonly<{ cacheId: string; window: Window<SliceFeed>; turns: SliceTurns; types: OutgoingTypes; sinceMs: number }>;
 
 export class SenderSession {
@@ -61,15 +68,15 @@ export class SenderSession {
   readonly #stop = new AbortController();
   readonly #timers = new Set<() => void>();
   #welcomed: Welcomed | undefined;
-  /** Since when it waits as a standby. */
+  /** Since when the session waits as a standby. */
   #standbyMs: number | undefined;
   #isDraining = false;
-  /** Those of its own that the cache says are synced there, by their text. */
+  /** Slices of the sender that the cache says are synced there, by text. */
   readonly #synced = new Set<string>();
   #work: Promise<unknown> = Promise.resolve();
-  /** What a bug threw while nobody awaited it. */
+  /** An error thrown by work that nobody awaits: a bug. */
   #fault: Readonly<{ error: unknown }> | undefined;
-  /** How it ended, once either end has sent a bye. */
+  /** How the session ended, set once either end has sent a bye. */
   #said: Readonly<{ reason: ByeReason | undefined; message: string; retryAfterMs?: number | undefined }> | undefined;
 
   constructor(parts: SenderSessionParts, options: SenderOptions) {
@@ -81,7 +88,10 @@ export class SenderSession {
     return this.#welcomed;
   }
 
-  /** Until the connection is closed; when aborted, it waits for what was sent to be acknowledged and says bye. */
+  /**
+   * Runs until the connection is closed. If aborted, waits for acknowledgements of what was sent,
+   * and then sends a bye.
+   */
   async run(signal: AbortSignal): Promise<Parting> {
     const { connection } = this.#parts;
     const drain = (): void => this.#drain();
@@ -106,17 +116,17 @@ export class SenderSession {
     }
   }
 
-  /** There may be something to do for the slice, when its turn comes. */
+  /** Queues the slice: there may be something to do for it when its turn comes. */
   changed(feed: SliceFeed): void {
     this.#welcomed?.turns.add(feed);
   }
 
-  /** A new slice is named before anything of it is sent. */
+  /** Makes the session name a new slice to the cache, before anything of it is sent. */
   named(slice: Slice): void {
     this.#welcomed?.types.changed(slice);
   }
 
-  /** Nothing waits for the slice any more. */
+  /** Wakes the slices that waited for this one, and withdraws it at the cache. */
   withdrawn({ name, slice }: SliceFeed): void {
     this.#welcomed?.turns.wake(name);
     this.#welcomed?.types.changed(slice);
@@ -267,11 +277,12 @@ export class SenderSession {
     this.#parts.connection.close(reason, message);
   }
 
-  /** By the bye; if that was lost, by the close code. */
+  /** Uses the bye; if that was lost, the close code. */
   #parting(code: number): Parting {
     const { clock } = this.#parts;
     const nowMs = clock.now();
-    // A standby that waited has lasted like a pusher: it must be back as soon.
+    // The time as a standby counts as lasting, because a standby must come back as soon as a
+    // pusher.
     const lastedMs = nowMs - (this.#standbyMs ?? this.#welcomed?.sinceMs ?? nowMs);
     const { reason, message, retryAfterMs } = this.#said ?? { reason: reasonOfCode(code), message: `the connection closed with ${code}` };
     return { lastedMs, reason, message, retryAfterMs };
@@ -281,7 +292,9 @@ export class SenderSession {
     this.#timers.add(this.#parts.clock.after(delayMs, task));
   }
 
-  /** A bug in it must not go unnoticed: it cuts the connection off, and `run` throws it. */
+  /**
+   * Makes an error in the work visible: terminates the connection, and lets `run` throw the error.
+   */
   async #owned(work: Promise<void>): Promise<void> {
     try {
       await work;
@@ -292,7 +305,7 @@ export class SenderSession {
   }
 }
 
-/** Of objects and deletions: what was sent without its body says only that it exists. */
+/** Counts only objects and deletions: a put without a body only says that the object exists. */
 function isAccepted({ item: { outgoing }, isRefused }: Sent<SliceFeed>): boolean {
   return !isRefused && (outgoing.kind === 'delete' || (outgoing.kind === 'put' && outgoing.object.body !== undefined));
 }

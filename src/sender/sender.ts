@@ -1,12 +1,15 @@
 /**
- * Pushes the objects of one shard into a cache, for as long as it runs: the client of `/services/cache/connect`.
+ * Pushes the objects of one shard into a cache, for as long as it runs: the client of
+ * `/services/cache/connect`.
  *
- *   sources ──batches──▶ pending ──frames──▶ window (unacknowledged ≤ credit) ──acks──▶ durable in the cache
+ *  sources ──batches──▶ pending ──frames──▶ window (at most the credit) ──acks──▶ durable
  *
- * C1 The cache ends with the last version of a key that a source sent, whatever breaks in between: what was acknowledged is durable
- *    there, the rest is sent again, and where neither is certain the slice is resynced.
- * C2 Memory: the cache's credit in bytes and one batch per slice, however slow the cache is and however long it is away.
- * C3 Once `run` has ended nothing is left: no timer, no connection, no open source.
+ * C1 The cache ends with the last version of a key that a source reported, whatever breaks in
+ *    between. Acknowledged mutations are durable there, and all others are sent again. If the
+ *    sender cannot know which, it resyncs the slice.
+ * C2 Memory: the cache's credit in bytes and one batch per slice, however slow the cache is and
+ *    however long it is away.
+ * C3 Once `run` has returned, no timer, connection or open source remains.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
@@ -22,19 +25,20 @@ import type { SenderConnection, SenderEnd, SenderState } from './sender-state.js
 import { SliceFeed } from './slice-feed.js';
 import type { SliceSource } from './source.js';
 
-/** After a connection of a sender that has its shard. */
+/** The maximum backoff of a sender that a cache has given the shard before. */
 const givenBackoffMaxMs = 3_000;
 
 export type SenderParts = Readonly<{
   clock: Clock;
-  /** Evenly distributed, 0 ≤ n < 1; spreads senders that come back at the same time. */
+  /** Uniform, 0 ≤ n < 1; spreads senders that reconnect at the same time. */
   random: () => number;
-  /** Gives the event loop back. */
+  /** Resolves in a later turn of the event loop. */
   turn: () => Promise<void>;
   log: Log;
   /**
-   * Opens a connection, within a time of its own or until `signal` is aborted. What it throws counts as a failure and is tried
-   * again; only an UpgradeRefused that says Forbidden is final. `connectSocket` is the one for networks.
+   * Opens a connection, with its own timeout, or until `signal` is aborted. An error counts as a
+   * failure, and the sender tries again; only an UpgradeRefused with the reason Forbidden is final.
+   * `connectSocket` is the implementation for networks.
    */
   connect: (url: string, signal: AbortSignal) => Promise<FrameConnection>;
 }>;
@@ -52,13 +56,13 @@ export class Sender {
   #refusedBefore = 0;
   #pushed = 0;
   #reconnects = 0;
-  /** The last term that a cache gave it, to be named to the next. */
+  /** The last term that a cache gave this sender, which its next hello names. */
   #term: Term = 0;
-  /** The position of the last ack: by it a cache knows whether it has lost anything since. */
+  /** The position of the last ack, by which a cache knows whether it has lost anything since. */
   #position = '';
   #isComplete = false;
 
-  /** Throws when `urls` is empty. Does not connect until `run`. */
+  /** Throws if `urls` is empty. Does not connect until `run`. */
   constructor(parts: SenderParts, options: SenderOptions) {
     if (options.urls.length === 0) throw new Error('a sender needs a URL');
     this.#parts = parts;
@@ -66,9 +70,12 @@ export class Sender {
   }
 
   /**
-   * Pushes one more slice, of the sender's own shard, at any time. `source` is opened when a cache is connected, and with `after`
-   * only once that slice is synced and acknowledged there; a withdrawn one delays nobody.
-   * Throws when the slice was added already, is of another shard, or comes after one that was not added.
+   * Pushes one more slice of the sender's own shard; may be called at any time. The sender opens
+   * `source` when a cache is connected. With `after` it does so only once that slice is synced and
+   * acknowledged there; withdrawing that slice ends the wait.
+   *
+   * Throws if the slice was already added, is of another shard, or comes after one that was not
+   * added, and after the sender has ended.
    */
   add(slice: Slice, source: SliceSource, { after }: Readonly<{ after?: Slice }> = {}): void {
     const name = formatSlice(slice);
@@ -84,7 +91,10 @@ export class Sender {
     this.#changed(added);
   }
 
-  /** Stops pushing a slice and aborts its source. The cache keeps what it has, unless `complete(true)` was called. Unknown slices are ignored. */
+  /**
+   * Stops pushing a slice and aborts its source. The cache keeps its objects, unless
+   * `complete(true)` was called. Ignores unknown slices.
+   */
   withdraw(slice: Slice): void {
     const feed = this.#feeds.get(formatSlice(slice));
     if (feed === undefined) return;
@@ -97,8 +107,9 @@ export class Sender {
   }
 
   /**
-   * Declares whether all slices that the shard has were added. While they are, the cache removes what it holds of any other slice of the shard, now
-   * and when one is withdrawn. Before the first call and after a call with false the cache keeps that.
+   * Declares whether all slices of the shard were added. While they are, the cache removes its
+   * other slices of the shard, at once and when one is withdrawn. Before the first call, and after
+   * a call with false, the cache keeps them.
    */
   complete(isComplete: boolean): void {
     this.#isComplete = isComplete;
@@ -106,9 +117,10 @@ export class Sender {
   }
 
   /**
-   * Pushes until `signal` is aborted or the cache refuses this sender for good; may be called once. Once aborted, it stops its sources,
-   * waits at most `shutdownGraceMs` for acknowledgements, and says bye. Broken connections, slow caches and refused
-   * objects end nothing: they are logged and shown in the state.
+   * Pushes until `signal` is aborted or the cache refuses this sender for good; may be called once.
+   * Once aborted, it stops its sources, waits at most `shutdownGraceMs` for acknowledgements, and
+   * sends a bye. Broken connections, slow caches and refused objects do not end the run: they are
+   * logged and visible in the state.
    */
   async run(signal: AbortSignal): Promise<SenderEnd> {
     if (this.#life !== 'new') throw new Error('a sender runs once');
@@ -146,8 +158,9 @@ export class Sender {
   }
 
   /**
-   * The state at once, then whenever something has changed, at most every `stateIntervalMs`; states in between are skipped.
-   * Ends when `signal` is aborted, and after the last state once `run` has ended.
+   * Yields the state at once, then after each change, at most every `stateIntervalMs`; states in
+   * between are skipped. Ends when `signal` is aborted, and after the last state once `run` has
+   * ended.
    */
   async *states(signal: AbortSignal): AsyncGenerator<SenderState, void, undefined> {
     while (!signal.aborted) {
@@ -160,7 +173,10 @@ export class Sender {
     }
   }
 
-  /** A cache that restarts keeps newcomers from the shard for five seconds: a sender that was given it must have tried by then. */
+  /**
+   * A cache that restarts keeps newcomers from the shard for five seconds. A sender that had the
+   * shard must have tried again by then.
+   */
   get #bounds(): ReconnectBounds {
     if (this.#term === 0) return this.#options;
     return { ...this.#options, backoffMaxMs: Math.min(this.#options.backoffMaxMs, givenBackoffMaxMs) };
@@ -192,7 +208,7 @@ export class Sender {
     return { kind: 'stopped' };
   }
 
-  /** One connection, from its opening to its end. */
+  /** Runs one connection, from its opening to its end. */
   async #connect(url: string, signal: AbortSignal): Promise<Parting> {
     let connection: FrameConnection;
     try {
@@ -245,7 +261,10 @@ export class Sender {
     this.#notifier.notify();
   }
 
-  /** Sources stop when they are aborted; one that does not is left running after the grace. */
+  /**
+   * Waits for the sources to stop. A source that ignores its abort signal is left running after the
+   * grace period.
+   */
   async #released(): Promise<void> {
     const { clock, log } = this.#parts;
     const grace = new AbortController();

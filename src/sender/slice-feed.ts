@@ -1,15 +1,20 @@
 /**
- * One slice on its way to a cache: its source, what that sent and was not sent on yet, and how far its sync is.
+ * One slice on its way to a cache: its source, the mutations that wait to be sent, and the state of
+ * its sync.
  *
- *   waiting ──open──▶ syncing ──end acknowledged──▶ synced        L1 What came before the first begin is not sent.
- *      ▲                 ▲───────begin sent───────────┘           L2 A slice is synced once the end of its last sync is
- *      └── close ────────┴────────────────────────────┘              acknowledged, and neither its begin nor its end was refused.
- *                                                                 L3 A source is opened only once its last reading has stopped.
- *                                                                 L4 While a logical cluster of it is being synced, a lost connection
- *                                                                    has the slice synced as a whole.
- * Bounds: the source is asked for more only when nothing is pending, so that one batch waits, and after a lost connection what
- * was not acknowledged. A slice is resynced, with waits between, when its source ends or fails, which it should not, when
- * its begin or its end was refused, and when the cache asks for it.
+ *  waiting ──open──▶ syncing ──end acknowledged──▶ synced
+ *     ▲                 ▲───────begin sent───────────┘
+ *     └── close ────────┴────────────────────────────┘
+ *
+ * L1 Mutations that the source reported before its first begin are not sent.
+ * L2 A slice is synced once the end of its last sync is acknowledged, and neither its begin nor its
+ *    end was refused.
+ * L3 A source is opened only once its last reading has stopped.
+ * L4 If the connection is lost during the sync of a logical cluster, the whole slice is resynced.
+ *
+ * Bounds: the source is asked for more only when nothing is pending. So one batch waits, and after
+ * a lost connection also what was not acknowledged. A slice is resynced if its source ends or
+ * fails, its begin or end was refused, or the cache asks for it. Repeated resyncs wait.
  */
 import type { Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
@@ -31,19 +36,25 @@ export type SliceFeedParts = Readonly<{
   clock: Clock;
   random: () => number;
   log: Log;
-  /** Its source has sent something or has stopped, or a wait is over: there may be something to do for it. */
+  /**
+   * Called when the source has sent something or stopped, or a wait is over: there may be work for
+   * the slice.
+   */
   changed: (feed: SliceFeed) => void;
 }>;
 export type SliceFeedBounds = Readonly<{ refusalsLoggedMax: number }>;
 
-/** A cache asks for a slice as soon as its type is declared; this is for one that does not. */
+/**
+ * A cache asks for a slice as soon as its type is declared. This wait covers caches that do not
+ * ask.
+ */
 const undeclaredMs = 600_000;
 
 export class SliceFeed {
   readonly slice: Slice;
-  /** The slice, as `formatSlice` has it. */
+  /** The slice, as `formatSlice` writes it. */
   readonly name: string;
-  /** The slice to be synced first, as `formatSlice` has it. */
+  /** The slice that must be synced first, as `formatSlice` writes it. */
   readonly after: string | undefined;
   readonly #source: SliceSource;
   readonly #parts: SliceFeedParts;
@@ -54,11 +65,11 @@ export class SliceFeed {
   #released: Promise<void> = Promise.resolve();
   #isReleased = true;
   #cancelReopening: (() => void) | undefined;
-  /** Whether it waits for the cache to know its type. */
+  /** Whether the slice waits for its type to be declared at the cache. */
   #isUndeclared = false;
 
   #pending: Pending[] = [];
-  /** The number of the last sync that was sent, and of the first one of this reading. */
+  /** The number of the last sync that the source reported, and of the first one of this reading. */
   #sync = 0;
   #firstSync = 1;
   /** The number of the last sync whose begin was sent, and that may still complete. */
@@ -68,7 +79,7 @@ export class SliceFeed {
   #refusedSinceBegin = 0;
   readonly #lacking = new LackingObjects();
   readonly #syncs = new SyncsUnderWay();
-  /** How much the source has sent so far. */
+  /** The number of mutations that the source has reported, which gives `order`. */
   #sent = 0;
 
   constructor(
@@ -89,7 +100,7 @@ export class SliceFeed {
     return this.#source.connected;
   }
 
-  /** The id of the cache where it is synced. */
+  /** The id of the cache at which the slice is synced. */
   get syncedAt(): string | undefined {
     return this.#syncedAt;
   }
@@ -148,7 +159,7 @@ export class SliceFeed {
     }
   }
 
-  /** Asks the source for its next batch; `changed` is called when it is there. */
+  /** Asks the source for its next batch; `changed` is called once it has arrived. */
   read(): void {
     const reading = this.#reading;
     if (reading === undefined) return;
@@ -166,7 +177,9 @@ export class SliceFeed {
     void heard();
   }
 
-  /** The cache asks for a resync. While its source is not open, one is to come anyway. */
+  /**
+   * Handles the cache's request for a resync. If the source is not open, a sync will follow anyway.
+   */
   resync(reason: string): void {
     if (this.#isUndeclared) {
       void this.close();
@@ -178,7 +191,10 @@ export class SliceFeed {
     this.#reopen(afterMs);
   }
 
-  /** Stops reading and forgets what is pending: the slice starts over with a sync. Resolves once the source has stopped. */
+  /**
+   * Stops reading and forgets what is pending, so that the slice starts again with a sync. Resolves
+   * once the source has stopped.
+   */
   close(): Promise<void> {
     this.#cancelReopening?.();
     this.#cancelReopening = undefined;
@@ -204,7 +220,7 @@ export class SliceFeed {
     return cutBatch(this.slice, this.#pending, bounds);
   }
 
-  /** Sends what `cut` chose; undefined when there is nothing to send. */
+  /** Sends what `cut` chose; returns undefined if there is nothing to send. */
   send({ taken, sent, tooLarge }: Batch, number: (sent: readonly Pending[]) => number): Frame | undefined {
     this.#pending.splice(0, taken);
     for (const item of tooLarge) this.refuse(item, { reason: 'RequestEntityTooLarge', message: 'it is larger than the cache accepts' });
@@ -223,16 +239,16 @@ export class SliceFeed {
     return batchFrame(sent, { slice: this.slice, sequence: number(sent), objects: this.#syncs.objectsOf(outgoing) });
   }
 
-  /** After a lost connection: what was sent and not acknowledged comes before what is pending. */
+  /** Queues the unacknowledged mutations of a lost connection before the pending ones. */
   giveBack(items: readonly Pending[]): void {
-    // Whether these are accepted is yet to be seen.
+    // Whether the cache accepts these is open again.
     for (const { outgoing, order } of items) this.#noteTaken(outgoingKey(outgoing), order + 1);
     this.#pending = [...items.filter(({ sync }) => sync >= this.#firstSync), ...this.#pending];
   }
 
   acknowledge(item: Pending, cacheId: string): void {
     const { outgoing, sync, order } = item;
-    // Without its body it only says that the object exists.
+    // A put without a body only says that the object exists.
     const isThere = outgoing.kind !== 'put' || outgoing.object.body !== undefined;
     if (isThere) this.#noteTaken(outgoingKey(outgoing), order);
     else this.#noteRefused(item, outgoing.object);
@@ -259,7 +275,7 @@ export class SliceFeed {
     this.#parts.log.warn('sender.refused', { slice: this.name, sent: outgoing.kind, ...place, reason, message });
   }
 
-  /** Another sync sends it again anyway. */
+  /** Ignores refusals from an older sync, because the newer one sends the object again. */
   #noteRefused({ sync, order }: Pending, key: PushedKey): void {
     if (sync === this.#syncSent && !this.#syncs.isOutdated(key.cluster, order)) this.#lacking.add(this.slice, key, order);
   }

@@ -1,12 +1,13 @@
 /**
- * Which slice is served next in a connection: its source is opened or asked for more, or a frame of it is sent.
+ * Decides which slice a connection serves next: its source is opened or asked for more, or one of
+ * its frames is sent.
  *
- *   something happens to a slice ─▶ in line, once ─▶ first ─▶ served ─▶ out, until something happens again
- *                                     └──── more to send ◀─────┘
+ *  slice changes ─▶ in line, once ─▶ first ─▶ served ─▶ out, until the slice changes again
+ *                      └──── more to send ◀─────┘
  *
- * N1 A source is read only while there is credit: a slow cache stops its sources.
- * N2 Slices take turns, a frame each. A batch that finds too little credit keeps the turn until there is enough; otherwise
- *    small ones would always come before it.
+ * N1 A source is read only while there is credit, so a slow cache stops its sources.
+ * N2 Slices take turns, one frame each. A batch that lacks credit keeps its turn until there is
+ *    enough; otherwise smaller batches would always overtake it.
  * N3 The cost of a turn does not grow with the number of slices.
  */
 import type { FrameConnection } from '../frames/frame-connection.js';
@@ -17,7 +18,7 @@ import { Turns } from '../domain/turns.js';
 import type { Window } from './window.js';
 
 export type SliceTurnsParts = Readonly<{
-  /** By the text of their slice; they may come and go. */
+  /** By the text of their slice; a live view. */
   feeds: ReadonlyMap<string, SliceFeed>;
   connection: Pick<FrameConnection, 'send'>;
   cacheId: string;
@@ -29,7 +30,9 @@ export class SliceTurns {
   readonly #parts: SliceTurnsParts;
   readonly #bounds: Pick<SenderBounds, 'batchMutationsMax' | 'batchBytesMax'>;
   readonly #line = new Turns<SliceFeed>();
-  /** Those whose sources are not opened before another slice is synced, by the text of that one. */
+  /**
+   * Slices whose sources are opened only once another slice is synced, by the text of the other.
+   */
   readonly #waiting = new Map<string, Set<SliceFeed>>();
 
   constructor(parts: SliceTurnsParts, bounds: Pick<SenderBounds, 'batchMutationsMax' | 'batchBytesMax'>) {
@@ -37,18 +40,20 @@ export class SliceTurns {
     this.#bounds = bounds;
   }
 
-  /** There may be something to do for the slice, when its turn comes. */
+  /** Queues the slice: there may be something to do for it when its turn comes. */
   add(feed: SliceFeed): void {
     this.#line.add(feed);
   }
 
-  /** The slice was synced or withdrawn: those that waited for it have their turns. */
+  /** Queues the slices that waited for this one, which was synced or withdrawn. */
   wake(name: string): void {
     for (const feed of this.#waiting.get(name) ?? []) this.#line.add(feed);
     this.#waiting.delete(name);
   }
 
-  /** Serves the slice whose turn it is. False: nothing can be done until something changes. */
+  /**
+   * Serves the first slice in line. Returns false if nothing can be done until something changes.
+   */
   serveNext(): boolean {
     const { window } = this.#parts;
     const feed = this.#line.first;
@@ -70,7 +75,7 @@ export class SliceTurns {
     this.#waiting.set(first.name, waiting.add(feed));
   }
 
-  /** False: there is too little credit. */
+  /** Returns false if there is too little credit. */
   #send(feed: SliceFeed): boolean {
     const { connection, limits, window } = this.#parts;
     const batch = feed.cut({

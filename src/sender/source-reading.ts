@@ -1,4 +1,4 @@
-/** One reading of a source, from its opening to its release: asks for one batch at a time, and only when there is room. */
+/** One reading of a source, from opening to release. It asks for one batch at a time. */
 import type { SliceSource, Outgoing } from './source.js';
 
 export class SourceReading {
@@ -10,12 +10,12 @@ export class SourceReading {
     this.#batches = source.open(this.#abort.signal)[Symbol.asyncIterator]();
   }
 
-  /** Whether a batch was asked for and has not come. */
+  /** Whether a batch was requested and has not arrived. */
   get isReading(): boolean {
     return this.#isReading;
   }
 
-  /** The next batch; undefined when the source has ended. */
+  /** The next batch; undefined if the source has ended. */
   async read(): Promise<readonly Outgoing[] | undefined> {
     this.#isReading = true;
     try {
@@ -26,13 +26,13 @@ export class SourceReading {
     }
   }
 
-  /** Aborts it; resolves once the source has stopped. */
+  /** Aborts the source; resolves once it has stopped. */
   async close(): Promise<void> {
     this.#abort.abort();
     try {
       await this.#batches.return?.();
     } catch {
-      // It was aborted: its failure no longer matters.
+      // Ignores errors of a source that was aborted.
     }
   }
 }

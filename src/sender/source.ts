@@ -2,15 +2,20 @@ import type { ClusterName } from '../domain/cluster.js';
 import type { PushedKey, PushedObject } from '../frames/frame.js';
 
 /**
- * What a source sends of its slice, in order: a full sync first, then changes. A source that lost its place sends a
- * full sync again, from `begin`. A `begin` without an `end` removes nothing.
+ * A mutation that a source reports for its slice. The source first reports a full sync, then
+ * changes. If it loses its place it reports another full sync, from `begin`. A `begin` without an
+ * `end` removes nothing.
  *
- *   begin put … put end  put delete put …  begin put … end  …
+ *  begin put … put end  put delete put …  begin put … end  …
  *
- * It may also sync single logical clusters, whose objects are then sent as a whole: in a full sync, and after it. Their syncs may overlap, each with
- * each and with changes. At a `clusterEnd` the cache removes what was not sent of that logical cluster, at `end` what was not sent of any that is not under way.
+ * A source may also sync single logical clusters, within a full sync and after it. Such a sync
+ * reports all objects of the logical cluster. These syncs may overlap with each other and with
+ * changes. At a `clusterEnd` the cache removes objects of that logical cluster that were not
+ * reported. At `end` it removes unreported objects of all logical clusters that are not being
+ * synced.
  *
- *   begin  clusterBegin a  put …  clusterBegin b  put …  clusterEnd a  put …  clusterEnd b  end  put …  clusterBegin a  put …  clusterEnd a
+ *  begin  clusterBegin a  put …  clusterBegin b  put …  clusterEnd a  put …  clusterEnd b  end
+ *  put …  clusterBegin a  put …  clusterEnd a
  */
 export type Outgoing =
   | Readonly<{ kind: 'begin'; revision: string }>
@@ -19,18 +24,25 @@ export type Outgoing =
   | Readonly<{ kind: 'end'; revision: string }>
   | Readonly<{ kind: 'clusterBegin'; cluster: ClusterName }>
   | Readonly<{ kind: 'clusterEnd'; cluster: ClusterName }>
-  /** It has not begun, because it cannot be read: the `end` that follows removes nothing of it, and the slice is not whole until its `clusterEnd`. */
+  /**
+   * The source cannot read the logical cluster. The `end` that follows removes none of its objects,
+   * and the slice is not whole until its `clusterEnd`.
+   */
   | Readonly<{ kind: 'clusterKeep'; cluster: ClusterName }>;
 
 /** Where the objects of one slice come from. */
 export interface SliceSource {
   /** Whether the source is connected to what it reads from. */
   readonly connected: boolean;
-  /** Since when something waits to be asked for, of a source that reads ahead; on the sender's clock. */
+  /**
+   * For a source that reads ahead: since when a batch has been waiting for a request, on the
+   * sender's clock.
+   */
   readonly waitingSinceMs?: number | undefined;
   /**
-   * Begins with a full sync. It is asked for the next batch only when there is room for it, so that a slow cache slows the
-   * source and costs no memory. Goes on until `signal` is aborted; it handles its own failures.
+   * Starts with a full sync. The sender asks for the next batch only when it has room, so that a
+   * slow cache slows the source and costs no memory. The source goes on until `signal` is aborted,
+   * and handles its own failures.
    */
   open(signal: AbortSignal): AsyncIterable<readonly Outgoing[]>;
 }

@@ -1,40 +1,47 @@
 /**
- * The syncs of a slice and of its logical clusters: which of them the source is within, and how many objects each has had. Once the connection is lost,
- * nobody knows whether what was sent of one has arrived that was not acknowledged to its end.
+ * Tracks the syncs of a slice and of its logical clusters: which ones the source is in, and how
+ * many objects each has sent. If the connection is lost before the end of a sync is acknowledged,
+ * nobody knows which part of it has arrived.
  *
  * Bound: one entry for each logical cluster that the source has begun.
  */
 import type { Pending } from './batch.js';
 import type { Outgoing } from './source.js';
 
-/** `order`: of its begin (batch.ts). `objects`: put since then. */
+/** `order`: that of its begin (batch.ts). `objects`: the number put since then. */
 type SentCluster = { readonly order: number; objects: number };
 
 export class SyncsUnderWay {
   #isWithin = false;
   readonly #withinClusters = new Set<string>();
   #objects = 0;
-  /** Those that were not acknowledged to their end. */
+  /** Logical clusters whose begin was sent and whose end is not acknowledged. */
   readonly #sentClusters = new Map<string, SentCluster>();
-  /** By logical cluster, '' for the slice: the order of the last begin that was heard, or of a keep, and whose end was not acknowledged. */
+  /**
+   * By logical cluster, or '' for the slice: the order of its last begin or keep, until the end is
+   * acknowledged.
+   */
   readonly #begun = new Map<string, number>();
 
-  /** Put since the begin of the slice that was sent last. */
+  /** The number of objects put since the last begin of the slice that was sent. */
   get objects(): number {
     return this.#objects;
   }
 
-  /** Whether anything is being synced: the receiver may lack what came before the begin, and has no part of it yet. */
+  /**
+   * Whether a sync is under way. Until it ends, the receiver may lack objects from before its
+   * begin.
+   */
   get areUnderWay(): boolean {
     return this.#begun.size > 0;
   }
 
-  /** Whether the sync of a logical cluster was sent, and not acknowledged to its end. */
+  /** Whether the begin of a logical cluster was sent and its end is not acknowledged. */
   get areClustersOpen(): boolean {
     return this.#sentClusters.size > 0;
   }
 
-  /** Notes what the source says; returns whether it belongs to a sync. */
+  /** Records a mutation from the source; returns whether it belongs to a sync. */
   hear(outgoing: Outgoing, order: number): boolean {
     switch (outgoing.kind) {
       case 'begin':
@@ -61,7 +68,7 @@ export class SyncsUnderWay {
     }
   }
 
-  /** They are about to be sent in one frame. */
+  /** Records that the mutations are about to be sent in one frame. */
   send(items: readonly Pending[]): void {
     for (const { outgoing, order } of items) {
       if (outgoing.kind === 'begin') {
@@ -76,12 +83,12 @@ export class SyncsUnderWay {
     }
   }
 
-  /** How many objects were put since the begin that this end belongs to. */
+  /** The number of objects put since the begin that this end belongs to. */
   objectsOf(end: Outgoing): number {
     return end.kind === 'clusterEnd' ? (this.#sentClusters.get(end.cluster)?.objects ?? 0) : this.#objects;
   }
 
-  /** Whether the logical cluster has begun since: what follows says anew what it has. */
+  /** Whether a later sync of the logical cluster has begun, which sends its objects again. */
   isOutdated(cluster: string, order: number): boolean {
     const sent = this.#sentClusters.get(cluster);
     return sent !== undefined && order < sent.order;
@@ -94,7 +101,7 @@ export class SyncsUnderWay {
     if (outgoing.kind === 'clusterEnd' && !this.isOutdated(outgoing.cluster, order)) this.#sentClusters.delete(outgoing.cluster);
   }
 
-  /** The slice starts over. */
+  /** Called when the slice starts over. */
   clear(): void {
     this.#withinClusters.clear();
     this.#sentClusters.clear();

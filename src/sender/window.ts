@@ -1,24 +1,30 @@
 /**
- * What was sent in one connection and is not acknowledged.
+ * The mutations that were sent in one connection and are not acknowledged.
  *
- *   sequence ── acknowledged ──┬── unacknowledged ──┬── next        V1 Mutations are numbered from 1 without a gap.
- *                              └ at most the credit ┘               V2 Beyond the credit nothing is sent; what alone is larger
- *                                                                      than its bytes is sent when nothing else is under way.
- *                                                                   V3 Nothing is forgotten before it is acknowledged or taken back.
+ *  sequence ── acknowledged ──┬── unacknowledged ──┬── next
+ *                             └ at most the credit ┘
+ *
+ * V1 Mutations are numbered from 1 without a gap.
+ * V2 Nothing is sent beyond the credit. A mutation larger than the credit's bytes is sent when
+ *    nothing else is unacknowledged.
+ * V3 Nothing is forgotten before it is acknowledged or taken back.
  */
 import type { Credit } from '../frames/frame.js';
 import type { Pending } from './batch.js';
 
-/** `isRefused`: the cache has refused it; its acknowledgement says that it was decided. */
+/**
+ * `isRefused`: the cache has refused it; its acknowledgement only says that the cache has decided
+ * it.
+ */
 export type Sent<Owner> = Readonly<{ owner: Owner; item: Pending }> & { isRefused: boolean };
 
-/** What of one owner is not acknowledged, and when the oldest of it came from its source. */
+/** The unacknowledged mutations of one owner, and when its source reported the oldest. */
 export type Tally = Readonly<{ mutations: number; bytes: number; oldestMs: number }>;
 
 export class Window<Owner> {
   #credit: Credit;
   #sent: Sent<Owner>[] = [];
-  /** How many of each owner are not acknowledged. */
+  /** The number of unacknowledged mutations of each owner. */
   readonly #owned = new Map<Owner, number>();
   #bytes = 0;
   #acknowledged = 0;
@@ -40,7 +46,7 @@ export class Window<Owner> {
     return { mutations: this.#sent.length, bytes: this.#bytes };
   }
 
-  /** Whether anything at all may be sent now. */
+  /** Whether the credit allows anything to be sent at present. */
   get hasRoom(): boolean {
     return this.#sent.length < this.#credit.mutations && this.#bytes < this.#credit.bytes;
   }
@@ -50,7 +56,7 @@ export class Window<Owner> {
     return this.#sent.length === 0 || this.#bytes + bytes <= this.#credit.bytes;
   }
 
-  /** Adds what is about to be sent in one frame; returns the number of the first. */
+  /** Adds the mutations of the next frame; returns the number of the first. */
   add(owner: Owner, items: readonly Pending[]): number {
     const sequence = this.#acknowledged + this.#sent.length + 1;
     for (const item of items) {
@@ -61,7 +67,10 @@ export class Window<Owner> {
     return sequence;
   }
 
-  /** What is acknowledged by this, in order. Undefined: the number was never sent. A number acknowledged before only updates the credit. */
+  /**
+   * Returns the mutations that this acknowledges, in order; undefined if the number was never sent.
+   * A number that was already acknowledged only updates the credit.
+   */
   acknowledge(sequence: number, credit: Credit): readonly Sent<Owner>[] | undefined {
     if (sequence > this.#acknowledged + this.#sent.length) return undefined;
     this.#credit = credit;
@@ -76,17 +85,17 @@ export class Window<Owner> {
     return done;
   }
 
-  /** The mutation of that number, while it is not acknowledged. */
+  /** The mutation of that number, if it is unacknowledged. */
   find(sequence: number): Sent<Owner> | undefined {
     return this.#sent[sequence - this.#acknowledged - 1];
   }
 
-  /** Whether anything of the owner is not acknowledged. */
+  /** Whether the owner has unacknowledged mutations. */
   holds(owner: Owner): boolean {
     return this.#owned.has(owner);
   }
 
-  /** Everything that is not acknowledged, by owner and in order; the window is empty then. */
+  /** Removes and returns all unacknowledged mutations, by owner and in order. */
   takeBack(): ReadonlyMap<Owner, readonly Pending[]> {
     const back = new Map<Owner, Pending[]>();
     for (const { owner, item } of this.#sent) {
