@@ -1,12 +1,14 @@
 /**
- * Pushes what a shard has to a cache: one slice for each type that kcp replicates, one for each identity that the shard's
- * ClusterCachedResources declare, and, if it is asked to, the path entries of its LogicalClusters and Workspaces. It keeps nothing itself: a source
+ * Pushes a shard's objects to a cache: one slice for each type that kcp replicates, and one for
+ * each identity that the shard's ClusterCachedResources declare. If configured, it also pushes the
+ * path entries of the shard's LogicalClusters and Workspaces. The agent stores nothing: a source
  * reads when its sender asks, and sends what it reads.
  *
- *   shard ── KubeReader ──▶ SliceReader (select, stamp) ──▶ sender ──▶ cache
- *                               └─ ClusterCachedResources ─▶ DeclaredSlices ─▶ more slices
+ *  shard ── KubeReader ──▶ SliceReader (select, stamp) ──▶ sender ──▶ cache
+ *                              └─ ClusterCachedResources ─▶ DeclaredSlices ─▶ more slices
  *
- * A source that is a Strata cache is never read: neither at the start nor when the same URL leads to one later.
+ * The agent never reads a Strata cache as its source: neither at the start, nor if the same URL
+ * leads to one later.
  */
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
@@ -38,21 +40,21 @@ export type ShardAgentParts = Readonly<{ access: KubeAccess; sink: SliceSink; cl
 
 export type ShardAgentOptions = Readonly<{
   shard: ShardName;
-  /** The types that need no declaration, those included that are not replicated. */
+  /** The types that need no declaration, including those that are not replicated. */
   types: readonly TableType[];
   /** Logical clusters that are replicated although their name begins with `system:`. */
   systemClusters: readonly string[];
-  /** Whether path entries are pushed. */
+  /** Whether the agent pushes path entries. */
   pushesPaths: boolean;
-  /** What the shard's audit log and metrics know the agent by. */
+  /** The user agent that the shard's audit log and metrics show. */
   userAgent: string;
 }>;
 
-/** In ten seconds: one for each type that every shard has. */
+/** Log lines in ten seconds: one for each type that every shard has. */
 const linesAtOnceMax = 20;
-/** Objects of other shards, in ten seconds. */
+/** Log lines in ten seconds about objects of other shards. */
 const passedOverLinesMax = 5;
-/** For the answer about its version. */
+/** Timeout of the version request. */
 const versionMsMax = 10_000;
 const versionBytesMax = 64 * 1024;
 
@@ -94,28 +96,37 @@ export class ShardAgent {
     };
   }
 
-  /** Resolves once an answer has come from a cache. */
+  /** Resolves once a Strata cache has answered a request. */
   get sourceIsCache(): Promise<SourceIsCache> {
     return this.#isCache.promise;
   }
 
-  /** Objects and deletions that have come from the shard, those included that are not pushed, since the agent was made. */
+  /**
+   * Objects and deletions read from the shard since the agent was created, including those that are
+   * not pushed.
+   */
   get objectsRead(): number {
     return this.#objectsRead;
   }
 
-  /** Whether the shard answered when its version was asked for last, and knew the agent's user. */
+  /** Whether the shard answered the last version request, and accepted the agent's credentials. */
   get isShardReached(): boolean {
     return this.#isReached;
   }
 
-  /** Throws SourceIsCache and SourceForbidsAll. Whether a source that does not answer now is a cache, its later answers say. */
+  /**
+   * Throws SourceIsCache and SourceForbidsAll. If the source does not answer at present, later
+   * responses show whether it is a cache.
+   */
   async checkSource(signal: AbortSignal): Promise<void> {
     const failure = await this.#askVersion(signal);
     if (isForbiddenByKcp(failure)) throw new SourceForbidsAll(this.#access, failure);
   }
 
-  /** Asks the shard for its version every so often, until `signal` is aborted: a standby reads nothing else of it. Throws SourceIsCache. */
+  /**
+   * Requests the shard's version at intervals until `signal` is aborted, because a standby reads
+   * nothing else from the shard. Throws SourceIsCache.
+   */
   async watchSource(intervalMs: number, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await pause(this.#reading.clock, intervalMs, signal);
@@ -123,7 +134,9 @@ export class ShardAgent {
     }
   }
 
-  /** Gives the sink every slice of the shard that needs no declaration. The others follow as they are declared. */
+  /**
+   * Adds all slices that need no declaration to the sink. The others follow when they are declared.
+   */
   start(): void {
     for (const type of replicatedTypes(this.#types)) this.#add(type);
     if (!this.#pushesPaths) return;
@@ -131,7 +144,10 @@ export class ShardAgent {
       this.#sink.add({ shard: this.#shard, resource }, this.#sliceReader(collection, { form }));
   }
 
-  /** Goes on with these types: the slices of the others are withdrawn, and one that is read otherwise begins anew. The type that declares types stays. */
+  /**
+   * Replaces the table of types. Slices of removed types are withdrawn, and a slice that is now
+   * read differently starts again. The type that declares types stays.
+   */
   replaceTypes(types: readonly TableType[]): void {
     const readAs = (table: readonly TableType[]): ReadonlyMap<string, ReplicatedType> =>
       new Map(replicatedTypes(table).map((type) => [JSON.stringify(type), type]));
@@ -141,13 +157,15 @@ export class ShardAgent {
     for (const [text, type] of after) if (!before.has(text)) this.#add(type);
   }
 
-  /** To be called when the sink has stopped its sources. */
+  /** Call this once the sink has stopped its sources. */
   close(): void {
     this.#declared?.close();
     this.#client.close();
   }
 
-  /** Resolves with why there was no version. Throws SourceIsCache. */
+  /**
+   * Resolves with the error if no version was received, else with undefined. Throws SourceIsCache.
+   */
   async #askVersion(signal: AbortSignal): Promise<unknown> {
     try {
       const asked = { path: versionPath, answerMsMax: versionMsMax, silenceMsMax: versionMsMax, signal };

@@ -1,4 +1,7 @@
-/** What the agent needs of ClusterCachedResources: which slice they belong to, and which objects of their logical clusters they add. */
+/**
+ * The parts of ClusterCachedResources that the agent needs: which slice they declare, and which
+ * objects of their logical clusters belong to it.
+ */
 import { parseClusterName, type ClusterName } from '../domain/cluster.js';
 import { parseDeclaration } from '../domain/declaration.js';
 import { labelKeyFlaws, labelValueFlaws } from '../domain/label-syntax.js';
@@ -14,16 +17,19 @@ export type CachedResource = Readonly<{
   kind: string;
   cluster: ClusterName;
   matchLabels: Labels;
-  /** Its objects leave the cache as soon as its deletion is asked for: kcp purges them before it removes the finalizer. */
+  /**
+   * The objects leave the cache as soon as the deletion is requested, because kcp purges them
+   * before it removes the finalizer.
+   */
   deleting: boolean;
 }>;
 
-/** `needsNoDeclaration`: whether the type stands in the table of types. */
+/** `needsNoDeclaration`: whether the type is in the table of types. */
 export type DeclaringShard = Readonly<{ shard: ShardName; needsNoDeclaration: (type: Pick<Resource, 'group' | 'resource'>) => boolean }>;
 
 /**
- * `unknown` while it declares no type: kcp writes kind, scope and identity into it step by step. `built-in` when the type is one
- * that every cache has, which needs no declaration.
+ * `unknown` while it declares no type, because kcp writes kind, scope and identity into it step by
+ * step. `built-in` if every cache has the type without a declaration.
  */
 export function readCachedResource(
   { text, cluster, name, deleting }: SourceObject,
@@ -45,9 +51,14 @@ export function readCachedResource(
 }
 
 /**
- * What is read for those of one type and logical cluster. One is served by the shard, which selects itself. Of several, whose selections may overlap,
- * all is read, and what none of them selects is passed over: an object that two select leaves with the second. The first says the version.
- * So is what one selects by labels that no object can have: kcp compares them, and in a URL they might be read as another selector.
+ * How to read the objects that the ClusterCachedResources of one type and logical cluster select.
+ *
+ * If there is one selector, the shard applies it. If there are several, which may overlap, the
+ * agent reads all objects and skips those that none selects. So an object that two of them select
+ * leaves only once neither selects it. The first gives the version.
+ *
+ * The agent also reads all objects if a selector has labels that no object can have. kcp compares
+ * such labels, and in a URL they might be read as another selector.
  */
 export function readingOf([first, ...others]: readonly [CachedResource, ...CachedResource[]]): Readonly<{
   collection: Collection;
@@ -78,7 +89,7 @@ function isLabel([key, value]: Labels[number]): boolean {
   return labelKeyFlaws(key).length === 0 && labelValueFlaws(value).length === 0;
 }
 
-/** As in a URL's `labelSelector`. */
+/** In the form of a URL's `labelSelector`. */
 function formatLabels(labels: Labels): string {
   return labels
     .map(([key, value]) => `${key}=${value}`)

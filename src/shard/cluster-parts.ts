@@ -1,11 +1,16 @@
 /**
- * A slice of which each logical cluster is read by itself: ClusterCachedResources of several may declare one identity. Each is synced, fails and is
- * followed alone, whatever becomes of the others.
+ * A slice whose logical clusters are read separately, because ClusterCachedResources of several
+ * logical clusters may declare one identity. Each is synced, retried and followed independently of
+ * the others.
  *
- *   begin  clusterBegin a  …  clusterEnd a  …  clusterEnd b  end     `end` once each was read to its end
- *   begin  clusterBegin a  …  clusterEnd a  clusterKeep b  end        after a while, though b cannot be read: then b alone is left as it is
- *   clusterBegin b  …  clusterEnd b                                   one that has lost its place, or is read from another source
- *   clusterBegin a  clusterEnd a                                      one that is not read any more: its objects leave
+ *  begin  clusterBegin a  …  clusterEnd a  …  clusterEnd b  end
+ *      `end` follows once each has been read completely
+ *  begin  clusterBegin a  …  clusterEnd a  clusterKeep b  end
+ *      after `keepAfterMs` the slice ends although b cannot be read: the cache keeps b's objects
+ *  clusterBegin b  …  clusterEnd b
+ *      a source has lost its place, or is replaced by another
+ *  clusterBegin a  clusterEnd a
+ *      a is not read any more: the cache removes its objects
  *
  * Bounds: one batch of each logical cluster; `keptMax`.
  */
@@ -17,7 +22,7 @@ import type { Outgoing, SliceSource } from '../sender/source.js';
 
 type Batch = readonly Outgoing[];
 
-/** Of one logical cluster. `isRead`: whether the sync that it began last was read to its end. */
+/** The reading of one logical cluster. `isRead`: whether its last sync was read completely. */
 type Reading = {
   readonly cluster: ClusterName;
   readonly source: SliceSource;
@@ -28,33 +33,36 @@ type Reading = {
 
 type Arrived = Readonly<{ reading: Reading; step: Promise<IteratorResult<Batch>>; sinceMs: number }>;
 
-/** Longer than a shard that starts refuses what it will serve. */
+/** Longer than a starting shard rejects requests for types that it will serve. */
 const keepAfterMs = 60_000;
-/** With more that were not read the slice has no end yet: a cache takes only so many in a connection. */
+/**
+ * With more unread logical clusters than this, no `end` is sent, because a cache accepts only so
+ * many in one connection.
+ */
 const keptMax = 10_000;
 
 type ClusterPartsTools = Readonly<{
   clock: Clock;
-  /** Whether the sources are those that the shard declares, as far as one can know now. */
+  /** Whether the present sources match the shard's declarations, as far as known. */
   isDeclared: () => boolean;
 }>;
 
 export class ClusterParts implements SliceSource {
   readonly #tools: ClusterPartsTools;
   readonly #sources = new Map<ClusterName, SliceSource>();
-  /** Those about to be set anew, or kept. */
+  /** Logical clusters with a pending `set` or `keep`. */
   readonly #expected = new Set<ClusterName>();
   readonly #notifier = new Notifier();
-  /** Those under way, while it is open. */
+  /** The readings under way, while the slice is open. */
   readonly #readings = new Map<ClusterName, Reading>();
   readonly #stopping = new Set<Promise<unknown>>();
-  /** Logical clusters whose reading may not be that of their source. */
+  /** Logical clusters whose reading may have an outdated source. */
   readonly #changed = new Set<ClusterName>();
-  /** Those that no source was read of to its end since it was opened. */
+  /** Logical clusters of which no source has been read completely since `open`. */
   readonly #unread = new Set<ClusterName>();
-  /** Those that have begun, and not ended. */
+  /** Logical clusters whose sync has begun and not ended. */
   readonly #begun = new Set<ClusterName>();
-  /** Those that were said to be kept, and have not begun since. */
+  /** Logical clusters for which `clusterKeep` was sent and no sync has begun since. */
   readonly #kept = new Set<ClusterName>();
   #arrived: Arrived[] = [];
 
@@ -62,7 +70,7 @@ export class ClusterParts implements SliceSource {
     this.#tools = tools;
   }
 
-  /** Whether each logical cluster was read to its end, and is followed. */
+  /** Whether each logical cluster was read completely, and its source is connected. */
   get connected(): boolean {
     if (this.#expected.size > 0 || !this.#tools.isDeclared()) return false;
     for (const [cluster, source] of this.#sources) {
@@ -76,19 +84,19 @@ export class ClusterParts implements SliceSource {
     return this.#arrived[0]?.sinceMs;
   }
 
-  /** What the logical cluster is read from is about to be set or kept: until then not all of the slice is read. */
+  /** Announces a pending change of a source; until `set` or `keep` the slice is incomplete. */
   expect(cluster: ClusterName): void {
     this.#expected.add(cluster);
   }
 
-  /** It is read as before, or not, if no source of it was set. */
+  /** Keeps the present source; without one, the logical cluster is not read. */
   keep(cluster: ClusterName): void {
     this.#expected.delete(cluster);
     if (!this.#sources.has(cluster)) this.#changed.add(cluster);
     this.#notifier.notify();
   }
 
-  /** What the logical cluster is read from now on; undefined: it is not read any more. */
+  /** Sets the source of the logical cluster; undefined ends its reading. */
   set(cluster: ClusterName, source: SliceSource | undefined): void {
     this.#expected.delete(cluster);
     if (source === undefined) this.#sources.delete(cluster);
@@ -132,7 +140,7 @@ export class ClusterParts implements SliceSource {
     }
   }
 
-  /** Those that may have something of which nothing was read. */
+  /** Logical clusters that may hold objects, and of which nothing was read. */
   #unreadable(): readonly ClusterName[] {
     const isHere = (cluster: ClusterName): boolean => this.#begun.has(cluster) || this.#readings.get(cluster)?.isRead === true;
     return [...new Set([...this.#unread, ...this.#expected])].filter((cluster) => !isHere(cluster));
@@ -143,14 +151,20 @@ export class ClusterParts implements SliceSource {
     return [...[...this.#kept].map((cluster): Outgoing => ({ kind: 'clusterKeep', cluster })), { kind: 'end', revision: '' }];
   }
 
-  /** An edit of what was read once does not count: the slice would wait for ever for one who edits without end. */
+  /**
+   * Later edits of a logical cluster that was read once do not delay `end`; otherwise continuous
+   * edits would block it forever.
+   */
   get #isReadOnce(): boolean {
     if (this.#unread.size > 0) return false;
     for (const cluster of this.#expected) if (!this.#readings.has(cluster)) return false;
     return true;
   }
 
-  /** Reads from the present sources, and from no other; gives what is to be sent of logical clusters that are not read any more. */
+  /**
+   * Starts and stops readings so that they match the present sources. Returns the mutations that
+   * remove the objects of logical clusters that are not read any more.
+   */
   #settle(): Batch {
     const gone: Outgoing[] = [];
     for (const cluster of this.#changed) {
@@ -175,7 +189,7 @@ export class ClusterParts implements SliceSource {
     this.#ask(reading);
   }
 
-  /** What has arrived, until a change of the sources has to count, or `isDue`. */
+  /** Yields the batches that have arrived, until the sources change or `isDue`. */
   async *#take(isDue: () => boolean): AsyncGenerator<Batch, void> {
     for (let next = this.#arrived.shift(); next !== undefined; next = this.#arrived.shift()) {
       const { reading, step } = next;

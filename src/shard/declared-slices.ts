@@ -1,11 +1,15 @@
 /**
- * Follows the ClusterCachedResources of a shard, and keeps one slice for each identity they declare: added when the first one
- * is usable, withdrawn with the last one. When those of one logical cluster change, that one is synced again and no other, at the pace of
- * edit-pace.ts. It sees each ClusterCachedResource after it was sent in its own slice, so that the cache knows a type before its objects come; what a
- * sync of them has changed counts at its end, together.
+ * Follows the ClusterCachedResources of a shard, and keeps one slice for each identity they
+ * declare. It adds the slice when the first one is usable, and withdraws it with the last one. When
+ * those of one logical cluster change, only that logical cluster is synced again, at the pace of
+ * edit-pace.ts.
  *
- * Which slices the shard has is known once all ClusterCachedResources were read and each of them declares something: one that does
- * not yet may be about to declare what the cache holds.
+ * It sees each ClusterCachedResource after that was sent in its own slice, so that the cache knows
+ * a type before its objects arrive. Changes within a sync of ClusterCachedResources take effect
+ * together, at its end.
+ *
+ * The set of slices is known once all ClusterCachedResources were read and each of them declares a
+ * type. One that declares none yet may be about to declare a type whose objects the cache holds.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
@@ -24,14 +28,17 @@ export type DeclaredSlicesParts = Readonly<{
   sink: SliceSink;
   clock: Clock;
   log: Log;
-  /** Makes a reader of what those of one type and logical cluster add. */
+  /** Creates a reader of the objects that those of one type and logical cluster select. */
   readerOf: (ofCluster: readonly [CachedResource, ...CachedResource[]]) => SliceReader;
 }>;
 
-/** `after`: the slice of ClusterCachedResources. `rule`: the one for them. `areFollowed`: whether the shard shows them, as far as one can know. */
+/**
+ * `after`: the slice of ClusterCachedResources. `rule`: the selection rule for them. `areFollowed`:
+ * whether the agent receives their changes from the shard, as far as known.
+ */
 export type DeclaredSlicesOptions = DeclaringShard & Readonly<{ after: Slice; rule: SelectionRule; areFollowed: () => boolean }>;
 
-/** `said`: by logical cluster, what its reader was made from. */
+/** `said`: by logical cluster, the text of the declarations from which its reader was created. */
 type Declared = Readonly<{ slice: Slice; parts: ClusterParts; said: Map<ClusterName, string> }>;
 /** By logical cluster and name. */
 type Places = Map<string, CachedResource>;
@@ -43,17 +50,17 @@ export class DeclaredSlices implements Onlooker {
   readonly #options: DeclaredSlicesOptions;
   /** Usable ClusterCachedResources. */
   readonly #cached: Places = new Map();
-  /** The same, by the text of the type that they declare and by their logical clusters. */
+  /** The same, by the text of the declared type and by logical cluster. */
   readonly #byType = new Map<string, Map<ClusterName, Places>>();
   readonly #declared = new Map<string, Declared>();
   readonly #pace: EditPace;
-  /** Types and logical clusters that a sync has changed so far. */
+  /** Types and logical clusters that have changed within the sync under way. */
   readonly #changed = new Map<string, readonly [Resource, ClusterName]>();
-  /** Those that do not declare anything yet. */
+  /** ClusterCachedResources that declare no type yet. */
   readonly #unknown = new Set<string>();
-  /** Those not named since the sync began; undefined outside of one. */
+  /** Those not seen since the sync began; undefined outside a sync. */
   #unmarked: Set<string> | undefined;
-  /** Whether a sync of them was read to its end. */
+  /** Whether a sync of them was read completely. */
   #isRead = false;
   #isComplete = false;
 
@@ -94,7 +101,8 @@ export class DeclaredSlices implements Onlooker {
   #take(place: string, read: ReturnType<typeof readCachedResource> | undefined): void {
     if (read === 'unknown') {
       this.#unknown.add(place);
-      // Before its slice is withdrawn: what it declares now is not known, so the cache must remove nothing of it.
+      // Reports this before the slice is withdrawn. The new declaration is not known yet, so the
+      // cache must remove none of its objects.
       this.#reportComplete();
     } else this.#unknown.delete(place);
     this.#note(place, typeof read === 'string' ? undefined : read);
@@ -138,7 +146,7 @@ export class DeclaredSlices implements Onlooker {
     else this.#changed.set(`${formatResource(resource)} ${cluster}`, [resource, cluster]);
   }
 
-  /** Makes what is read of a type in one logical cluster what is declared now. */
+  /** Makes the reading of a type in one logical cluster match its declarations. */
   #settle(resource: Resource, cluster: ClusterName): void {
     const name = formatResource(resource);
     if (!this.#byType.has(name)) return this.#withdraw(name);
@@ -179,13 +187,13 @@ export class DeclaredSlices implements Onlooker {
     this.#parts.log.info('shard.declared.withdrawn', { resource: name });
   }
 
-  /** Undefined when nothing is to be read there. */
+  /** Undefined if nothing is to be read there. */
   #saysOf(name: string, cluster: ClusterName): string | undefined {
     const bringing = this.#bringing(name, cluster);
     return bringing.length === 0 ? undefined : JSON.stringify(bringing);
   }
 
-  /** Those whose objects are to be there, in the order of their names. */
+  /** Those whose objects belong in the cache, by name. */
   #bringing(name: string, cluster: ClusterName): readonly CachedResource[] {
     const places = [...(this.#byType.get(name)?.get(cluster) ?? [])].filter(([, { deleting }]) => !deleting);
     return places.toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, cached]) => cached);

@@ -1,18 +1,24 @@
 /**
- * When edits take effect: at once, if the last effect is a second ago; otherwise together, once there was none for a second, or ten seconds after the
- * first of them. Two effects in ten seconds at most: one who edits without pause costs the shard a reading of his logical cluster every
- * five seconds, and it has the time to come to its end.
+ * Decides when edits take effect: at once, if the last effect was a second ago or more. Otherwise
+ * they take effect together, after a second without an edit, or ten seconds after the first of
+ * them.
  *
- *   edits      x  x x x                    x     x   x
- *   effects    x          x                x                 x
- *              └─ 1 s quiet ┘              └── 10 s since the one before the last ──┘
+ * There are at most two effects in ten seconds. So continuous edits cost the shard one read of the
+ * logical cluster every five seconds, which is time enough to complete it.
+ *
+ *  edits      x  x x x                    x     x   x
+ *  effects    x          x                x                 x
+ *             └─ 1 s quiet ┘              └── 10 s since the effect before the last ──┘
  */
 import type { Clock } from '../domain/ports.js';
 
 const quietMs = 1_000;
 const waitMsMax = 10_000;
 
-/** `sinceMs`: when the first edit was made that has no effect yet. `formerMs`, `lastMs`: of the last two effects. */
+/**
+ * `sinceMs`: the time of the first edit without an effect. `formerMs`, `lastMs`: the times of the
+ * last two effects.
+ */
 type Edits = { sinceMs: number | undefined; formerMs: number; lastMs: number; readonly apply: () => void; cancel: () => void };
 
 export class EditPace {
@@ -23,7 +29,10 @@ export class EditPace {
     this.#clock = clock;
   }
 
-  /** What `name` says was edited; `apply`: the same function each time, which looks at what there is then. */
+  /**
+   * Records an edit of `name`. `apply` must be the same function each time, and reads the state
+   * when it is called.
+   */
   edited(name: string, apply: () => void): void {
     const nowMs = this.#clock.now();
     const edits = this.#edits.get(name) ?? { sinceMs: undefined, formerMs: -Infinity, lastMs: -Infinity, apply, cancel: () => {} };
@@ -34,7 +43,7 @@ export class EditPace {
     this.#wait(name, edits, Math.max(dueMs, edits.formerMs + waitMsMax) - nowMs);
   }
 
-  /** Edits that wait have no effect any more. */
+  /** Drops edits that wait. */
   close(): void {
     for (const { cancel } of this.#edits.values()) cancel();
     this.#edits.clear();
@@ -46,7 +55,7 @@ export class EditPace {
     else edits.cancel = this.#clock.after(ms, () => this.#next(name, edits));
   }
 
-  /** What waits takes effect; after a while without, the name is forgotten. */
+  /** Applies the waiting edits; forgets the name after `waitMsMax` without any. */
   #next(name: string, edits: Edits): void {
     if (edits.sinceMs === undefined) return void this.#edits.delete(name);
     [edits.sinceMs, edits.formerMs, edits.lastMs] = [undefined, edits.lastMs, this.#clock.now()];

@@ -1,34 +1,41 @@
 /**
- * What the `exec` entry of a kubeconfig's user asks for, as client-go reads it (plugin/pkg/client/auth/exec/exec.go). The plugin learns
- * what is wanted from KUBERNETES_EXEC_INFO. It is never given a terminal: an agent has nobody who could answer it.
+ * The `exec` entry of a kubeconfig's user, as client-go reads it
+ * (plugin/pkg/client/auth/exec/exec.go). The plugin receives its input in KUBERNETES_EXEC_INFO. It
+ * never gets a terminal, because nobody could answer it there.
  */
 import { resolve } from 'node:path';
 import { membersOf, type Members } from '../domain/members.js';
 import { textAt } from '../domain/text-at.js';
 
 export type ExecCommand = Readonly<{
-  /** Of the plugin's answer. */
+  /** The version of the plugin's output. */
   apiVersion: string;
-  /** A path, or a name that is looked for on PATH. */
+  /** A path, or a name that is searched on PATH. */
   command: string;
   args: readonly string[];
-  /** In addition to the agent's own. */
+  /** Variables added to the agent's own environment. */
   environment: Readonly<Record<string, string>>;
-  /** How to get the plugin where it is not there; '' when the entry does not say. */
+  /** How to install a missing plugin; '' if the entry does not say. */
   installHint: string;
-  /** What the plugin receives about the cluster, but for its CA; undefined unless `provideClusterInfo` asks for it. */
+  /**
+   * The cluster without its CA, for the plugin; undefined unless the entry has
+   * `provideClusterInfo`.
+   */
   cluster: Members | undefined;
 }>;
 
 const apiVersions: readonly string[] = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'];
 const interactiveModes: readonly unknown[] = ['', 'Never', 'IfAvailable', 'Always'];
 const infoVariable = 'KUBERNETES_EXEC_INFO';
-/** Reserved by client-go: what of a cluster's extensions is meant for plugins. */
+/** The name that client-go reserves for the cluster extension that is meant for plugins. */
 const extensionName = 'client.authentication.k8s.io/exec';
-/** The members of a cluster that a plugin receives, but for its CA, which is always sent as data. */
+/** The members of a cluster that a plugin receives, except its CA, which is always sent as data. */
 const clusterMembers = ['server', 'tls-server-name', 'insecure-skip-tls-verify', 'disable-compression'] as const;
 
-/** `folder` is where relative paths begin; `cluster` the entry of the cluster as it stands in the file. Throws Error with what is wrong. */
+/**
+ * `folder`: the base of relative paths. `cluster`: the raw entry of the cluster in the file. Throws
+ * Error with what is wrong.
+ */
 export function parseExecCommand(exec: unknown, { folder, cluster }: Readonly<{ folder: string; cluster: unknown }>): ExecCommand {
   const { apiVersion, command, args, env, installHint, interactiveMode, provideClusterInfo } = membersOf(exec);
   if (typeof command !== 'string' || command === '' || command.includes('\0')) throw new Error('exec.command is no text');
@@ -51,7 +58,9 @@ export function parseExecCommand(exec: unknown, { folder, cluster }: Readonly<{ 
   };
 }
 
-/** All of the plugin's environment: the agent's own, the entry's, and what is wanted of it. */
+/**
+ * The plugin's whole environment: the agent's own, the entry's variables, and KUBERNETES_EXEC_INFO.
+ */
 export function pluginEnvironment(
   { apiVersion, environment, cluster }: ExecCommand,
   own: Readonly<Record<string, string | undefined>>,
@@ -75,7 +84,7 @@ function listOf(value: unknown, what: string): readonly unknown[] {
   return value;
 }
 
-/** Neither the value nor its name may be repeated in an error: either can be a secret. */
+/** No error may repeat the value or its name: either can be a secret. */
 function textOf(value: unknown, what: string): string {
   if (typeof value !== 'string' || value.includes('\0')) throw new Error(`${what} has something else than texts`);
   return value;

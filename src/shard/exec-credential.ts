@@ -1,18 +1,19 @@
 /**
- * What an exec plugin answers: an ExecCredential (k8s.io/client-go/pkg/apis/clientauthentication). Whatever client-go would refuse is
- * refused. No error repeats anything of the answer, because a wrong answer may hold the right secret.
+ * The output of an exec plugin: an ExecCredential (k8s.io/client-go/pkg/apis/clientauthentication).
+ * Everything that client-go refuses is refused. No error repeats any of the output, because invalid
+ * output may contain a valid secret.
  */
 import { checkPair } from '../certificates/pair-files.js';
 import { membersOf } from '../domain/members.js';
 import { formatBearer } from './bearer-token.js';
 
 export type ExecCredential = Readonly<{
-  /** The header. */
+  /** The Authorization header. */
   authorization?: string;
   /** PEM; both or neither. */
   certificate?: string;
   key?: string;
-  /** By the wall clock; undefined: as long as the shard accepts it. */
+  /** By the wall clock; undefined: valid as long as the shard accepts it. */
   expiresMs: number | undefined;
 }>;
 
@@ -48,7 +49,7 @@ function parse(answer: string): unknown {
   }
 }
 
-/** '' and null count as absent, as they do in Go. */
+/** '' and null count as absent, as in Go. */
 function textOf(value: unknown, name: string): string {
   if (value === undefined || value === null) return '';
   if (typeof value !== 'string') throw new Error(`the ${name} of its answer is no text`);

@@ -1,14 +1,15 @@
 /**
- * The credentials that an exec plugin of a kubeconfig issues, as client-go handles them (plugin/pkg/client/auth/exec/exec.go).
+ * The credentials that an exec plugin of a kubeconfig issues, handled as in client-go
+ * (plugin/pkg/client/auth/exec/exec.go).
  *
- *   nothing kept ──▶ waits (PluginPace) ──▶ runs ──sound answer──▶ kept ──expired · the shard answered 401──▶ nothing kept
- *                        ▲                   └──bad answer, exit code, timeout──▶ all who wait fail
- *                        └────────────────────────────────────────────────────────────┘
+ *  nothing kept ─▶ waits (PluginPace) ─▶ runs ─valid output─▶ kept ─expired, or 401─▶ nothing kept
+ *                      ▲                  └─invalid output, exit code, timeout─▶ all who wait fail
+ *                      └───────────────────────────────────────────────────────────────┘
  *
- * E1 One run at a time, for all who wait. Nobody waits any more: it is ended.
- * E2 Only a sound answer is kept, and no longer than it says.
- * E3 A 401 drops the credential that the request had, and no later one.
- * E4 No error holds anything of an answer, of the arguments or of the environment.
+ * E1 One run at a time serves all who wait. Once nobody waits, it is stopped.
+ * E2 Only valid credentials are kept, and no longer than until their expiry.
+ * E3 A 401 drops the credential of that request, and no later one.
+ * E4 No error contains any of the output, the arguments or the environment.
  */
 import { CacheError } from '../domain/errors.js';
 import { pause } from '../domain/pause.js';
@@ -21,16 +22,18 @@ import { SharedTask } from './shared-task.js';
 
 export type ExecPluginParts = Readonly<{
   clock: Clock;
-  /** The agent's own, which the plugin inherits. */
+  /** The agent's own environment, which the plugin inherits. */
   environment: Readonly<Record<string, string | undefined>>;
 }>;
 
-/** Plugins of clouds repeat their own requests for some tens of seconds. One that takes longer than this hangs. */
+/** Plugins of clouds retry their own requests for some tens of seconds. A longer run hangs. */
 const timeoutMs = 60_000;
-/** A request that leaves now should arrive before its token expires. As client-go with token files. */
+/**
+ * A request should arrive before its token expires. client-go has the same margin for token files.
+ */
 const expiryMarginMs = 10_000;
 
-/** `untilMs` by the wall clock. */
+/** `untilMs` is by the wall clock. */
 type Kept = Readonly<{ credential: ExecCredential; untilMs: number }>;
 
 export class ExecPlugin {
@@ -46,7 +49,10 @@ export class ExecPlugin {
     this.#pace = new PluginPace(parts.clock);
   }
 
-  /** `ca`: of the cluster, for a plugin whose entry asks for it. Rejects with CacheError, or with the signal's reason once that is aborted. */
+  /**
+   * `ca`: the cluster's CA, for a plugin whose entry asks for it. Rejects with CacheError, or with
+   * the signal's reason once the signal is aborted.
+   */
   async credential(ca: string | undefined, signal: AbortSignal): Promise<ExecCredential> {
     signal.throwIfAborted();
     if (this.#kept !== undefined && this.#parts.clock.wallMs() < this.#kept.untilMs) return this.#kept.credential;
@@ -54,7 +60,7 @@ export class ExecPlugin {
     return this.#run.join(signal);
   }
 
-  /** The shard has answered 401 to it. */
+  /** Called when the shard has answered 401 to a request with the credential. */
   drop(credential: ExecCredential): void {
     if (this.#kept?.credential !== credential) return;
     this.#kept = undefined;
@@ -96,7 +102,8 @@ export class ExecPlugin {
   #keep(credential: ExecCredential): void {
     const { expiresMs = Infinity } = credential;
     const earlyMs = expiresMs - expiryMarginMs;
-    // A plugin may keep a token to its end and issue it until then. Asking it earlier would give the same one again.
+    // A plugin may cache a token until it expires. Running the plugin earlier would return the same
+    // token.
     this.#kept = { credential, untilMs: this.#parts.clock.wallMs() < earlyMs ? earlyMs : expiresMs };
     this.#pace.issued();
   }

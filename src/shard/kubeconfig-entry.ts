@@ -1,11 +1,14 @@
 /**
- * What a kubeconfig says about one of its contexts. The library parses the file's entries; only this module of it is loaded, because the
- * whole of it takes 75 MB for APIs that are not used here.
+ * One context of a kubeconfig. The Kubernetes client library parses the file's entries. Only that
+ * module of it is loaded, because the whole library takes 75 MB for APIs that are not used here.
  *
- * K1 What we cannot do is refused when the file is read: a proxy, a password, impersonation, an auth-provider, a plugin that needs a terminal.
- * K2 A certificate goes unchecked only when the file asks for it and `allowInsecure` agrees.
- * K3 The server's path is cut before `/clusters/`: the logical cluster of a context does not matter to a reader of all of them.
- * No error repeats a value of a user's entry, or the place where YAML breaks off: either may be a key.
+ * K1 Unsupported features are refused when the file is read: a proxy, a password, impersonation, an
+ *    auth-provider, and a plugin that needs a terminal.
+ * K2 TLS without certificate verification needs both the file's request and `allowInsecure`.
+ * K3 The server's path is cut before `/clusters/`: the agent reads all logical clusters, whatever
+ *    the context names.
+ *
+ * No error repeats a value of a user's entry, or the place of a YAML error: either may be a key.
  */
 import { dirname, resolve } from 'node:path';
 import { newClusters, newContexts, newUsers, type User } from '@kubernetes/client-node/dist/config_types.js';
@@ -17,7 +20,7 @@ import { parseExecCommand, type ExecCommand } from './exec-command.js';
 
 export type KubeconfigOptions = Readonly<{
   path: string;
-  /** Undefined: the file's own current one. */
+  /** Undefined: the file's current context. */
   context: string | undefined;
   allowInsecure: boolean;
 }>;
@@ -26,7 +29,7 @@ export type KubeconfigOptions = Readonly<{
 export type PemSource = Readonly<{ name: string; text: string } | { name: string; file: string }>;
 
 export type KubeconfigEntry = Readonly<{
-  /** Its name. */
+  /** The name of the context. */
   context: string;
   server: string;
   serverName: string | undefined;
@@ -36,9 +39,12 @@ export type KubeconfigEntry = Readonly<{
   certificate: PemSource | undefined;
   key: PemSource | undefined;
   token: string | undefined;
-  /** Used instead of `token` when it is there, as by client-go. */
+  /** As in client-go, it takes precedence over `token`. */
   tokenFile: string | undefined;
-  /** Undefined where the user has a certificate or a token: client-go runs no plugin then. */
+  /**
+   * Undefined if the user has a certificate or a token: like client-go, the agent then runs no
+   * plugin.
+   */
   exec: ExecCommand | undefined;
 }>;
 
@@ -95,7 +101,7 @@ export function parseKubeconfigEntry(text: string, { path, context, allowInsecur
 type Fail = (why: string) => CacheError;
 
 const unsupported = ['username', 'password', 'auth-provider', 'as', 'as-uid', 'as-groups', 'as-user-extra'] as const;
-/** What client-go refuses where it has another type. */
+/** Members that client-go refuses if they have another type. */
 const clusterTypes = {
   string: ['tls-server-name', 'certificate-authority', 'certificate-authority-data', 'proxy-url'],
   boolean: ['insecure-skip-tls-verify'],
@@ -105,7 +111,7 @@ const userTypes = {
   boolean: [],
 } as const;
 
-/** Throws for what is there and of another type than it has to be: it would be taken for what is not there. */
+/** Throws if a member has a wrong type, because such a member would be treated as absent. */
 function checkTypes(raw: unknown, of: string, types: Readonly<Record<'string' | 'boolean', readonly string[]>>, fail: Fail): void {
   const members = membersOf(raw);
   for (const [type, names] of Object.entries(types))
@@ -116,9 +122,12 @@ function checkTypes(raw: unknown, of: string, types: Readonly<Record<'string' | 
 }
 type Entries = Readonly<{
   contexts: ReturnType<typeof newContexts>;
-  /** `raw`: as it stands in the file, because the library knows no extensions. */
+  /** `raw`: the entry as in the file, because the library drops extensions. */
   clusters: readonly Readonly<{ cluster: ReturnType<typeof newClusters>[number]; raw: unknown }>[];
-  /** `raw`: the library knows no `tokenFile`, and of impersonation the user alone. */
+  /**
+   * `raw`: the entry as in the file, because the library drops `tokenFile`, and of impersonation
+   * all but the user.
+   */
   users: readonly Readonly<{ user: User; raw: unknown }>[];
   current: string | undefined;
 }>;
@@ -151,7 +160,7 @@ function parseEntries(text: string, fail: Fail): Entries {
   }
 }
 
-/** What the parser says about bad YAML may quote it. */
+/** The message of a YAML error is dropped, because it may quote the file. */
 function parseYaml(text: string, fail: Fail): Readonly<Record<string, unknown>> {
   try {
     return membersOf(parseConfigDocument(text).value);
@@ -180,7 +189,7 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The library gives null for what is not there. */
+/** The library returns null for absent members. */
 function isSaid<Value>(value: Value | null | undefined): value is Value {
   return value !== undefined && value !== null && value !== '';
 }

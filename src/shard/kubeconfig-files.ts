@@ -1,10 +1,13 @@
 /**
- * A kubeconfig and the files that it names, read anew whenever a request is about to be sent: whatever renews a certificate or a token
- * replaces a file, or rewrites the kubeconfig. Watching files would lose a Kubernetes secret, which is swapped by a symbolic link; a look
- * takes a fraction of a millisecond, and requests are few.
+ * A kubeconfig and the files that it names, read again before each request. Whatever renews a
+ * certificate or a token replaces a file, or rewrites the kubeconfig. A file watch would miss a
+ * Kubernetes secret, which is swapped by a symbolic link. A read takes a fraction of a millisecond,
+ * and requests are few.
  *
- * F1 What cannot be used changes nothing: a half-written file, a certificate with the key of another one. One warning for each problem.
- * F2 A kubeconfig that leads to another shard is not used: its objects would be pushed in the name of this one.
+ * F1 Unusable content is ignored: a half-written file, or a certificate with another key. Each
+ *    problem is logged once.
+ * F2 A kubeconfig that leads to another shard is ignored: its objects would be pushed as those of
+ *    this shard.
  */
 import { certificatesIn, type UsedCertificates } from '../certificates/certificate-expiry.js';
 import { checkAuthorities, checkPair } from '../certificates/pair-files.js';
@@ -14,15 +17,15 @@ import { readRegularFile } from '../regular-file.js';
 import { formatBearer } from './bearer-token.js';
 import { parseKubeconfigEntry, type KubeconfigEntry, type KubeconfigOptions, type PemSource } from './kubeconfig-entry.js';
 
-/** All that the files hold, sound. */
+/** Validated contents of the kubeconfig and the files it names. */
 export type KubeconfigContent = Readonly<{
-  /** Of the kubeconfig. */
+  /** The text of the kubeconfig. */
   text: string;
   entry: KubeconfigEntry;
   ca: string | undefined;
   certificate: string | undefined;
   key: string | undefined;
-  /** The header. */
+  /** The Authorization header. */
   authorization: string | undefined;
 }>;
 
@@ -30,12 +33,13 @@ export class KubeconfigFiles {
   readonly #log: Log;
   readonly #options: KubeconfigOptions;
   #content: KubeconfigContent;
-  /** Why the last look changed nothing. */
+  /** Why the last reload was ignored; '' if it was not. */
   #problem = '';
 
   private constructor(log: Log, options: KubeconfigOptions, content: KubeconfigContent) {
     this.#log = log;
-    // Somebody may choose another context of a file that he shares with this agent.
+    // The context stays the one from the start, because another user of the file may switch its
+    // current context.
     this.#options = { ...options, context: content.entry.context };
     this.#content = content;
   }
@@ -45,18 +49,20 @@ export class KubeconfigFiles {
     return new KubeconfigFiles(log, options, readKubeconfig(options));
   }
 
-  /** What was found last. */
+  /** The content of the last successful read. */
   get content(): KubeconfigContent {
     return this.#content;
   }
 
-  /** Those that are shown to the shard. */
+  /** The certificates that the agent presents to the shard. */
   certificates(): UsedCertificates {
     const { entry, certificate } = this.#content;
     return certificate === undefined ? [] : certificatesIn('shard', entry.certificate?.name ?? this.#options.path, certificate);
   }
 
-  /** What the files hold now, as far as that can be used. */
+  /**
+   * Reads the files again. Returns the new content, or the former one if the new one is unusable.
+   */
   look(): KubeconfigContent {
     const file = this.#options.path;
     try {
@@ -73,12 +79,12 @@ export class KubeconfigFiles {
   }
 }
 
-/** What the files hold, once. Throws CacheError. */
+/** Reads the files once. Throws CacheError. */
 export function readKubeconfig(options: KubeconfigOptions): KubeconfigContent {
   return readContent(options, undefined);
 }
 
-/** `last` itself when nothing has changed. Throws CacheError. */
+/** Returns `last` itself if nothing has changed. Throws CacheError. */
 function readContent(options: KubeconfigOptions, last: KubeconfigContent | undefined): KubeconfigContent {
   const text = readText(options.path);
   const entry = text === last?.text ? last.entry : parseKubeconfigEntry(text, options);

@@ -1,6 +1,6 @@
 /**
- * How to reach a shard, from a kubeconfig: what its files hold, and what its exec plugin issues. Both are asked for before every
- * request, so that nothing that is renewed needs a new start.
+ * Access to a shard by a kubeconfig: the contents of its files, and the credentials of its exec
+ * plugin. The client asks for both before every request, so that renewed ones need no restart.
  */
 import type { UsedCertificates } from '../certificates/certificate-expiry.js';
 import type { Log } from '../diagnostics/log.js';
@@ -9,7 +9,10 @@ import type { KubeconfigOptions } from './kubeconfig-entry.js';
 import { KubeconfigFiles, type KubeconfigContent } from './kubeconfig-files.js';
 import type { Credentials, KubeAccess } from '../kube/kube-access.js';
 
-/** Also gives the certificates that the files hold and the shard is shown, to watch when they expire. A plugin renews its own. */
+/**
+ * Also returns the certificates from the files that the agent presents to the shard, to monitor
+ * their expiry. A plugin renews its own.
+ */
 export type KubeconfigAccess = KubeAccess & Readonly<{ certificates: () => UsedCertificates }>;
 
 /** Throws CacheError with what is wrong and where. */
@@ -38,7 +41,9 @@ export async function loadKubeconfig(
   };
 }
 
-/** The plugin of the present entry, with what it keeps; another one once the entry has changed. */
+/**
+ * The plugin of the present entry, with its kept credentials. A changed entry gets a new plugin.
+ */
 class CurrentPlugin {
   readonly #parts: ExecPluginParts;
   #entry = '';

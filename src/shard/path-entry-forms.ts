@@ -1,7 +1,10 @@
 /**
- * The path entries that a shard's LogicalClusters and Workspaces are pushed as, by the rules of kcp's own proxy (pkg/index of August 2026). An entry stays until
- * its object is gone, because a Workspace that is being deleted still leads to its logical cluster. A change that leaves the entry as it was is pushed all
- * the same: to know that, the agent would have to keep every entry, and the cache compares them anyway.
+ * Converts a shard's LogicalClusters and Workspaces to path entries, by the rules of kcp's own
+ * proxy (pkg/index of August 2026). An entry stays until its object is gone, because a Workspace
+ * that is being deleted still leads to its logical cluster.
+ *
+ * A change that does not alter the entry is pushed all the same. To detect that, the agent would
+ * have to keep every entry, and the cache compares them anyway.
  */
 import { pathAnnotation, parseAnyPath } from '../domain/cluster.js';
 import { isObject, membersOf, type Members } from '../domain/members.js';
@@ -21,12 +24,15 @@ import type { Collection } from '../kube/collection.js';
 import type { SourceObject } from '../kube/source-object.js';
 import type { PushedForm } from './slice-reader.js';
 
-/** Of one type: where its objects are read, and what is pushed of them. */
+/** One type: the collection to read, and the form in which its objects are pushed. */
 export type PathEntryForm = Readonly<{ resource: Resource; collection: Collection; form: PushedForm }>;
 
 const everywhere = { cluster: '*', version: 'v1alpha1', labelSelector: '' };
 const migratingAnnotation = 'internal.kcp.io/migrating';
-/** The shard of a Workspace's logical cluster. kcp writes it when it schedules, and the shard that a migration brings it to; nobody else may. */
+/**
+ * The shard of a Workspace's logical cluster. kcp writes it when it schedules the Workspace, and
+ * when a migration moves the logical cluster to another shard. Nobody else may write it.
+ */
 const shardAnnotation = 'core.kcp.io/shard';
 
 export const pathEntryForms: readonly PathEntryForm[] = [
@@ -43,7 +49,10 @@ export const pathEntryForms: readonly PathEntryForm[] = [
 ];
 
 function formOf(resource: Resource, entryOf: (object: SourceObject) => PathEntry | undefined): PushedForm {
-  /** Undefined for what has no entry: a Workspace without a logical cluster, or one that no path can name. */
+  /**
+   * Undefined if the object has no entry: a Workspace without a logical cluster, or one that no
+   * path can name.
+   */
   const bytesOf = (object: SourceObject): Uint8Array | undefined => {
     const entry = entryOf(object);
     if (entry === undefined) return undefined;
@@ -70,7 +79,7 @@ function clusterEntryOf({ text }: SourceObject): PathEntry {
   };
 }
 
-/** One that is mounted leads to its URL only while it has no logical cluster of its own. */
+/** A mounted Workspace leads to its URL only while it has no logical cluster of its own. */
 function workspaceEntryOf({ text }: SourceObject): PathEntry | undefined {
   const spec = membersIn(text, 'spec');
   const { phase } = membersIn(text, 'status');

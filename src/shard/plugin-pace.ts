@@ -1,16 +1,16 @@
 /**
- * How long the next run of an exec plugin has to wait. All readers of a shard ask for credentials at once and try again soon, so it is
- * the plugin that needs a pace, not each of them.
+ * How long the next run of an exec plugin waits. All readers of a shard ask for credentials at
+ * once, and try again soon. So the plugin has a pace, not each reader.
  *
- *   the run failed, or the shard refused what it issued soon after     as many seconds as doubling makes, `waitMsMax` at most
- *   what it issued has lasted, and is refused or has expired           no wait; failures are counted anew
- *   it has just issued something that has expired already              `waitMsMin`
+ *  the run failed, or the shard soon refused the credential     doubling waits up to `waitMsMax`
+ *  the credential has lasted, and was refused or has expired    no wait; failures are reset
+ *  the plugin has just issued an expired credential             `waitMsMin`
  */
 import type { Clock } from '../domain/ports.js';
 
 const waitMsMin = 1_000;
 const waitMsMax = 30_000;
-/** What the shard has accepted for so long was no failure of the plugin. */
+/** If the shard accepted a credential for this long, its refusal is not a failure of the plugin. */
 const lastedMs = 60_000;
 
 export class PluginPace {
@@ -23,7 +23,7 @@ export class PluginPace {
     this.#clock = clock;
   }
 
-  /** 0 when it may run now. */
+  /** 0 if the plugin may run at once. */
   waitMs(): number {
     return Math.max(0, this.#nextMs - this.#clock.now());
   }
@@ -34,7 +34,7 @@ export class PluginPace {
     this.#nextMs = this.#issuedMs + waitMsMin;
   }
 
-  /** The shard does not accept what was issued last. */
+  /** Called when the shard refuses the last credential. */
   refused(): void {
     if (!this.#settle()) this.#fail();
   }
@@ -49,7 +49,7 @@ export class PluginPace {
     this.#nextMs = this.#clock.now() + Math.min(waitMsMax, waitMsMin * 2 ** (this.#failures - 1));
   }
 
-  /** Whether what was issued last has lasted. */
+  /** Whether the last credential has lasted; if so, resets the failures. */
   #settle(): boolean {
     const hasLasted = this.#issuedMs !== undefined && this.#clock.now() - this.#issuedMs >= lastedMs;
     if (hasLasted) this.#failures = 0;

@@ -1,10 +1,11 @@
 /**
- * Runs the program of an exec plugin and gives what it writes to its standard output. Its standard error is the agent's own, as with
- * client-go, because what a plugin has to say to a person stands there; it has no standard input.
+ * Runs the program of an exec plugin and returns its standard output. Its standard error is the
+ * agent's own, as with client-go, because a plugin writes its messages for people there. It has no
+ * standard input.
  *
- * Bounds: `timeoutMs`; `answerBytesMax`. At either, and once the signal is aborted, the program gets SIGTERM, and SIGKILL after
- * `killGraceMs`. The result comes once it has ended: two runs in a row never overlap. Programs that it has started
- * itself are not waited for.
+ * Bounds: `timeoutMs`; `answerBytesMax`. At either, and once the signal is aborted, the program
+ * gets SIGTERM, and SIGKILL after `killGraceMs`. The promise settles once the program has ended, so
+ * that two runs in a row never overlap. Child processes of the program are not waited for.
  */
 import { spawn } from 'node:child_process';
 import type { Clock } from '../domain/ports.js';
@@ -15,16 +16,16 @@ export type PluginProgram = Readonly<{
   environment: Readonly<Record<string, string | undefined>>;
 }>;
 
-/** A token and a chain of certificates have some ten kilobytes. */
+/** A token and a chain of certificates take some ten kilobytes. */
 const answerBytesMax = 1024 * 1024;
 const killGraceMs = 1_000;
 
-/** The program cannot be started, because it is not there or is no program. */
+/** The program cannot be started, because it does not exist or is not executable. */
 export class PluginMissing extends Error {}
 
 /**
- * Throws PluginMissing, or Error with what is wrong, or the signal's reason. No error has a cause: Node's have the arguments, which may
- * hold secrets.
+ * Throws PluginMissing, or Error with what is wrong, or the signal's reason. No error has a cause:
+ * Node's errors contain the arguments, which may be secrets.
  */
 export function runPlugin(
   { command, args, environment }: PluginProgram,
@@ -40,7 +41,7 @@ export function runPlugin(
     const stop = (why: Error): void => {
       if (stopped !== undefined) return;
       stopped = why;
-      // A program that it has started may hold the pipe, and would keep this process alive.
+      // A child process of the program may hold the pipe open, and would keep this process alive.
       child.stdout.destroy();
       child.kill('SIGTERM');
       cancelKill = clock.after(killGraceMs, () => child.kill('SIGKILL'));

@@ -1,17 +1,21 @@
 /**
- * Which objects of a shard are replicated, as kcp's own replication controller decides it: data and one function.
+ * Which objects of a shard are replicated, as in kcp's own replication controller: data and one
+ * function.
  *
- *                          in a sync          as a change
- *   put      it is pushed    put                put
- *   keep     as it was       put, no body       nothing      it is being deleted and waits for its finalizers
- *   gone     it leaves       nothing            delete       it is being deleted, or is not marked (any more)
- *   ignored  never ours      nothing            nothing      its logical cluster is one of the system's
+ *           in a sync       as a change   when
+ *  put      put             put           in all other cases
+ *  keep     put, no body    nothing       it is being deleted and waits for its finalizers
+ *  gone     nothing         delete        it is being deleted, is not marked, or is not selected
+ *  ignored  nothing         nothing       its logical cluster is a system one
  */
 import type { TableType } from '../domain/catalogue.js';
 import { isDeclaring } from '../domain/declaration.js';
 import { labelsOf, type Labels, type SourceObject } from '../kube/source-object.js';
 
-/** One type of the shard, as it is read. `marked`: only objects with a non-empty `internal.kcp.io/replicate` annotation are replicated. */
+/**
+ * One type of the shard, as the agent reads it. `marked`: only objects with a non-empty annotation
+ * `internal.kcp.io/replicate` are replicated.
+ */
 export type ReplicatedType = Readonly<{
   group: string;
   version: string;
@@ -25,13 +29,19 @@ export type Selected = 'put' | 'keep' | 'gone' | 'ignored';
 
 export type SelectionRule = Readonly<{
   marked: boolean;
-  /** Logical clusters that are replicated although their name begins with `system:`; kcp does so with `system:shard` since September 2026. */
+  /**
+   * Logical clusters that are replicated although their name begins with `system:`. kcp replicates
+   * `system:shard` since September 2026.
+   */
   systemClusters: ReadonlySet<string>;
-  /** One of them must select an object; undefined: all do. */
+  /** An object must match one of them; undefined: every object matches. */
   selectors: readonly Labels[] | undefined;
 }>;
 
-/** Those of the table that are replicated; before all others the one whose objects declare types. A type that a shard does not serve is waited for. */
+/**
+ * The replicated types of the table. The type whose objects declare types comes first. If the shard
+ * does not serve a type, the agent waits for it.
+ */
 export function replicatedTypes(table: readonly TableType[]): readonly ReplicatedType[] {
   return table
     .filter(({ replicated }) => replicated !== 'never')
@@ -41,7 +51,7 @@ export function replicatedTypes(table: readonly TableType[]): readonly Replicate
     });
 }
 
-/** The controller has the same order: a lost mark counts before finalizers that are waited for. */
+/** The order is the controller's: a lost mark counts even if finalizers are still pending. */
 export function select(object: SourceObject, { marked, systemClusters, selectors }: SelectionRule): Selected {
   if (object.cluster.startsWith('system:') && !systemClusters.has(object.cluster)) return 'ignored';
   if (selectors !== undefined && !isSelected(object, selectors)) return 'gone';

@@ -1,4 +1,4 @@
-/** One task that many wait for. It is aborted once nobody waits for it any more. */
+/** One task with many waiters. It is aborted once nobody waits for it. */
 import { untilAborted } from '../domain/until-aborted.js';
 
 export class SharedTask<Result> {
@@ -8,7 +8,7 @@ export class SharedTask<Result> {
 
   constructor(task: (signal: AbortSignal) => Promise<Result>) {
     this.#result = task(this.#abort.signal);
-    // Whoever waits receives it; it may fail after the last one has left.
+    // Waiters receive the error; this handler covers a failure after the last one has left.
     this.#result.catch(() => {});
   }
 
@@ -16,7 +16,7 @@ export class SharedTask<Result> {
     return this.#abort.signal.aborted;
   }
 
-  /** What the task comes to. Rejects with the signal's reason once that is aborted. */
+  /** The result of the task. Rejects with the signal's reason once the signal is aborted. */
   async join(signal: AbortSignal): Promise<Result> {
     this.#waiting += 1;
     try {
@@ -27,7 +27,7 @@ export class SharedTask<Result> {
     }
   }
 
-  /** Resolves once the task is over, however it ended. */
+  /** Resolves once the task has ended, successfully or not. */
   async ended(): Promise<void> {
     await this.#result.then(
       () => {},

@@ -1,11 +1,12 @@
 /**
- * One slice as its shard has it: what is read of a collection, selected, and put into the form that is pushed. A pure step from what was read to what
- * is sent, which keeps nothing of an object.
+ * One slice as its shard has it: reads a collection, selects objects, and converts them to the
+ * pushed form. The conversion of each read is a pure step that keeps nothing of an object.
  *
- * Within a sync that is made by watching, a change may follow the object it changes, so what was sent a moment ago
- * may have to be taken back before `end`.
+ * In a sync that is made by watching, a change may follow the object it changes. So an object that
+ * was just sent may have to be removed again before `end`.
  *
- * An object whose annotation names another shard is a copy out of a cache. It counts as not there: nobody pushes it as this shard's own.
+ * An object whose annotation names another shard is a copy from a cache. It is treated as absent,
+ * so that it is not pushed as this shard's own.
  */
 import type { ShardName } from '../domain/shard.js';
 import type { SliceSource, Outgoing } from '../sender/source.js';
@@ -13,18 +14,24 @@ import type { KubeReader, Read } from '../kube/kube-reader.js';
 import type { Selected } from './selection.js';
 import type { SourceObject } from '../kube/source-object.js';
 
-/** Sees all objects of a slice as they are on the shard, before any is selected. */
+/** Sees all objects of a slice as they are on the shard, before selection. */
 export interface Onlooker {
   see(read: Read): void;
 }
 
-/** What is pushed of a type: which of its objects, in which version, and what of each. `select`: of one that is to be put, what makes its body. */
+/**
+ * What is pushed of a type: its version and which objects. `select`: the verdict, or for an object
+ * to put the function that builds its body.
+ */
 export type PushedForm = Readonly<{
   version: string;
   select: (object: SourceObject) => Exclude<Selected, 'put'> | (() => Uint8Array);
 }>;
 
-/** `read`: called with how many objects and deletions have come. `passedOver`: called with each object that names another shard. */
+/**
+ * `read`: called with the number of objects and deletions in each batch. `passedOver`: called with
+ * each object that names another shard.
+ */
 export type SliceReaderParts = Readonly<{
   reader: KubeReader;
   read: (objects: number) => void;
@@ -60,12 +67,14 @@ export class SliceReader implements SliceSource {
         if (outgoing !== undefined) batch.push(outgoing);
       }
       if (batch.length > 0) yield batch;
-      // Sent first and seen second: what an object causes comes after the object.
+      // Calls the onlooker after sending, so that the effects of an object follow the object.
       if (onlooker !== undefined) for (const read of reads) onlooker.see(read);
     }
   }
 
-  /** One that named no other shard before its change leaves. */
+  /**
+   * An object whose change names another shard is removed, because it may have been pushed before.
+   */
   #own(read: Read): readonly Read[] {
     if (!('object' in read)) return [read];
     const { object } = read;
@@ -78,7 +87,7 @@ export class SliceReader implements SliceSource {
 function send(read: Read, syncing: boolean, form: PushedForm): Outgoing | undefined {
   switch (read.kind) {
     case 'begin':
-      // Its revision is known at its end.
+      // The revision is known only at the end.
       return { kind: 'begin', revision: '' };
     case 'end':
       return { kind: 'end', revision: read.revision };

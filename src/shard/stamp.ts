@@ -1,11 +1,14 @@
 /**
- * The text that is pushed: the shard's own, byte for byte, but for what kcp's replication controller changes.
+ * The text that is pushed: the shard's own, byte for byte, except for what kcp's replication
+ * controller changes.
  *
- * T1 Out goes `metadata.resourceVersion`, because it is the shard's and not the cache's.
- * T2 In go the annotations with the version and uid of the original. They follow the original at every change; kcp's
- *    controller leaves the version at what it was on creation.
- * T3 `kind` and `apiVersion` are added where the shard leaves them out, as it does in lists of RBAC and admission types.
- * T4 `kcp.io/shard` and `kcp.io/cluster` are left to the cache, which knows whose session it is.
+ * T1 `metadata.resourceVersion` is removed, because it is the shard's and not the cache's.
+ * T2 Annotations with the version and uid of the original are added. They follow the original at
+ *    every change; kcp's controller leaves the version as it was on creation.
+ * T3 `kind` and `apiVersion` are added if the shard omits them, as it does in lists of RBAC and
+ *    admission types.
+ * T4 `kcp.io/shard` and `kcp.io/cluster` are left to the cache, which knows the shard of the
+ *    session.
  */
 import { formatApiVersion } from '../domain/resource.js';
 import { member, type ObjectText } from '../json/object-text.js';
@@ -16,7 +19,7 @@ export type StampedType = Readonly<{ group: string; version: string; kind: strin
 
 const dropped: ReadonlySet<string> = new Set(['resourceVersion']);
 
-/** An object without metadata has nothing to stamp, and the cache refuses it. */
+/** An object without metadata is returned unchanged; the cache refuses it. */
 export function stamp({ text, uid, resourceVersion }: SourceObject, type: StampedType): Uint8Array {
   if (text.metadata === undefined) return text.bytes;
   const annotations = {

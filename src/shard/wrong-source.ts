@@ -1,10 +1,12 @@
 /**
  * Whether an agent can read its source. Two kubeconfigs are easily mistaken for that of a shard:
  *
- * - that of a Strata cache. An agent that reads a cache pushes the objects of all shards as those of its own shard. If it pushes into the same cache, each of
- *   them comes back as a change, without end. A cache says what it is on every answer. It also says so in `/version`, because something in between may
- *   remove headers.
- * - that of a front proxy, or of a user outside `system:masters`. kcp then forbids every request for all logical clusters at once, that for `/version` included.
+ * - That of a Strata cache. An agent that reads a cache pushes the objects of all shards as those
+ *   of its own shard. If it pushes into the same cache, each object comes back as a change, without
+ *   end. A cache names itself in every response header. It also does so in `/version`, because an
+ *   intermediary may remove headers.
+ * - That of a front proxy, or of a user outside `system:masters`. kcp then forbids every request
+ *   for all logical clusters at once, including `/version`.
  */
 import { CacheError } from '../domain/errors.js';
 import { cacheServer, serverHeader } from '../domain/server-header.js';
@@ -39,7 +41,10 @@ function named({ source, server }: Source): string {
   return source === undefined ? server : `${source}: ${server}`;
 }
 
-/** `error`: of a request of `versionPath`. A 403 without a Status may be of something in between, and ends with that. */
+/**
+ * `error`: from a request of `versionPath`. A 403 without a Status may be from an intermediary, and
+ * be temporary.
+ */
 export function isForbiddenByKcp(error: unknown): error is KubeRefusal {
   return error instanceof KubeRefusal && error.status === 403 && error.reason === 'Forbidden';
 }
@@ -48,7 +53,7 @@ export function comesFromCache(headers: Readonly<Record<string, unknown>>): bool
   return headers[serverHeader] === cacheServer;
 }
 
-/** `answer`: to a request of `versionPath`. */
+/** `answer`: the response to a request of `versionPath`. */
 export function isVersionOfCache(answer: string): boolean {
   return textAt(jsonValue(answer), 'gitVersion')?.includes('+strata-') === true;
 }
