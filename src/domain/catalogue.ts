@@ -106,8 +106,8 @@ export class Catalogue {
   /** By logical cluster, then by place. */
   readonly #byCluster = new Map<string, Map<string, Declaration>>();
   /**
-   * By logical cluster, group and resource: when the identity changed that a request without an
-   * identity means.
+   * By logical cluster, group and resource: when the identity last changed that a request without
+   * an identity refers to.
    */
   readonly #identityChanges = new RecentChanges(0);
   /** The result of `declared`, until a declaration changes. */
@@ -198,8 +198,8 @@ export class Catalogue {
   }
 
   /**
-   * Whether a request that names no identity may have meant another identity, or none, at that
-   * revision than it means at present.
+   * Whether a request that names no identity may have referred to another identity, or to none, at
+   * that revision.
    */
   meantOtherSince({ cluster, group, resource }: Pick<TypeRequest, 'cluster' | 'group' | 'resource'>, revision: Revision): boolean {
     if (revision >= this.#identityChanges.latest) return false;
@@ -265,7 +265,7 @@ export class Catalogue {
 
   /**
    * By logical cluster and type of these declarations: the identity that a request without an
-   * identity means.
+   * identity refers to.
    */
   #meantBy(declarations: readonly Declaration[]): ReadonlyMap<string, string | undefined> {
     return new Map(
@@ -289,7 +289,7 @@ export class Catalogue {
     const meant = this.#meantBy(changed);
     for (const each of ended) this.#remove(each);
     for (const each of begun) this.#add(each);
-    // A type that ends is not a change of identity: its watches end with the type, once its objects
+    // A type that ends is not recorded as a change: its watches end with the type, once its objects
     // are gone.
     for (const [name, identity] of this.#meantBy(changed))
       if (identity !== undefined && identity !== meant.get(name)) this.#identityChanges.record(name, revision);

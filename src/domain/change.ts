@@ -37,7 +37,7 @@ export type MovedPath = Readonly<{ before: CanonicalPath | undefined; after: Can
 export type Commit = Readonly<{
   revision: Revision;
   changes: readonly Change[];
-  /** Canonical paths that lead to another logical cluster since this commit. */
+  /** Canonical paths whose logical clusters changed with this commit. */
   movedPaths: readonly string[];
   /**
    * Revisions of deletes that no request named: a full sync no longer contained the key, or its

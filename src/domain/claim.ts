@@ -1,10 +1,10 @@
 /**
  * Decides which of two claims has a shard, and through which neighbour a cache reaches the shard's
- * origin. A claim says that the shard has its origin, the cache its writer is connected to, at a
- * given cache. Every cache decides for itself, with one total order. So all end with the highest
- * claim, whatever they received and in whatever order.
+ * origin. A claim names a shard's origin: the cache to which the shard's writer connects. Every
+ * cache decides for itself, with one total order. So all end with the highest claim, whatever they
+ * received and in whatever order.
  *
- *  order of claims: term, then removed before not, then the id of the origin
+ *  order of claims: by term, then removed above not removed, then by the id of the origin
  *
  * The cache that a pusher connects to gives the pusher its term. The pusher's clock never does:
  *
@@ -30,7 +30,7 @@
  *  has no reached path        the via stays. Without a via: a neighbour whose path begins at
  *                             the origin and does not contain this cache
  *
- * R1 The highest claim that a cache knows of a shard never falls in the order.
+ * R1 The highest claim that a cache knows of a shard is never replaced by a lower one.
  * R2 Once links are up, every via leads to the origin.
  */
 import type { Term } from './push.js';
@@ -144,8 +144,8 @@ export function arrived(
 }
 
 /**
- * Whether a claim takes the shard from `known`. The committer calls this, because it orders claims
- * and writes.
+ * Compares a claim with the known state. `takes`: the claim replaces it; `stands`: it is the same.
+ * The committer calls this, because it orders claims and writes.
  */
 export function judgeClaim(known: ShardState | undefined, claim: Claim): Verdict {
   if (claim.via === 'local' && known?.plain !== true) return 'refused';

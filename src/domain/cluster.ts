@@ -2,8 +2,8 @@
  * A logical cluster (a stable id) and a canonical path (`root:org:team`, an index to a logical
  * cluster that may move).
  *
- * A URL has either in the same place. A text that contains ':' and does not begin with `system:` is
- * a path.
+ * A URL may have either in the same place. A text that contains ':' and does not begin with
+ * `system:` is a path.
  */
 import type { Resource } from './resource.js';
 

@@ -23,7 +23,7 @@ export function isDeclaring({ group, resource }: Pick<Resource, 'group' | 'resou
   return resource === declaring.resource && group === declaring.group;
 }
 
-/** kcp spells the core group so in cache URLs. Keys have the empty group instead. */
+/** kcp's spelling of the core group in cache URLs. Keys have the empty group instead. */
 export const coreAlias = 'core';
 /** A valid resource, version or identity of a declared type. */
 export const declaredName = /^[A-Za-z0-9][A-Za-z0-9-]*$/;

@@ -1,4 +1,7 @@
-/** Whether a header can carry a text as it is: blanks at its ends would be lost, and control characters end a header. */
+/**
+ * Whether a header can carry the text unchanged. Blanks at its ends would be lost, and control
+ * characters would end the header.
+ */
 export function isHeaderValue(text: string): boolean {
   return text !== '' && text.trim() === text && !/\p{Cc}/u.test(text);
 }

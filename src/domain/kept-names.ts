@@ -1,7 +1,8 @@
 /**
  * Annotations and labels that stay on a cached copy although its shard does not have them. An
- * operator lists their names for each type. If a plain write sets a listed name, it survives pushes
- * and updates that lack it. How plain writes set and remove such names: intake/kept-writes.ts.
+ * operator lists their names for each type. A value that a plain write sets under a listed name
+ * survives pushes and updates that lack it. How plain writes set and remove such names:
+ * intake/kept-writes.ts.
  *
  * KEPT-1 A listed name that was set on the copy stays if a push lacks it. A value in the push
  *    replaces it, and the name belongs to the shard from then on.

@@ -51,8 +51,8 @@ export function labelCauses(labels: ReadonlyMap<string, string>): readonly Cause
 }
 
 /**
- * Annotation keys follow the rules of label keys, in any case. Only the total size of the
- * annotations is bounded.
+ * Annotation keys follow the rules of label keys, but may have upper case in the prefix. Values may
+ * be anything; the total size of the annotations is bounded.
  */
 export function annotationCauses(annotations: ReadonlyMap<string, string>): readonly Cause[] {
   const causes = firstCauses(annotations, (key) =>

@@ -48,8 +48,8 @@ export class LackingObjects {
   }
 
   /**
-   * Records that a sync of one logical cluster of the slice begins. The mark of objects that are
-   * not remembered stays, because they may belong to another cluster.
+   * Records that a sync of one logical cluster of the slice begins. The mark for objects that are
+   * not remembered stays, because they may be in another logical cluster.
    */
   clearCluster(slice: Slice, cluster: string): void {
     const name = formatSlice(slice);

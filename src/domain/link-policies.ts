@@ -1,5 +1,5 @@
 /**
- * All policies of a cache: to and from its parent, and from and to its children, by their names.
+ * All link policies of a cache: those with its parent, and those with its children, by their names.
  */
 import type { LinkPolicy } from './link-policy.js';
 import type { ShardName } from './shard.js';

@@ -6,9 +6,9 @@
  *  ping ── anything arrives ── pingIntervalMs ── ping ── pongTimeoutMs ── dead
  *
  * While this process does not read, the answer may wait unread, so the timeout starts again. It
- * also starts again after a pause of this process (F7), which a late timer reveals. Data that is
- * read after a pause was sent before or during it. So the peer's presence is unknown until it
- * answers a ping sent after the pause (`silentSinceMs`).
+ * also starts again after a pause of this process (F7), which a late timer reveals. Data read after
+ * a pause may have been sent before it. So the peer's presence is unknown until it answers a ping
+ * sent after the pause (`silentSinceMs`).
  */
 import type { Clock } from './ports.js';
 

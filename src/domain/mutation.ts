@@ -11,8 +11,9 @@ import type { Revision } from './revision.js';
  *
  * A write makes a shard local that nobody has. It takes a shard that comes from a neighbour only
  * with `takes`, with a term above every former one. If the shard has a pusher, a write by others
- * makes the slice count as not synced, because the shard may not have the object. Exempt are writes
- * of the shard itself (`bySource`), and those that change only kept names (`keeps`, kept-names.ts).
+ * makes the slice count as not synced, so that the pusher syncs it again. Exempt are writes of the
+ * shard itself (`bySource`), and those that change only kept names (`keeps`, kept-names.ts). The
+ * latter do not confirm the object in a sync under way, because the shard may not have it any more.
  */
 export type Mutation =
   | Readonly<{

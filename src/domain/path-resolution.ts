@@ -1,6 +1,6 @@
 /**
- * The logical cluster that a path leads to. `GET /services/cache/resolve?path=` returns it, with
- * the freshness of the entries that led there.
+ * What a path leads to. `GET /services/cache/resolve?path=` returns it, with the freshness of the
+ * entries that led there.
  *
  *  {"kind": "cluster", "shard": "amber", "cluster": "2hkmx5l3ov9dd7vw", "path": "root:org:team",
  *   "unavailable": false, "shards": ["amber"],
@@ -8,7 +8,7 @@
  *  {"kind": "mount", "url": "https://mounts.example.com/clusters/abc", "unavailable": false,
  *   "shards": ["amber"], "freshness": […]}
  *  {"kind": "unknown"}
- *      it does not exist: every shard that could have it has sent all its entries
+ *      it does not exist: every shard that could have it has sent all its entries, without it
  *  {"kind": "uncertain", "shards": ["birch"]}
  *      it may exist: these shards have not sent all their path entries, or are not connected
  *  {"kind": "disputed", "cluster": "…", "shards": ["birch", "cedar"], "expected": "amber"}

@@ -11,10 +11,7 @@ export interface Room {
   /** Counts bytes that are already in memory, even beyond the bound. */
   add(bytes: number): void;
   give(bytes: number): void;
-  /**
-   * Sets the reserved room to exactly these bytes, the size of the response, whatever was reserved
-   * to make it.
-   */
+  /** Replaces all reserved room by exactly these bytes, the size of the finished response. */
   settle(bytes: number): void;
 }
 

@@ -3,8 +3,8 @@ import type { SliceStatus } from './status.js';
 
 export type SliceSums = Readonly<{
   /**
-   * The number of slices that were ever synced in full, and of those of which the cache has every
-   * object.
+   * `everSynced`: slices that were ever synced in full. `whole`: slices of which the cache has
+   * every object.
    */
   everSynced: number;
   whole: number;

@@ -29,9 +29,9 @@ export interface Revisions {
    */
   locate(text: string): Located;
   /**
-   * The text, in the form of a resourceVersion, that tells a pusher or a link that everything up to
-   * the revision is acknowledged. It names the epoch of the store: a later epoch may have lost
-   * changes, though it reuses their revisions.
+   * The text that a pusher or a link gets once everything up to the revision is acknowledged. It
+   * has the form of a resourceVersion, and contains the epoch of the store. A later epoch may have
+   * lost changes, although it uses their revisions again.
    */
   formatPosition(revision: Revision): string;
   /** As `locate`; a position from another epoch of the store is not `ours`. */
@@ -198,8 +198,8 @@ export type PeerPusher = Readonly<{
 }>;
 
 /**
- * What a server reports to the others of its store: its pushers, and for each shard a counter that
- * changes with each plain write.
+ * What a server reports to the others of its store. `pushers`: its pushers. `heard`: for each shard
+ * a number that changes after plain writes.
  */
 export type PeerState = Readonly<{ pushers: ReadonlyMap<ShardName, PeerPusher>; heard: ReadonlyMap<ShardName, number> }>;
 

@@ -1,7 +1,7 @@
 /**
  * Times as Kubernetes writes them: RFC 3339, whole seconds, `Z`. Go also reads fractions and
- * offsets, and nothing else. A typed informer drops a whole list because of one time that Go cannot
- * read, so the cache must not store any.
+ * offsets, and nothing else. One time that Go cannot read makes a typed informer drop the whole
+ * list, so the cache must not store any.
  */
 const pattern = /^(\d{4})-(\d{2})-(\d{2})T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[-+](?:[01]\d|2[0-3]):[0-5]\d)$/;
 const secondsEnd = 'YYYY-MM-DDThh:mm:ss'.length;

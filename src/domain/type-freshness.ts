@@ -30,9 +30,9 @@ export type TypeFreshnessReport = Readonly<{
    */
   newestChange: string;
   /**
-   * Whether the absence of an object proves that it does not exist. The cache is ready and knows
-   * every shard of its tree. It has every object of the type that each of them has, or that the one
-   * in question has. All their pushers are connected, to the cache and to their sources.
+   * Whether the absence of an object proves that it does not exist. If so, the cache is ready and
+   * knows every shard of its tree. It has every object of the type that they have, or that the
+   * shard in question has. All their pushers are connected, to the cache and to their sources.
    */
   whole: boolean;
   /** By name. Removed shards are left out, and so is an unknown shard that was asked about. */
