@@ -6,7 +6,7 @@ import type { Revision } from './revision.js';
 /**
  * What happened to one key at one revision: a row of the change log. `created` marks a put of a key
  * that did not exist. `previous` reads the replaced content on demand. A DELETED event carries that
- * content, and it shows whether an object has left a selector.
+ * content. It also shows whether the object has left a selector.
  */
 export type Change =
   | Readonly<{

@@ -6,7 +6,8 @@
  *
  *  order of claims: by term, then removed above not removed, then by the id of the origin
  *
- * The cache that a pusher connects to gives the pusher its term. The pusher's clock never does:
+ * The cache that a pusher connects to gives the pusher its term. The term never depends on the
+ * pusher's clock:
  *
  *  the process                                   gets
  *  connects for the first time                   one above every known term, or the cache's clock

@@ -5,8 +5,8 @@
 const field = /(?:"((?:[^"]|"")*)"|([^",]*))(,|$)/y;
 
 /**
- * The fields of a line of CSV as Go's encoding/csv reads it. An empty line has none; a malformed
- * one gives undefined.
+ * The fields of a line of CSV as Go's encoding/csv reads it. An empty line has no fields; a
+ * malformed line gives undefined.
  */
 export function readCsvRecord(line: string): readonly string[] | undefined {
   const found: string[] = [];

@@ -1,6 +1,6 @@
 /**
  * Work on whole documents, which arrive and leave as bytes. Its cost grows with their length, up to
- * seconds for the longest, where everything else takes microseconds. `heavy/` does it.
+ * seconds; everything else takes microseconds. `heavy/` does it.
  */
 /** The patch types that a cache accepts. A strategic patch merges by the schema of its type. */
 export type PatchLanguage = Readonly<{ kind: 'json' } | { kind: 'merge' } | { kind: 'strategic'; group: string; resource: string }>;

@@ -1,8 +1,8 @@
 /**
  * What Kubernetes accepts as label keys, label values and annotations, in upstream's words.
  *
- * Each function returns the list of flaws, empty if the input is valid. They become the causes of
- * one 422. Lengths are in bytes, as in Go.
+ * Each function returns the list of flaws, empty if the input is valid. The flaws become the causes
+ * of one 422. Lengths are in bytes, as in Go.
  */
 import { Buffer } from 'node:buffer';
 import type { Cause } from './errors.js';

@@ -1,7 +1,7 @@
 /**
- * Counts the slices that a peer has named and that are kept for it, and the total length of their
- * names. The count alone does not bound memory: it is above that of any real shard, and names of
- * 253 characters in each part could take hundreds of megabytes.
+ * Counts the slices that are kept for a peer because it named them, and the total length of their
+ * names. The bound of the count is above any real shard. With it alone, names of 253 characters in
+ * each part could take hundreds of megabytes.
  */
 const countMax = 200_000;
 const charactersMax = 48 * 1024 * 1024;

@@ -128,7 +128,6 @@ export type WatchRequest = Readonly<{
   representation: Representation;
   start: WatchStart;
   bookmarks: boolean;
-  /** The duration of the watch. */
   timeoutMs: number;
   /** The room in which the watch reserves memory for every piece that it returns. */
   room: Room;

@@ -14,8 +14,8 @@ export type SliceKnowledge = Readonly<{
   /** Whether its source is being read. */
   open: boolean;
   /**
-   * The id of the cache that acknowledged the end of its last sync; undefined once a begin is sent,
-   * and if none did.
+   * The id of the cache that acknowledged the end of its last sync; undefined from the next begin
+   * on, and if no cache has.
    */
   syncedAt: string | undefined;
 }>;

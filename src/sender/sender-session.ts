@@ -277,7 +277,7 @@ export class SenderSession {
     this.#parts.connection.close(reason, message);
   }
 
-  /** Uses the bye; if that was lost, the close code. */
+  /** Describes the end by the bye, or by the close code if the bye was lost. */
   #parting(code: number): Parting {
     const { clock } = this.#parts;
     const nowMs = clock.now();

@@ -26,7 +26,10 @@ export type ExecPluginParts = Readonly<{
   environment: Readonly<Record<string, string | undefined>>;
 }>;
 
-/** Plugins of clouds retry their own requests for some tens of seconds. A longer run hangs. */
+/**
+ * Plugins of clouds retry their own requests for some tens of seconds. A run that takes longer than
+ * this hangs.
+ */
 const timeoutMs = 60_000;
 /**
  * A request should arrive before its token expires. client-go has the same margin for token files.

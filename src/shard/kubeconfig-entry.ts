@@ -29,7 +29,6 @@ export type KubeconfigOptions = Readonly<{
 export type PemSource = Readonly<{ name: string; text: string } | { name: string; file: string }>;
 
 export type KubeconfigEntry = Readonly<{
-  /** The name of the context. */
   context: string;
   server: string;
   serverName: string | undefined;

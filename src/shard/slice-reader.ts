@@ -20,8 +20,8 @@ export interface Onlooker {
 }
 
 /**
- * What is pushed of a type: its version and which objects. `select`: the verdict, or for an object
- * to put the function that builds its body.
+ * How a type is pushed. `version`: the API version of the bodies. `select`: the decision about an
+ * object; if the object is to be put, the function that builds its body.
  */
 export type PushedForm = Readonly<{
   version: string;
