@@ -14,7 +14,7 @@ export const frameBounds = Object.freeze({
   hashCharactersMax: 64,
   /** Number of caches in the path of a claim, or in a route. */
   pathMax: 64,
-  /** Members of a list, and mutations in a frame. */
+  /** Maximum members of a list, and mutations in a frame. */
   listMax: 10_000,
   /**
    * Slices that a writer names or reports on in one frame. More would block either end for

@@ -30,7 +30,9 @@ export type FrameSocketParts = Readonly<{ socket: WebSocket; peer: string; clock
 const unreadMessagesMax = 8;
 /** After this time the reader waits for its next turn. */
 const sliceMs = 2;
-/** Pongs between two pings. A peer may send some unsolicited ones, to show that it is there. */
+/**
+ * Maximum pongs between two pings. A peer may send some unsolicited ones, to show that it is there.
+ */
 const pongsMax = 1_000;
 
 export class FrameSocket implements FrameConnection {

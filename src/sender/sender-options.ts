@@ -8,9 +8,12 @@ export type SenderBounds = ReconnectBounds &
     welcomeTimeoutMs: number;
     /** How long a cache may acknowledge nothing while mutations are unacknowledged. */
     ackTimeoutMs: number;
-    /** Mutations in one frame, if the cache allows as many. */
+    /** Maximum mutations in one frame, if the cache allows as many. */
     batchMutationsMax: number;
-    /** Bytes in one frame, if the cache allows as many; a larger object gets a frame of its own. */
+    /**
+     * Maximum bytes in one frame, if the cache allows as many; a larger object gets a frame of its
+     * own.
+     */
     batchBytesMax: number;
     /** How often the sender reports to the cache how far each slice is behind. */
     statusIntervalMs: number;

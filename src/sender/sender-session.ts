@@ -281,8 +281,7 @@ export class SenderSession {
   #parting(code: number): Parting {
     const { clock } = this.#parts;
     const nowMs = clock.now();
-    // The time as a standby counts as lasting, because a standby must come back as soon as a
-    // pusher.
+    // Time as a standby counts, so that a standby reconnects as soon as a pusher does.
     const lastedMs = nowMs - (this.#standbyMs ?? this.#welcomed?.sinceMs ?? nowMs);
     const { reason, message, retryAfterMs } = this.#said ?? { reason: reasonOfCode(code), message: `the connection closed with ${code}` };
     return { lastedMs, reason, message, retryAfterMs };

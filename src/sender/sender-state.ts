@@ -56,7 +56,6 @@ export type SliceProgress = Readonly<{
   connected: boolean;
   /** Objects sent since the last begin. */
   objects: number;
-  /** Mutations sent and not acknowledged. */
   unacknowledged: Credit;
   /** Objects that the cache refused, or that are too large for it. */
   refused: number;

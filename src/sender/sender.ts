@@ -140,7 +140,6 @@ export class Sender {
     }
   }
 
-  /** The present state. */
   get state(): SenderState {
     const nowMs = this.#parts.clock.now();
     const window = this.#session?.welcomed?.window;

@@ -241,7 +241,7 @@ export class SliceFeed {
 
   /** Queues the unacknowledged mutations of a lost connection before the pending ones. */
   giveBack(items: readonly Pending[]): void {
-    // Whether the cache accepts these is open again.
+    // Forgets refusals of these mutations, because the cache will decide them again.
     for (const { outgoing, order } of items) this.#noteTaken(outgoingKey(outgoing), order + 1);
     this.#pending = [...items.filter(({ sync }) => sync >= this.#firstSync), ...this.#pending];
   }

@@ -44,15 +44,14 @@ export type ShardAgentOptions = Readonly<{
   types: readonly TableType[];
   /** Logical clusters that are replicated although their name begins with `system:`. */
   systemClusters: readonly string[];
-  /** Whether the agent pushes path entries. */
   pushesPaths: boolean;
   /** The user agent that the shard's audit log and metrics show. */
   userAgent: string;
 }>;
 
-/** Log lines in ten seconds: one for each type that every shard has. */
+/** Maximum log lines in ten seconds: one for each type that every shard has. */
 const linesAtOnceMax = 20;
-/** Log lines in ten seconds about objects of other shards. */
+/** Maximum log lines in ten seconds about objects of other shards. */
 const passedOverLinesMax = 5;
 /** Timeout of the version request. */
 const versionMsMax = 10_000;

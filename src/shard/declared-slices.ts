@@ -1,10 +1,10 @@
 /**
  * Follows the ClusterCachedResources of a shard, and keeps one slice for each identity they
  * declare. It adds the slice when the first one is usable, and withdraws it with the last one. When
- * those of one logical cluster change, only that logical cluster is synced again, at the pace of
- * edit-pace.ts.
+ * the ClusterCachedResources of one logical cluster change, only that logical cluster is synced
+ * again, at the pace of edit-pace.ts.
  *
- * It sees each ClusterCachedResource after that was sent in its own slice, so that the cache knows
+ * A ClusterCachedResource takes effect after it was sent in its own slice, so that the cache knows
  * a type before its objects arrive. Changes within a sync of ClusterCachedResources take effect
  * together, at its end.
  *
@@ -28,13 +28,16 @@ export type DeclaredSlicesParts = Readonly<{
   sink: SliceSink;
   clock: Clock;
   log: Log;
-  /** Creates a reader of the objects that those of one type and logical cluster select. */
+  /**
+   * Creates a reader of the objects that the ClusterCachedResources of one type and logical cluster
+   * select.
+   */
   readerOf: (ofCluster: readonly [CachedResource, ...CachedResource[]]) => SliceReader;
 }>;
 
 /**
- * `after`: the slice of ClusterCachedResources. `rule`: the selection rule for them. `areFollowed`:
- * whether the agent receives their changes from the shard, as far as known.
+ * `after`: the slice of ClusterCachedResources. `rule`: the selection rule for that slice.
+ * `areFollowed`: whether the agent receives its changes from the shard, as far as known.
  */
 export type DeclaredSlicesOptions = DeclaringShard & Readonly<{ after: Slice; rule: SelectionRule; areFollowed: () => boolean }>;
 
@@ -48,9 +51,11 @@ const unknownShownMax = 10;
 export class DeclaredSlices implements Onlooker {
   readonly #parts: DeclaredSlicesParts;
   readonly #options: DeclaredSlicesOptions;
-  /** Usable ClusterCachedResources. */
+  /** All usable ClusterCachedResources. */
   readonly #cached: Places = new Map();
-  /** The same, by the text of the declared type and by logical cluster. */
+  /**
+   * The usable ClusterCachedResources by the text of the declared type, then by logical cluster.
+   */
   readonly #byType = new Map<string, Map<ClusterName, Places>>();
   readonly #declared = new Map<string, Declared>();
   readonly #pace: EditPace;
@@ -58,9 +63,9 @@ export class DeclaredSlices implements Onlooker {
   readonly #changed = new Map<string, readonly [Resource, ClusterName]>();
   /** ClusterCachedResources that declare no type yet. */
   readonly #unknown = new Set<string>();
-  /** Those not seen since the sync began; undefined outside a sync. */
+  /** ClusterCachedResources not seen since the sync began; undefined outside a sync. */
   #unmarked: Set<string> | undefined;
-  /** Whether a sync of them was read completely. */
+  /** Whether a sync of the ClusterCachedResources was read completely. */
   #isRead = false;
   #isComplete = false;
 
@@ -193,7 +198,7 @@ export class DeclaredSlices implements Onlooker {
     return bringing.length === 0 ? undefined : JSON.stringify(bringing);
   }
 
-  /** Those whose objects belong in the cache, by name. */
+  /** The ClusterCachedResources whose objects belong in the cache, by name. */
   #bringing(name: string, cluster: ClusterName): readonly CachedResource[] {
     const places = [...(this.#byType.get(name)?.get(cluster) ?? [])].filter(([, { deleting }]) => !deleting);
     return places.toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, cached]) => cached);

@@ -42,7 +42,8 @@ export async function loadKubeconfig(
 }
 
 /**
- * The plugin of the present entry, with its kept credentials. A changed entry gets a new plugin.
+ * The plugin of the kubeconfig's present entry, with its kept credentials. A changed entry gets a
+ * new plugin.
  */
 class CurrentPlugin {
   readonly #parts: ExecPluginParts;
