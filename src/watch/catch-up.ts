@@ -1,12 +1,18 @@
 /**
- * Watchers that are behind read the change log together. Those of one type at the same position are a cohort: the log is read once for all of
- * them, and each change goes only to those it concerns, as if they were live.
+ * Reads the change log for watchers that are behind. Watchers of one type at the same position
+ * form a cohort. The log is read once for the whole cohort, and each change goes only to the
+ * watchers whose scope covers it.
  *
- *   revision ──┬──────────┬────────────────┬──────▶      W8 A cohort reads at most up to the position of the next one, and merges with it there:
- *     cohort A ┘─────▶ B ─┘      published ┘                a stretch of the log is read once for all who wait at its beginning.
- *                                                        W9 It waits `patienceMs` for members that have much to take, then reads on without
- *                                                           them. They enter again at their position: a slow one pays alone.
- * In each round every cohort reads a chunk, the one that is furthest behind first. The event loop serves others after each slice.
+ *   revision ──┬──────────┬────────────────┬──────▶
+ *     cohort A ┘─────▶ B ─┘      published ┘
+ *
+ * W8 A cohort reads at most up to the position of the next cohort, and merges with it there.
+ *    So the log between two positions is read once for all watchers that wait at the first.
+ * W9 A cohort waits `patienceMs` for members with full queues, then reads on without them.
+ *    Such a member enters again at its own position: a slow reader delays only itself.
+ *
+ * In each round every cohort reads one chunk, the cohort that is furthest behind first. After each
+ * time slice the event loop serves others.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Clock } from '../domain/ports.js';
@@ -16,10 +22,9 @@ import { FanOut, type Receiver } from './fan-out.js';
 import type { View } from './scope-index.js';
 import { timeShare } from './time-share.js';
 
-/** A watcher that may be behind. */
 export interface Follower extends Receiver {
   readonly request: View;
-  /** Whether more waits to be handed out than goes out at once. */
+  /** Whether more bytes are queued than one piece may hold. */
   readonly hasMuch: boolean;
   leftBehind(): void;
 }
@@ -28,7 +33,7 @@ export type CatchUpParts<Member> = Readonly<{
   clock: Clock;
   history: History;
   revisions: Revisions;
-  /** Takes over a member that has been sent everything published. */
+  /** Takes over a member that has received everything published. */
   goLive: (member: Member) => void;
 }>;
 
@@ -38,9 +43,9 @@ class Cohort<Member extends Follower> {
   readonly type: LogType;
   readonly fanOut: FanOut<Member>;
   readonly members = new Set<Member>();
-  /** Members that have much to take. */
+  /** Members with full queues (`hasMuch`). */
   readonly taking = new Set<Member>();
-  /** When it reads on without them. */
+  /** When the cohort reads on without the members in `taking`. */
   patienceEndMs = Infinity;
   cancelPatience = (): void => {};
 
@@ -69,9 +74,9 @@ class Cohort<Member extends Follower> {
 export class CatchUp<Member extends Follower> {
   readonly #parts: CatchUpParts<Member>;
   readonly #cohortOf = new Map<Member, Cohort<Member>>();
-  /** Cohorts between two chunks, by type and position: a watcher at the same position may join. */
+  /** Cohorts between two chunks, by type and position: a watcher at that position may join. */
   readonly #standing = new Map<string, Map<Revision, Cohort<Member>>>();
-  /** Those of them that may read on. */
+  /** The standing cohorts that may read their next chunk. */
   readonly #ready = new Set<Cohort<Member>>();
   #isRunning = false;
 
@@ -89,7 +94,7 @@ export class CatchUp<Member extends Follower> {
     if (known === undefined) this.#stand(cohort);
   }
 
-  /** False when it is not here. */
+  /** Returns false if the member is in no cohort. */
   leave(member: Member): boolean {
     const cohort = this.#cohortOf.get(member);
     if (cohort === undefined) return false;
@@ -99,13 +104,13 @@ export class CatchUp<Member extends Follower> {
     return true;
   }
 
-  /** The member has taken what it got. */
+  /** Called once the member's queue is empty. */
   drained(member: Member): void {
     const cohort = this.#cohortOf.get(member);
     if (cohort?.taking.delete(member) === true) this.#readyIfTaken(cohort);
   }
 
-  /** Only a cohort between two chunks may go on. */
+  /** Only a cohort between two chunks may read on. */
   #readyIfTaken(cohort: Cohort<Member>): void {
     if (cohort.taking.size === 0 && this.#standing.get(textOf(cohort.type))?.get(cohort.position) === cohort) this.#makeReady(cohort);
   }
@@ -120,12 +125,13 @@ export class CatchUp<Member extends Follower> {
 
   async #run(): Promise<void> {
     while (this.#ready.size > 0) {
-      // Watchers that come in the same turn join before the first chunk is read.
+      // Wait a turn, so that watchers opened in the same turn join before the first chunk is read.
       await turn();
       let isTimeUp = timeShare(this.#parts.clock);
       const round = [...this.#ready].map(({ type, position }) => ({ type: textOf(type), position }));
       for (const { type, position } of round.toSorted((a, b) => a.position - b.position)) {
-        // Watchers that reached this position in the round go on from here together with those who were here.
+        // Other watchers may have reached this position in the same round: they merged with this
+        // cohort.
         const cohort = this.#standing.get(type)?.get(position);
         if (cohort === undefined || !this.#ready.has(cohort)) continue;
         if (isTimeUp()) {
@@ -153,7 +159,7 @@ export class CatchUp<Member extends Follower> {
     if (cohort.members.size > 0) this.#stand(cohort);
   }
 
-  /** Undefined when it cannot be read: then every member gets the error. */
+  /** Returns undefined if the log cannot be read: then every member has received the error. */
   async #read(cohort: Cohort<Member>): Promise<LogChunk | undefined> {
     const after = cohort.position;
     try {
@@ -164,7 +170,7 @@ export class CatchUp<Member extends Follower> {
     }
   }
 
-  /** How far the cohort may read (W8). */
+  /** At most up to the next cohort's position (W8). */
   #reachOf(cohort: Cohort<Member>): Revision {
     let reach = this.#parts.revisions.published;
     for (const position of this.#standing.get(textOf(cohort.type))?.keys() ?? [])
@@ -172,7 +178,7 @@ export class CatchUp<Member extends Follower> {
     return reach;
   }
 
-  /** As many as there is time for; the others come in the next call. */
+  /** Moves as many members as the time allows; the next call moves the others. */
   #goLive(cohort: Cohort<Member>, isTimeUp: () => boolean): void {
     for (const member of cohort.members) {
       cohort.remove(member);
@@ -188,7 +194,7 @@ export class CatchUp<Member extends Follower> {
     member.leftBehind();
   }
 
-  /** Joins the smaller of two that stand at one position to the larger. */
+  /** If another cohort stands at the same position, the smaller one joins the larger. */
   #stand(cohort: Cohort<Member>): void {
     const type = textOf(cohort.type);
     const standing = this.#standing.get(type) ?? new Map<Revision, Cohort<Member>>();
@@ -205,11 +211,12 @@ export class CatchUp<Member extends Follower> {
     }
     standing.set(larger.position, larger);
     if (larger.taking.size === 0) return this.#makeReady(larger);
-    // Joining does not restart the wait: otherwise one slow member and newcomers could delay the others for ever.
+    // Joining does not restart the wait: else one slow member and newcomers could delay the others
+    // for ever.
     const nowMs = this.#parts.clock.now();
     larger.patienceEndMs = Math.min(larger.patienceEndMs, smaller?.patienceEndMs ?? Infinity, nowMs + patienceMs);
     if (nowMs >= larger.patienceEndMs) return this.#makeReady(larger);
-    // It may have been about to read on, before a watcher joined that has something to take.
+    // The larger cohort may have been ready before a watcher with a full queue joined.
     this.#ready.delete(larger);
     larger.cancelPatience();
     larger.cancelPatience = this.#parts.clock.after(larger.patienceEndMs - nowMs, () => this.#makeReady(larger));
@@ -217,7 +224,8 @@ export class CatchUp<Member extends Follower> {
 
   #unstand(cohort: Cohort<Member>): void {
     cohort.cancelPatience();
-    // A member may have left, or taken what it had, in the turn since its round began.
+    // A member may have left or drained its queue since the round began, which made the cohort
+    // ready.
     this.#ready.delete(cohort);
     cohort.patienceEndMs = Infinity;
     const type = textOf(cohort.type);

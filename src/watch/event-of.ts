@@ -1,7 +1,9 @@
 /**
- * What one change means to a watch with a selector: a view of the full stream, flips included.
+ * Turns one change into the event that a watch with a selector sees. An object that enters or
+ * leaves the selection is ADDED or DELETED.
  *
- *   before → after     in → in MODIFIED   out → in ADDED   in → out DELETED, with the old content   out → out nothing
+ *   before → after     in → in MODIFIED              out → in  ADDED
+ *                      in → out DELETED, old content out → out no event
  */
 import type { Change } from '../domain/change.js';
 import { expired, Refused } from '../domain/errors.js';
@@ -29,7 +31,10 @@ function selectedPutEvent(change: Change & { kind: 'put' }, selector: Selector):
   return wasIn ? { type: 'DELETED', object: before, resourceVersion } : undefined;
 }
 
-/** Rows above the compacted revision have what they replaced; if that is gone, so is the history that was asked for. */
+/**
+ * A change above the compacted revision still has the content it replaced. If that content is gone,
+ * the history that the client asked for is gone too.
+ */
 function replaced(change: Change): StoredObject {
   const object = change.previous();
   if (object === undefined) throw new Refused(expired('the replaced content has been compacted, please start over'));

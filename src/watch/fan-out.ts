@@ -1,14 +1,18 @@
 /**
- * Hands changes to groups of watchers, some at a time: a commit that concerns thousands of selectors takes many turns of the event loop, and a
- * group that selects everything never waits for one with a selector.
+ * Delivers changes to groups of watchers in time slices. A commit that concerns thousands of
+ * selectors takes many turns of the event loop. A group without a selector never waits for one
+ * with a selector.
  *
- *   publish ─▶ changes of each place ─▶ due groups ─▶ matched and encoded once for a group ─▶ offered to its members
+ *   publish ─▶ changes of each place ─▶ due groups ─▶ matched, encoded once a group ─▶ its members
  *
- * W5 A watcher that joins gets what is published from then on; W6 in order, each change once. W7 Changes wait for a place's slowest group,
- * `waitingMax` and `waitingBytesMax` of them at most; then those of its groups that are furthest behind fall back to the change log.
- *
- * W10 A piece holds whole revisions: in etcd one revision may have many changes, and a watcher's position is a revision.
- * W11 A revision with more than `revisionChangesMax` changes of a place, or `revisionBytesMax` of objects for a group, is not sent: its watchers get 410.
+ * W5 A watcher that joins gets everything that is published from then on.
+ * W6 It gets the changes in order, each once.
+ * W7 A place keeps its changes until its slowest group has them, up to `waitingMax` and
+ *    `waitingBytesMax`. Beyond that the groups furthest behind fall back to the change log.
+ * W10 A piece holds whole revisions. In etcd one revision may have many changes, and a
+ *    watcher's position is a revision.
+ * W11 The fan-out does not send a revision with more than `revisionChangesMax` changes of a place,
+ *    or `revisionBytesMax` of objects for a group. The watchers of that group get 410.
  */
 import type { Change } from '../domain/change.js';
 import { expired, Refused } from '../domain/errors.js';
@@ -19,10 +23,9 @@ import { isEverything, type Selector } from '../domain/selector.js';
 import { eventOf } from './event-of.js';
 import { ScopeIndex, type Group, type Place, type View } from './scope-index.js';
 
-/** Encoded events of the changes with after < revision ≤ upTo. */
 export type Piece = Readonly<{ bytes: Uint8Array; events: number; after: Revision; upTo: Revision }>;
 
-/** Why a revision is not sent to anybody (W11). */
+/** The revision is too large to be sent (W11). */
 export class RevisionTooLarge extends Refused {
   constructor(revision: Revision) {
     super(expired(`too many objects have changed at resource version ${revision}, please list again`));
@@ -31,23 +34,26 @@ export class RevisionTooLarge extends Refused {
 
 export interface Receiver {
   offer(piece: Piece): void;
-  /** It must read what comes after `after` by itself, because changes wait too long for it, or some could not be encoded: `fault`. */
+  /**
+   * The receiver must read everything after `after` from the log. Either changes waited for it too
+   * long, or encoding failed with `fault`.
+   */
   fallBack(after: Revision, fault?: unknown): void;
 }
 
-/** How many changes one group gets at once. */
+/** At most this many changes go to one group in one visit; a revision is never split. */
 const visitChangesMax = 256;
 const visitBytesMax = 1024 * 1024;
 const waitingMax = 10_000;
 const waitingBytesMax = 64 * 1024 * 1024;
-/** Of one revision. Beyond it, a new list costs less than so many events. */
+/** Limits of one revision (W11). Beyond them a new list costs less than the events. */
 const revisionChangesMax = 5_000;
 const revisionBytesMax = 16 * 1024 * 1024;
 const nothing: Uint8Array = new Uint8Array();
 
 export class FanOut<Member extends Receiver> {
   readonly #index = new ScopeIndex<Member>();
-  /** Groups that have not got every change, longest waiting first. */
+  /** Groups with undelivered changes, the longest waiting first. */
   readonly #plain = new Set<Group<Member>>();
   readonly #selective = new Set<Group<Member>>();
   #revision: Revision;
@@ -56,18 +62,18 @@ export class FanOut<Member extends Receiver> {
     this.#revision = revision;
   }
 
-  /** Up to where changes have been published here. */
+  /** The last published revision. */
   get revision(): Revision {
     return this.#revision;
   }
 
-  /** Whether every group has got everything. */
+  /** Whether every group has received everything. */
   get isIdle(): boolean {
     return this.#plain.size === 0 && this.#selective.size === 0;
   }
 
   join(view: View, member: Member): void {
-    // Members that have no room for what is handed out now leave, and may remove their group.
+    // Flush first: a member without room leaves here, and may remove the group.
     this.flush(view);
     this.#index.groupOf(view, this.#revision).members.add(member);
   }
@@ -83,7 +89,7 @@ export class FanOut<Member extends Receiver> {
     return this.#index.covers(key);
   }
 
-  /** Adds the changes up to `revision`, rising. `handOut` hands them out. */
+  /** Queues the changes up to `revision`, in ascending order; `handOut` delivers them. */
   publish(changes: readonly Change[], revision: Revision): void {
     const places = new Set<Place<Member>>();
     for (const change of changes) {
@@ -102,7 +108,10 @@ export class FanOut<Member extends Receiver> {
     }
   }
 
-  /** Hands out what is published until the time is up, at least one group of each kind; true when nothing is left. */
+  /**
+   * Delivers until the time is up, to at least one group of each kind. Returns true if nothing is
+   * left.
+   */
   handOut(isTimeUp: () => boolean): boolean {
     for (const due of [this.#plain, this.#selective]) {
       for (const group of due) {
@@ -113,7 +122,10 @@ export class FanOut<Member extends Receiver> {
     return this.isIdle;
   }
 
-  /** Up to where the members of a view have been handed everything; undefined when some of it was dropped. */
+  /**
+   * The revision up to which the members of a view have received everything. Returns undefined if
+   * some of their changes were dropped.
+   */
   reached(view: View): Revision | undefined {
     const group = this.#index.find(view);
     if (group === undefined || !this.#dueOf(group).has(group)) return this.#revision;
@@ -122,13 +134,13 @@ export class FanOut<Member extends Receiver> {
     return group.after < from || next === undefined ? undefined : next.revision - 1;
   }
 
-  /** Hands the members of a view everything that is published. */
+  /** Delivers everything published to the members of a view. */
   flush(view: View): void {
     const group = this.#index.find(view);
     if (group !== undefined) this.#finish(group);
   }
 
-  /** Sends DELETED for the key to its watches, after all that is published. */
+  /** Sends DELETED for the key to the watchers that cover it, after everything published. */
   reportAbsent(key: Key, resourceVersion: string): void {
     for (const { groups } of this.#index.covering(key)) {
       for (const group of groups.values()) {
@@ -156,7 +168,8 @@ export class FanOut<Member extends Receiver> {
       events = eventsFrom(changes, from, selector);
       bytes = events.items.length === 0 ? nothing : representation.events(events.items);
     } catch (fault) {
-      // Others must not wait for this group: each of its watchers reads again, and meets the fault in its own request.
+      // One group's fault must not delay the others: its watchers read the log again, and each
+      // meets the fault in its own request.
       return this.#giveUp(group, after, fault);
     }
     const { items, to } = events;
@@ -167,7 +180,7 @@ export class FanOut<Member extends Receiver> {
     if (items.length > 0) for (const member of members) member.offer(piece);
   }
 
-  /** `before`: up to where a group that waits for nothing has got everything. */
+  /** `before`: the revision up to which an idle group has everything. */
   #expect(group: Group<Member>, before: Revision): void {
     const due = this.#dueOf(group);
     if (due.has(group)) return;
@@ -182,7 +195,7 @@ export class FanOut<Member extends Receiver> {
     if (group.place.due === 0) keep(group.place, []);
   }
 
-  /** Moves a group with much to come behind the others, which need not wait for it. */
+  /** Moves a group with many changes behind the others, so that they need not wait for it. */
   #putLast(group: Group<Member>): void {
     const due = this.#dueOf(group);
     due.delete(group);
@@ -193,7 +206,10 @@ export class FanOut<Member extends Receiver> {
     return isEverything(selector) ? this.#plain : this.#selective;
   }
 
-  /** Some of what it has not got was dropped, or cannot be encoded. */
+  /**
+   * Sends the group's members back to the log, because changes for them were dropped or cannot be
+   * encoded.
+   */
   #giveUp(group: Group<Member>, after: Revision, fault: unknown): void {
     group.after = this.#revision;
     this.#settle(group);
@@ -201,8 +217,8 @@ export class FanOut<Member extends Receiver> {
   }
 
   /**
-   * Drops the changes that every group has got; if too many are left, also those of the older half that some have not. These groups notice
-   * when it is their turn.
+   * Drops the changes that every group has. If too many are left, it also drops the older half. A
+   * group that has not received these falls back in its next visit.
    */
   #shed(place: Place<Member>): void {
     const waiting = [...place.groups.values()].filter((group) => this.#dueOf(group).has(group));
@@ -215,7 +231,10 @@ export class FanOut<Member extends Receiver> {
 
 type Events = Readonly<{ items: readonly EventItem[]; to: number }>;
 
-/** The events of the changes from there on, as many whole revisions as go out at once. Throws RevisionTooLarge (W11). */
+/**
+ * Events of the changes from index `from` on: as many whole revisions as one visit may deliver.
+ * Throws RevisionTooLarge (W11).
+ */
 function eventsFrom(changes: readonly Change[], from: number, selector: Selector): Events {
   const items: EventItem[] = [];
   let [to, bytes] = [from, 0];
@@ -262,7 +281,7 @@ function bytesOf(change: Change | undefined): number {
   return change?.kind === 'put' ? change.object.body.bytes.length : 0;
 }
 
-/** The index of the first change above a revision. */
+/** The index of the first change above `revision`. */
 function firstBehind(changes: readonly Change[], revision: Revision): number {
   let [low, high] = [0, changes.length];
   while (low < high) {

@@ -1,9 +1,10 @@
 /**
- * What a client must forget that lists again and names the revision it had seen: the keys (cluster, namespace, name) that changed since and are not
- * in its view at `at`. It would keep them for ever, because informers forget no objects on a relist.
+ * Finds the keys (cluster, namespace, name) that a client must delete when it lists again and names
+ * the revision it had seen. These are the keys that changed since then and are not in its view at
+ * `at`. Informers delete no objects on a relist, so they would keep them for ever.
  *
- * The log is read once, newest first: the first change of a key shows its state at `at`. Only keys that are gone are looked up, because the same key
- * may exist on another shard.
+ * The log is read once, newest first: the first change of a key shows its state at `at`. A key that
+ * is gone is then looked up on the other shards, because the same key may exist there.
  */
 import { formatClientKey, type Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
@@ -13,7 +14,10 @@ import type { Revision } from '../domain/revision.js';
 import type { Scope } from '../domain/scope.js';
 import { isEverything, type Selector } from '../domain/selector.js';
 
-/** How many keys are remembered. A further one may be sent twice, or though it exists: then a change after `at` has created it, and follows. */
+/**
+ * How many keys are remembered. Beyond that a key may be sent twice, or although it exists. In the
+ * second case its object was created after `at`, and that change follows.
+ */
 const seenMax = 200_000;
 
 export type GoneSinceParts = Readonly<{ history: History; objects: Objects }>;
@@ -45,7 +49,7 @@ export async function* goneSince(
   }
 }
 
-/** The few objects of one place. */
+/** All objects of one client key; there are few. */
 async function objectsAt(snapshot: Snapshot): Promise<readonly StoredObject[]> {
   const found: StoredObject[] = [];
   try {

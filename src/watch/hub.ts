@@ -1,15 +1,21 @@
 /**
- * Carries what is published to the open watches: to live ones itself, in shares of a turn of the event loop, in which it also writes to the
- * sinks of those whose readers keep up; to those that are behind by `CatchUp`, which hands them over in the tick in which they have been sent
- * everything published.
+ * Delivers commits to the open watches. Live watches are served in time slices of the event loop,
+ * and a live watch whose reader keeps up is written to directly. `CatchUp` serves the watches that
+ * are behind. It hands a watch back in the tick in which the watch has everything published.
  *
- *   commit ─▶ at once ─▶ written to every socket     The next hand-out begins `periodFactor` times as long after this one as this one took,
- *   commit ─┐                                        `periodMsMax` at most: few watches wait for nothing, and a flood of small commits to
- *   commit ─┴▶ together, a little later              many becomes a few writes to each socket.
+ *   commit ─▶ at once ─▶ written to every socket
+ *   commit ─┐
+ *   commit ─┴▶ together, a little later
  *
- * A watch that joins or ends gets everything first; a bookmark names how far that is.
+ * If a delivery round took T, the next begins at least `periodFactor` * T after its start, but at
+ * most `periodMsMax` after it. So a few watches get each commit at once. With many watches, a flood
+ * of small commits becomes a few writes to each socket.
  *
- * Bookmarks go to every live watch each `bookmarkIntervalMs`, and `bookmarkBeforeEndMs` before its time is up.
+ * A watch that joins or ends is sent everything published first. A bookmark names the revision up
+ * to which its watch has received everything.
+ *
+ * A watch with bookmarks gets one every `bookmarkIntervalMs` while it is live, and one
+ * `bookmarkBeforeEndMs` before its timeout.
  */
 import { setImmediate } from 'node:timers';
 import type { Commit } from '../domain/change.js';
@@ -36,13 +42,13 @@ export class Hub implements Watches, ChangeStream {
   readonly #isLive = new Set<Watcher>();
   readonly #catchUp: CatchUp<Watcher>;
   readonly #open = new Set<Watcher>();
-  /** Live watchers that have something to write. */
+  /** Live watchers with queued pieces. */
   #toWrite: Watcher[] = [];
   readonly #subscription: Subscription;
   #nextMs = -Infinity;
-  /** Since when something is being handed out, until it is written. */
+  /** When the current delivery round began; undefined between rounds. */
   #handsOutSinceMs: number | undefined;
-  /** Cancels what comes next, while something is handed out, or waits for its time. */
+  /** Cancels the scheduled next step of a round, or the start of the next round. */
   #cancelNext: (() => void) | undefined;
   #ending = false;
 
@@ -84,7 +90,8 @@ export class Hub implements Watches, ChangeStream {
 
   reached(watcher: Watcher): Revision | undefined {
     const reached = this.#isLive.has(watcher) ? this.#live.reached(watcher.request) : undefined;
-    // Revisions without a change are published without a commit, as where others write to the same etcd; bookmarks must not stand still then.
+    // Where several servers share one etcd, the published revision rises without a commit;
+    // bookmarks must rise too.
     return reached === this.#live.revision ? this.#parts.revisions.published : reached;
   }
 
@@ -110,12 +117,12 @@ export class Hub implements Watches, ChangeStream {
     const { objects, revisions } = this.#parts;
     const { resource, cluster, namespace, name } = key;
     const at = revisions.published;
-    // A namesake on another shard is the same object to an informer.
+    // An informer takes an object of the same name on another shard for the same object.
     const standing = await objects.find({ ...resource, shard: '*', cluster, namespace, name });
     if (standing.length === 0 && revisions.published === at) this.#live.reportAbsent(key, revisions.format(at));
   }
 
-  /** Ends every watch, cleanly, and from now on each that opens. */
+  /** Ends every open watch without an error, and every watch that opens later. */
   endAll(): void {
     this.#ending = true;
     for (const watcher of this.#open) watcher.end();
@@ -176,7 +183,8 @@ export class Hub implements Watches, ChangeStream {
   #handOut(): void {
     const { clock } = this.#parts;
     this.#handsOutSinceMs ??= clock.now();
-    // Not in the turn that publishes: writers are answered first.
+    // Sinks are written in a later turn than the one that publishes: writers get their answers
+    // first.
     if (this.#toWrite.length > 0) this.#writeOut(timeShare(clock));
     else this.#live.handOut(timeShare(clock));
     const isDone = this.#live.isIdle && this.#toWrite.length === 0;
@@ -185,7 +193,10 @@ export class Hub implements Watches, ChangeStream {
     );
   }
 
-  /** Writes to as many sinks as there is time for, at least one. HTTP/2 frames and encrypts the bytes behind this turn, so they count too. */
+  /**
+   * Writes to as many sinks as time allows, at least one. HTTP/2 frames and encrypts the bytes
+   * after this turn, so their number is limited too.
+   */
   #writeOut(isTimeUp: () => boolean): void {
     let [written, bytes] = [0, 0];
     for (const watcher of this.#toWrite) {
@@ -196,7 +207,7 @@ export class Hub implements Watches, ChangeStream {
     this.#toWrite = this.#toWrite.slice(written);
   }
 
-  /** What was handed out is written, as far as the sockets take it. */
+  /** Ends the round: everything delivered is written, as far as the sockets accept it. */
   #handedOut(): void {
     const nowMs = this.#parts.clock.now();
     const sinceMs = this.#handsOutSinceMs ?? nowMs;

@@ -1,9 +1,11 @@
 /**
- * Which watchers a change may concern. Watchers with the same scope, selector and representation form a group: a change is matched and
- * encoded once for all of them. A place holds the groups of one scope.
+ * Finds the watchers that a change may concern. Watchers with the same scope, selector and
+ * representation form a group: a change is matched and encoded once for the group. A place holds
+ * the groups of one scope.
  *
- * The members that a scope names (cluster, name, …) are its shape. A key is looked up once in each shape that some scope has, 32 at most, by
- * the members of that shape (tuple space search). Scopes that do not cover a key cost nothing, however many there are.
+ * The members that a scope names (cluster, name, …) are its shape. A key is looked up once for each
+ * shape in use, at most 32 (tuple space search). Scopes that do not cover the key cost nothing,
+ * however many there are.
  */
 import type { Change } from '../domain/change.js';
 import type { Key } from '../domain/key.js';
@@ -15,8 +17,8 @@ import { formatSelector, type Selector } from '../domain/selector.js';
 export type View = Readonly<{ scope: Scope; selector: Selector; representation: Representation }>;
 
 /**
- * `changes` are on their way to groups of the place, rising: all above `from` that some group has not got. `due` is how many of its groups have
- * not got all of them. `tooLarge`: the last revision with more changes than are sent.
+ * `changes`: those that some group has not received, ascending, all above `from`. `due`: how many
+ * groups have not received all of them. `tooLarge`: the last revision that was too large to send.
  */
 export type Place<Member> = {
   readonly scope: Scope;
@@ -28,20 +30,22 @@ export type Place<Member> = {
   due: number;
 };
 
-/** Watchers that see the same bytes. Every change up to `after` has been handed to them. */
+/** Watchers that receive the same bytes. They have received every change up to `after`. */
 export type Group<Member> = Pick<View, 'selector' | 'representation'> & {
   readonly place: Place<Member>;
   readonly members: Set<Member>;
   after: Revision;
 };
 
-/** Places by the texts of the members that their scopes name, for each shape. */
+/** Places by shape, then by the text of the members that the scope names. */
 type Shapes<Member> = Map<number, Map<string, Place<Member>>>;
 
 export class ScopeIndex<Member> {
   readonly #types = new Map<string, Shapes<Member>>();
 
-  /** The group of a view, made if need be: a new one counts as having every change up to `after`. */
+  /**
+   * Finds or creates the group of a view. A new group counts as having every change up to `after`.
+   */
   groupOf(view: View, after: Revision): Group<Member> {
     const place = this.#placeOf(view.scope);
     const id = groupId(view);
@@ -56,7 +60,7 @@ export class ScopeIndex<Member> {
     return this.#types.get(typeOf(scope))?.get(shape)?.get(textOf(shape, scope))?.groups.get(groupId(view));
   }
 
-  /** Removes a group without members. */
+  /** Removes a group that has no members. */
   remove({ place, selector, representation }: Group<Member>): void {
     place.groups.delete(groupId({ selector, representation }));
     if (place.groups.size > 0) return;
@@ -68,7 +72,6 @@ export class ScopeIndex<Member> {
     if (shapes?.size === 0) this.#types.delete(type);
   }
 
-  /** The places whose scope covers the key. */
   covering({ resource, ...rest }: Key): readonly Place<Member>[] {
     const shapes = this.#types.get(typeOf(resource));
     if (shapes === undefined) return [];
@@ -100,7 +103,7 @@ export class ScopeIndex<Member> {
 
 type Named = Readonly<{ identity: string; shard: string; cluster: string; namespace?: string | undefined; name?: string | undefined }>;
 
-/** A bit for each member that the scope names. */
+/** One bit for each member that the scope names. */
 function shapeOf({ identity, shard, cluster, namespace, name }: Named): number {
   return (
     (identity === '*' ? 0 : 1) +
@@ -111,7 +114,7 @@ function shapeOf({ identity, shard, cluster, namespace, name }: Named): number {
   );
 }
 
-/** The members of a shape; no name contains a slash. */
+/** The members in a shape as one text; no name contains a slash. */
 function textOf(shape: number, { identity, shard, cluster, namespace, name }: Named): string {
   let text = '';
   if (shape & 1) text += `${identity}/`;

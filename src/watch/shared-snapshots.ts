@@ -1,17 +1,20 @@
 /**
- * Present state on its way to readers: what a view shows, as encoded pages. Readers of a view share them while nothing of its type changes,
- * whatever else is written, so that many informers which start together or shortly after one another cost one reading and one encoding.
+ * The present state of a view, as encoded pages that readers share. Readers share them until its
+ * type changes, whatever else is written. So many informers that start together, or shortly after
+ * one another, cost one reading and one encoding.
  *
- *   informer 1 ──page 1──page 2──page 3──▶        who comes first to a page reads and encodes it; what is read from the second
- *   informer 2 ──────────page 1──page 2──▶        reader on is kept while `sharedBytesMax` lasts
- *   informer 3                                 ──page 1──page 2──▶      within `keptMs` of the last reader
+ *   informer 1 ──page 1──page 2──page 3──▶        the first at a page reads and encodes it; from
+ *   informer 2 ──────────page 1──page 2──▶        the second reader on, pages are kept
+ *   informer 3                                 ──page 1──page 2──▶   within `keptMs` of the last
  *
- * Every reader has a snapshot of its own, at its own revision, so a slow one keeps nobody else at a revision that is compacted. Most views, such
- * as one logical cluster, are read once in a while by one reader. Nothing of these is kept, so that they push out
- * nothing that others share.
+ * Every reader has a snapshot of its own revision, so a slow reader holds back compaction only at
+ * its own revision. Most views, such as one logical cluster, are read by one reader now and then.
+ * Their pages are not kept, so they evict no pages that others share.
  *
- * Bounds: `sharedBytesMax` of encoded pages over all views, the oldest leave first. Views that nobody reads are remembered for `keptMs`: those with
- * `keptBytesMin` of pages, and `idleViewsMax` others. The event loop gets a turn before every page, and after some of them (pace.ts).
+ * Bounds: `sharedBytesMax` of encoded pages over all views; the oldest are evicted first. A view
+ * without readers is kept for `keptMs`, but only `idleViewsMax` of those whose pages have less
+ * than `keptBytesMin`. The event loop gets a turn before every page, and after some of them
+ * (pace.ts).
  */
 import type { Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
@@ -24,26 +27,32 @@ import { formatSelector, type Selector } from '../domain/selector.js';
 import type { Pace } from '../domain/pace.js';
 import { SharedStarts } from './shared-starts.js';
 
-/** A page that is read costs its reading and its selection, also where nothing of it is shown. */
+/**
+ * A page counts as at least this share of a turn, because reading and selecting take time even if
+ * nothing on the page is shown.
+ */
 const pagesReadInTurnMax = 4;
 const keptMs = 10_000;
 const idleViewsMax = 500;
 const keptBytesMin = 64 * 1024;
 
-/** `isRead`: by who asks, and not by another reader before. */
+/** `isRead`: this reader has read the page itself, instead of getting it from another reader. */
 type Page = Readonly<{ bytes: Uint8Array; next: Key | undefined; isRead: boolean }>;
 
-/** The pages of a view at one state of its type, which is named by the revision of its newest change. */
+/** The pages of a view at one state. `state` is the revision of the newest change of its type. */
 type Shared = {
   readonly view: string;
   readonly state: Revision;
   readonly pages: Map<string, Promise<Page>>;
   readers: number;
-  /** Bytes of those pages that are kept. */
+  /** Bytes of the kept pages. */
   bytes: number;
-  /** A second reader has come: only now is anything kept. */
+  /** A second reader has joined; without one, no page is kept. */
   isReadAgain: boolean;
-  /** Its first pages had to leave for its later ones, so nobody who comes can share much. For a single reader no more are kept. */
+  /**
+   * Its own later pages evicted its first ones, so a newcomer can share little. While it has a
+   * single reader, no further pages are kept.
+   */
   isTooLong: boolean;
   cancelEnd: () => void;
 };
@@ -53,7 +62,7 @@ export type SharedSnapshotsParts = Readonly<{
   revisions: Pick<Revisions, 'published'>;
   clock: Pick<Clock, 'after'>;
   pace: Pace;
-  /** Of the newest change published to any type of the scope, or a later revision. */
+  /** Revision of the newest change published to any type of the scope, or a later revision. */
   changedAt: (scope: Scope) => Revision;
 }>;
 
@@ -64,9 +73,9 @@ export class SharedSnapshots implements Snapshots {
   readonly #onShared: (chunks: number) => void;
   /** By view, then by state. */
   readonly #open = new Map<string, Map<Revision, Shared>>();
-  /** Those that nobody reads and that keep little, the oldest first. */
+  /** States without readers that keep less than `keptBytesMin`, the oldest first. */
   readonly #idle = new Set<Shared>();
-  /** Every kept page, oldest first. */
+  /** Every kept page, the oldest first. */
   readonly #kept = new Map<Promise<Page>, Readonly<{ shared: Shared; at: string; bytes: number }>>();
   #keptBytes = 0;
   #isClosed = false;
@@ -105,7 +114,7 @@ export class SharedSnapshots implements Snapshots {
     }
   }
 
-  /** From now on nothing is kept that nobody reads. */
+  /** Drops all pages that have no reader, and keeps none for later readers. */
   close(): void {
     this.#isClosed = true;
     for (const states of this.#open.values()) for (const shared of states.values()) if (shared.readers === 0) this.#end(shared);
@@ -113,7 +122,7 @@ export class SharedSnapshots implements Snapshots {
 
   #join(view: string, state: Revision): Shared {
     const states = this.#open.get(view) ?? new Map<Revision, Shared>();
-    // As a rule the next reader asks for this state or a later one.
+    // The next reader usually asks for this state or a later one.
     for (const other of states.values()) if (other.readers === 0 && other.state < state) this.#end(other);
     const known = states.get(state);
     const shared = known ?? {
@@ -162,7 +171,10 @@ export class SharedSnapshots implements Snapshots {
     if (states?.size === 0) this.#open.delete(shared.view);
   }
 
-  /** Another reader's page, unless its reading fails: that may be due to its snapshot. */
+  /**
+   * Returns another reader's page. If that reader failed, its snapshot may be the cause, so this
+   * reader reads the page itself.
+   */
   async #page(shared: Shared, after: Key | undefined, readFrom: (after: Key | undefined) => Promise<Page>): Promise<Page> {
     const at = after === undefined ? '' : `${after.shard}|${formatClientKey(after)}`;
     for (let known = shared.pages.get(at); known !== undefined; known = shared.pages.get(at)) {
@@ -205,7 +217,7 @@ export class SharedSnapshots implements Snapshots {
   }
 }
 
-/** The same text for readers who get the same bytes at one revision. */
+/** Readers with the same text get the same bytes at one revision. */
 function formatView(scope: Scope, selector: Selector, encoding: ListEncoding): string {
   return [encoding.id, formatScope(scope), formatSelector(selector)].join('\n');
 }

@@ -1,12 +1,14 @@
 /**
- * Lets readers of present state that come shortly after one another begin at the same revision, so that they share what is read and encoded
- * although somebody writes all the time.
+ * Gives readers that start shortly after one another the same revision. They then share pages even
+ * while somebody writes all the time.
  *
- *   revision ──────10─────17───────25──────▶      the first begins at once, at 10; one that comes while A is being sent, within `shareMs`
- *   readers        A      B  C  D  └ B C D        of its start, waits for that time's end; all of them begin at 25
+ *   revision ──────10─────17───────25──────▶      A starts at once, at 10. B, C and D come within
+ *   readers        A      B  C  D  └ B C D        `shareMs` of it, wait for that time to end, and
+ *                                                 start at 25.
  *
- * A newer start serves an older request: nobody is shown less than what was published when it asked. While nothing of the view's type changes
- * nobody waits. Bound: one entry for each view that is being read and was begun in the last `shareMs`.
+ * A reader never gets a revision older than the one published when it asked. While nothing of the
+ * view's type changes, no reader waits. Bound: one entry for each view that is being read and that
+ * a reader started in the last `shareMs`.
  */
 import type { Clock } from '../domain/ports.js';
 import type { Revisions } from '../domain/store-port.js';
@@ -20,14 +22,17 @@ type SharedStartsParts = Readonly<{ clock: Pick<Clock, 'after'>; revisions: Pick
 
 export class SharedStarts {
   readonly #parts: SharedStartsParts;
-  /** The last start of each view, for as long as others may join the next one. */
+  /** The last start of each view, while readers may wait for the next one. */
   readonly #last = new Map<string, Start>();
 
   constructor(parts: SharedStartsParts) {
     this.#parts = parts;
   }
 
-  /** Where a reader of the view begins, whose type has changed last at `changedAt`: at what is published now, or somewhat later. */
+  /**
+   * The revision at which a reader of the view starts: the one published now, or a later one.
+   * `changedAt`: when the view's type last changed.
+   */
   async start(view: string, changedAt: Revision): Promise<Revision> {
     const last = this.#last.get(view);
     if (last === undefined) return this.#begin(view);
@@ -35,7 +40,7 @@ export class SharedStarts {
     return new Promise((resolve) => last.waiting.push(resolve));
   }
 
-  /** Nobody reads the view any more, so there is nothing to wait for. */
+  /** Called when the view has no reader: waiting readers start now. */
   end(view: string): void {
     const last = this.#last.get(view);
     if (last === undefined) return;

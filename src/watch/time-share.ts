@@ -1,9 +1,9 @@
-/** How long one turn of the event loop works for watchers before others get theirs. */
+/** How long watchers may use one turn of the event loop. */
 import type { Clock } from '../domain/ports.js';
 
 const shareMs = 5;
 
-/** Begins one; the result says whether its time is up. */
+/** Starts a time slice; the returned function says whether it is over. */
 export function timeShare(clock: Clock): () => boolean {
   const endMs = clock.now() + shareMs;
   return () => clock.now() >= endMs;

@@ -1,19 +1,25 @@
 /**
- * One open watch. It first sends the present state, if it was asked to. Then it enters the stream of changes after its position, which offers it
- * encoded pieces: from `CatchUp` while it is behind, from the hub once it is live.
+ * One open watch. It first sends the present state, if the client asked for it. Then it enters the
+ * stream of changes after its position, which offers it encoded pieces. `CatchUp` offers them while
+ * the watch is behind, the hub once it is live.
  *
- *   revision ──────┬───────────────┬────────────▶        W1 No hole: each piece begins where the one before it ends, or nothing of the watch
- *        start ────┘  catching up  └─ live                  lies between.
- *                                                        W2 No repeat: a revision is sent at most once.
- *                                                        W3 At most `queueBytesMax` wait; one more ⇒ it leaves the stream, and enters it
- *                                                           again at its position once it has room. 410 only below the compacted revision, and by W11 of fan-out.ts.
- *                                                        W4 A bookmark never overtakes an event.
- *                                                        W12 A client that names a revision of several changes gets all: it may have some. 410 if they have been compacted.
+ *   revision ──────┬───────────────┬────────────▶
+ *        start ────┘  catching up  └─ live
  *
- *   offered ─▶ queue ─┬─▶ its sink                   live, all before it is handed out, the sink is not full: written by the hub, in its turn
- *                     └─▶ whoever reads the watch    otherwise; reading on waits for the client, and then the sink has its turn again
+ * W1 No hole: no change of the watch lies between two pieces.
+ * W2 No repeat: each revision is sent at most once.
+ * W3 At most `queueBytesMax` wait. With one piece more, the watch leaves the stream, and enters it
+ *    again at its position once it has room. It gets 410 only below the compacted revision, and
+ *    by W11 of fan-out.ts.
+ * W4 A bookmark never overtakes an event.
+ * W12 A client that resumes at a revision of several changes is sent all of them again: it may have
+ *    only some. It gets 410 if they have been compacted.
  *
- * What it hands out at once is at most `pieceBytesMax`, so that a client which never reads holds no more.
+ *   offered ─▶ queue ─┬─▶ its sink         if live, the reader has taken all and the sink has room:
+ *                     │                    the hub writes
+ *                     └─▶ the iterator     otherwise; once the client has taken all, the hub writes
+ *
+ * One piece handed out has at most `pieceBytesMax`, so a client that never reads holds no more.
  */
 import { Refused, type Refusal } from '../domain/errors.js';
 import type { ListEncoding, OpenWatch, Representation, Snapshots, WatchRequest, WatchStart } from '../domain/ports.js';
@@ -24,22 +30,30 @@ import { RevisionTooLarge, type Piece, type Receiver } from './fan-out.js';
 import { goneSince } from './gone-since.js';
 import type { Pace } from '../domain/pace.js';
 
-/** `readBytesMax`: how large one piece that is read may get, with the largest object at its end. */
+/**
+ * `readBytesMax`: how large one page of the initial state may get, including its last, largest
+ * object.
+ */
 export type WatcherLimits = Readonly<{ queueBytesMax: number; pieceBytesMax: number; readBytesMax: number }>;
 
-/** The stream of changes, as one watcher sees it. */
 export interface ChangeStream {
-  /** From now on the watcher is offered what comes after `after`. */
+  /** From now on the stream offers the watcher every change after `after`. */
   enter(watcher: Watcher, after: Revision): void;
-  /** True when it was live. */
+  /** Returns true if the watcher was live. */
   leave(watcher: Watcher): boolean;
-  /** Offers a live watcher all that is published. */
+  /** Offers a live watcher everything published. */
   flush(watcher: Watcher): void;
-  /** Up to where a live watcher was offered everything; undefined when it is not live. */
+  /**
+   * The revision up to which a live watcher was offered everything. Returns undefined if it is not
+   * live.
+   */
   reached(watcher: Watcher): Revision | undefined;
-  /** The watcher has handed out all that it was offered. */
+  /** Called when the watcher's queue is empty and its reader waits. */
   drained(watcher: Watcher): void;
-  /** Calls `write` soon, in a turn of the event loop that has time for it. False when the watcher is not live. */
+  /**
+   * Schedules a call of `write` in a turn of the event loop that has time. Returns false if the
+   * watcher is not live.
+   */
   writeSoon(watcher: Watcher): boolean;
 }
 
@@ -49,17 +63,25 @@ export type WatcherParts = Readonly<{
   history: History;
   objects: Objects;
   snapshots: Snapshots;
-  /** Lets watchers that are offered something at the same time hand it out in turns. */
+  /** Spreads watchers that are offered something at the same time over several turns. */
   pace: Pace;
-  /** Called when a live watcher falls back to the change log, and with how many events it has been given. */
+  /**
+   * `fellBack`: a live watcher fell back to the change log. `sent`: a watcher was offered that many
+   * events.
+   */
   observe: Readonly<{ fellBack: () => void; sent: (events: number) => void }>;
 }>;
 
 type InitialStart = Extract<WatchStart, { kind: 'initial' }>;
 
-/** What writing to a watcher's socket costs, or ending it, as bytes: 64 of them share a turn of a mebibyte. */
+/**
+ * The cost of writing to a socket, or of ending a watch, in bytes: 64 of them fit into a turn of
+ * one MiB.
+ */
 const handOutBytesMin = 16 * 1024;
-/** What is more goes out in parts, so that it is noticed whether its reader takes any. */
+/**
+ * A longer queue goes out in parts, so that the connection notices whether its reader takes any.
+ */
 const writtenBytesMax = 256 * 1024;
 
 export class Watcher implements OpenWatch, Receiver {
@@ -68,10 +90,13 @@ export class Watcher implements OpenWatch, Receiver {
   readonly #limits: WatcherLimits;
   #queue: Piece[] = [];
   #queuedBytes = 0;
-  /** Everything up to here has been handed out, or does not concern the watch. Known while it is not in the stream. */
+  /**
+   * Everything up to here has been handed out or does not concern the watch. Valid only while the
+   * watcher is not in the stream.
+   */
   #position: Revision = 0;
   #isInStream = false;
-  /** Bytes of the piece that found no room, and of the room that was waited for. */
+  /** Bytes of the piece that found no room, and the room taken for it since. */
   #wantedBytes = 0;
   #reservedBytes = 0;
   #ended = false;
@@ -79,7 +104,9 @@ export class Watcher implements OpenWatch, Receiver {
   #isAbandoned = false;
   #fault: unknown;
   #wake: () => void = () => {};
-  /** Whether all it had is handed out and its reader asks for more: only then the sink may be written to. */
+  /**
+   * Whether the queue is empty and the reader asks for more. The hub writes to the sink only then.
+   */
   #isDrained = false;
 
   constructor(request: WatchRequest, parts: WatcherParts, limits: WatcherLimits) {
@@ -92,7 +119,7 @@ export class Watcher implements OpenWatch, Receiver {
     return this.#queuedBytes > this.#limits.pieceBytesMax;
   }
 
-  /** Offers encoded changes that concern this watcher. Called in rising order. */
+  /** Offers encoded changes of this watcher's view, in ascending order. */
   offer(piece: Piece): void {
     const { length } = piece.bytes;
     if (this.#queuedBytes + length > this.#limits.queueBytesMax && this.#queue.length > 0) return this.fallBack(piece.after);
@@ -103,11 +130,14 @@ export class Watcher implements OpenWatch, Receiver {
     this.#queue.push(piece);
     this.#queuedBytes += length;
     this.#parts.observe.sent(piece.events);
-    // Whoever hands out the first of them hands out those behind it, too.
+    // The consumer of the first piece takes those behind it, too.
     if (this.#queue.length === 1 && !(this.#isDrained && this.#parts.stream.writeSoon(this))) this.#wake();
   }
 
-  /** Writes what is queued to its sink; returns what that costs, as bytes. What is much, or finds the sink full, is left to whoever reads the watch. */
+  /**
+   * Writes the queue to the sink and returns the cost in bytes. If the queue is long or the sink is
+   * full, the iterator hands it out instead.
+   */
   write(): number {
     if (!this.#isDrained || this.#queue.length === 0) return 0;
     const { sink } = this.request;
@@ -126,18 +156,24 @@ export class Watcher implements OpenWatch, Receiver {
     this.#position = this.#queue[0]?.after ?? after;
     this.#dropQueue();
     if (!wasLive) this.#fault = fault;
-    // An abandoned one finds no room, and is not slow.
+    // An abandoned watcher finds no room, but it is not slow.
     else if (!this.#isAbandoned) this.#parts.observe.fellBack();
     this.#wake();
   }
 
-  /** Others read on without it, because it was too slow. It asks for more when it has taken what it was offered. */
+  /**
+   * Called when its cohort reads on without it, because it was too slow. It enters again once its
+   * queue is empty.
+   */
   leftBehind(): void {
     this.#isInStream = false;
     this.#wake();
   }
 
-  /** Marks how far what it was offered reaches. A watcher that is still catching up gets none. */
+  /**
+   * Sends a bookmark with the revision up to which it was offered everything. A watcher that is
+   * catching up gets none.
+   */
   bookmark(): void {
     const reached = this.#parts.stream.reached(this);
     if (reached === undefined) return;
@@ -145,7 +181,10 @@ export class Watcher implements OpenWatch, Receiver {
     this.offer({ bytes, events: 0, after: reached, upTo: reached });
   }
 
-  /** Ends the stream after what is published. With `why`, which is its last event then, at once: what it has not handed out by now is for nobody. */
+  /**
+   * Ends the stream after everything published. With `why` it ends at once: the queue is dropped,
+   * and `why` is the last event.
+   */
   end(why?: Refusal): void {
     this.#why ??= why;
     if (why === undefined) this.#parts.stream.flush(this);
@@ -180,7 +219,10 @@ export class Watcher implements OpenWatch, Receiver {
     }
   }
 
-  /** Stops half way when the watch was ended: what would follow must not be sent then, or the client would resume after a hole. */
+  /**
+   * Stops if the watch ends before all pages are sent. A bookmark or an event after that would let
+   * the client resume after a hole.
+   */
   async *#initial({ endsWithBookmark, forgetSince }: InitialStart): AsyncGenerator<readonly Uint8Array[]> {
     const { scope, selector, representation, room } = this.request;
     const { revisions, snapshots } = this.#parts;
@@ -193,13 +235,13 @@ export class Watcher implements OpenWatch, Receiver {
     for await (const bytes of withRoom(chunks, untilEnded, this.#limits.readBytesMax)) if (bytes.length > 0) yield [bytes];
     if (this.#ended) return;
     if (endsWithBookmark) yield this.#direct(representation.bookmark(revisions.format(at), true));
-    // An end waits for the last of them, because the client would resume from the bookmark.
+    // Even an ended watch sends all of these, because the client would resume from the bookmark.
     const forgotten = forgetSince === undefined ? [] : goneSince(this.request, { since: this.#resumed(forgetSince), at }, this.#parts);
     for await (const keys of forgotten) yield this.#direct(representation.forgotten(keys, revisions.format(at)));
     this.#position = at;
   }
 
-  /** Hands out what is queued as it comes, until the watch ends. */
+  /** Hands out the queue until the watch ends. */
   async *#follow(): AsyncGenerator<readonly Uint8Array[]> {
     for (;;) {
       const pieces = this.#take();
@@ -225,19 +267,25 @@ export class Watcher implements OpenWatch, Receiver {
     }
   }
 
-  /** Where a client goes on that names a revision (W12). */
+  /** The position of a client that resumes at `revision` (W12). */
   #resumed(revision: Revision): Revision {
     return this.#parts.history.hasSeveral(this.request.scope, revision) ? revision - 1 : revision;
   }
 
-  /** What cannot be sent as a whole was sent to nobody in part: a client that names its revision has it from a list or a bookmark. */
+  /**
+   * A revision that is too large (W11) is never sent in part. So a client that names it has it from
+   * a list or a bookmark, and the watch goes on after it.
+   */
   #skipOrThrow(fault: unknown): void {
     const named = this.request.start.kind === 'after' ? this.request.start.revision : 0;
     if (!(fault instanceof RevisionTooLarge) || this.#position >= named) throw fault;
     [this.#fault, this.#position] = [undefined, named];
   }
 
-  /** Waits for the room that was missing, holding nothing meanwhile. False when the client went away, or the watch was ended. */
+  /**
+   * Waits for the missing room, holding none meanwhile. Returns false if the client is gone or the
+   * watch was ended.
+   */
   async #hasRoom(): Promise<boolean> {
     const wanted = this.#wantedBytes;
     this.#wantedBytes = 0;
@@ -257,7 +305,7 @@ export class Watcher implements OpenWatch, Receiver {
     return first === true;
   }
 
-  /** Keeps nothing of the room that was waited for, whether it is enough or not. */
+  /** Gives the reserved room back, whether or not it was enough. */
   #takeRoom(bytes: number): boolean {
     const { room } = this.request;
     const reserved = this.#reservedBytes;
@@ -267,7 +315,7 @@ export class Watcher implements OpenWatch, Receiver {
     return fits;
   }
 
-  /** A small piece that goes out whatever else waits. */
+  /** A small piece that is sent whatever the room. */
   #direct(bytes: Uint8Array): readonly Uint8Array[] {
     this.request.room.add(bytes.length);
     return [bytes];
