@@ -1,7 +1,9 @@
 /**
- * What a client accepts, read as Kubernetes reads it (munnerz/goautoneg): clauses are tried by weight, then in order, those without a wildcard before those
- * with one; the first that can be served wins; none: 406. A weight that is no number is 0, and a clause of weight 0 is the last to be tried.
- * JSON is served whole, as metadata only, or as a table; YAML whole only.
+ * Reads an Accept header as Kubernetes does (munnerz/goautoneg). Clauses are tried by weight, then
+ * in order; one without a wildcard comes before one with it. The first clause that can be served
+ * wins; if there is none, the answer is 406. A weight that is no number is 0, and clauses of weight
+ * 0 are tried last. JSON is served whole, as metadata only, or as a table; YAML is served whole
+ * only.
  */
 import type { Refusal } from '../domain/errors.js';
 import { parsed, refused, type Parsed } from '../domain/parsed.js';
@@ -9,14 +11,16 @@ import { parsed, refused, type Parsed } from '../domain/parsed.js';
 export type Form = 'object' | 'partial' | 'table';
 export type Answered = Readonly<{ encoding: 'json' | 'yaml'; form: Form; tableVersion: 'v1' | 'v1beta1' }>;
 
-/** What is asked for decides which transforms are possible: a list, one object, or the events of a watch. */
+/**
+ * Decides which transforms are possible: those of a list, of one object, or of a watch's events.
+ */
 export type Asked = 'one' | 'list' | 'watch';
 
 /** `parameters`: names in lower case, values without their quotes. */
 export type Clause = Readonly<{ type: string; parameters: ReadonlyMap<string, string>; weight: number }>;
 
 const accepted = 'application/json, application/yaml';
-/** Of more than that none is read. */
+/** A header with more clauses than this is read as having none. */
 const clausesMax = 64;
 const weightPattern = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
 
@@ -25,7 +29,9 @@ export function negotiate(accept: string | undefined, asked: Asked): Parsed<Answ
   return answered === undefined ? refused(notAcceptable()) : parsed(answered);
 }
 
-/** What `serve` makes of the best clause that it serves; undefined where it serves none. */
+/**
+ * Returns the result of `serve` for the best clause that it can serve; undefined if there is none.
+ */
 export function firstServed<Served>(accept: string | undefined, serve: (clause: Clause) => Served | undefined): Served | undefined {
   for (const clause of parseClauses(accept)) {
     const served = serve(clause);
@@ -34,7 +40,7 @@ export function firstServed<Served>(accept: string | undefined, serve: (clause: 
   return undefined;
 }
 
-/** Whether the answer will be metadata only, so that a type may be found by any identity. */
+/** Whether the answer will be metadata only. Such a request finds a type by any identity. */
 export function asksPartial(accept: string | undefined, asked: Asked): boolean {
   const answered = negotiate(accept, asked);
   return answered.kind === 'parsed' && answered.value.form === 'partial';
@@ -75,7 +81,10 @@ function parseClauses(accept: string | undefined): readonly Clause[] {
   return texts.length > clausesMax ? [] : inOrder(texts.map(parseClause));
 }
 
-/** Sorted as Go sorts a few, by insertion: `isBefore` is no order that any other sort would keep to. */
+/**
+ * Sorts by insertion, as Go does for short lists. `isBefore` is not a consistent order, so another
+ * algorithm could give another result.
+ */
 function inOrder(clauses: Clause[]): readonly Clause[] {
   for (const [from, clause] of clauses.entries()) {
     let at = from;

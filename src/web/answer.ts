@@ -1,4 +1,4 @@
-/** Answers made of JSON text, turned into YAML or indented where the client asked for it. */
+/** Answers made of JSON text, converted to YAML if the client asked for it. */
 import type { HeavyWork } from '../domain/ports.js';
 import type { StoredObject } from '../domain/object.js';
 import type { Answered } from './accept.js';
@@ -12,10 +12,10 @@ export function jsonAnswer(code: number, text: string): Answer {
   return { kind: 'bytes', code, contentType: 'application/json', parts: [Buffer.from(text)] };
 }
 
-/** How an answer is written: the encoding that was negotiated, and who does it. */
+/** The negotiated encoding, and the worker that converts to it. */
 export type Writing = Readonly<{ encoding: Answered['encoding']; heavy: HeavyWork }>;
 
-/** One object in the form and encoding that was negotiated. */
+/** One object in the negotiated form and encoding. */
 export function objectAnswer(
   code: number,
   object: StoredObject,
@@ -27,9 +27,11 @@ export function objectAnswer(
 }
 
 /**
- * Where YAML was asked for, an answer that is too long to convert is JSON, and so is one whose conversion fails, most often because too much heavy work
- * waits: a write is stored by now, and a client that is refused would send it again. The Content-Type says which it is, because Go's YAML decoder
- * refuses some JSON: `"\/"`, half a surrogate pair, a name of more than 1,024 characters.
+ * If YAML was asked for, an answer that is too long to convert is JSON. So is one whose conversion
+ * fails, most often because too much heavy work waits. A refusal would be wrong, because a write is
+ * already stored and its client would send it again. The Content-Type names the encoding, because
+ * Go's YAML decoder refuses some JSON: `"\/"`, half a surrogate pair, a name of more than 1,024
+ * characters.
  */
 export async function encoded(
   code: number,

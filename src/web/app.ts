@@ -1,11 +1,13 @@
 /**
- * The HTTP application: health for everybody, metrics, status and the kube face for callers who may. What a handler throws is
- * answered here, once: a refusal as its Status, anything else as a 500 that is logged.
+ * The HTTP application: health for everybody; metrics, status and the kube face for callers who may
+ * read them. All errors of handlers end here. A refusal is answered with its Status, any other
+ * error with a 500 that is logged.
  *
  *   below a logical cluster ─────────────────▶ kube face ─▶ respond.ts
  *   everything else ─▶ koa ─▶ routes.ts, or ─▶ kube face
  *
- * Requests for objects go past koa, with which a get takes a quarter more of the serving thread.
+ * Requests for objects bypass koa, because with koa a get takes a quarter more time of the serving
+ * thread.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import Koa, { type Context } from 'koa';
@@ -23,7 +25,7 @@ import { routes, type GetObject, type RouteParts } from './routes.js';
 import { failure } from './status.js';
 import { parseTarget, withoutQuery } from './target.js';
 
-/** `console`: undefined where it is off. */
+/** `console`: undefined if the console is off. */
 export type AppParts = RouteParts & Readonly<{ ports: KubePorts; version: string; console: ConsoleParts | undefined }>;
 
 export type AppOptions = Readonly<{ syntheticDelayMs: number; requestTimeoutMs: number; writeTimeoutMs: number; accessLog: boolean }>;
@@ -31,10 +33,16 @@ export type AppOptions = Readonly<{ syntheticDelayMs: number; requestTimeoutMs: 
 /** Answers one request; `refusal`: why it must be refused. */
 export type App = (exchange: Exchange, refusal: Error | undefined) => void;
 
-/** `verb`: undefined until it is known, and of what has none. `caller`: of the console's session, which asks by a connection without a certificate. */
+/**
+ * `verb`: undefined until it is known, and for a request without one. `caller`: of the console's
+ * session, if the connection has no certificate.
+ */
 type Asked = { readonly exchange: Exchange; readonly refusal: Error | undefined; verb: Verb | undefined; caller?: Caller };
 
-/** Writes of one object: a collection may take as long as a list. */
+/**
+ * Writes of one object, which have a shorter timeout. A delete of a collection may take as long as
+ * a list.
+ */
 const writes: readonly Verb[] = ['create', 'update', 'patch', 'delete'];
 const changing: readonly Verb[] = [...writes, 'deletecollection'];
 
@@ -43,11 +51,14 @@ export function createApp(parts: AppParts, options: AppOptions): App {
   const serveAsked = (asked: Asked, handle: () => Promise<void>): Promise<void> => serve(asked, handle, { ...parts, requestLog }, options);
   const koa = new Koa();
   koa.silent = true;
-  /** Koa makes a request's context, and begins to answer it, within the call that hands it over. */
+  /**
+   * Koa creates a request's context and begins to answer it before `throughKoa` returns, so this is
+   * the request that the context belongs to.
+   */
   let arriving: Asked | undefined;
   koa.use((context, next) => {
     const asked = (context.state['asked'] = arriving!);
-    // The exchange is answered by itself: it counts what is in memory of its answer.
+    // The exchange sends the answer itself, because it counts the answer's bytes in memory.
     context.respond = false;
     return serveAsked(asked, next);
   });
@@ -85,13 +96,16 @@ export function createApp(parts: AppParts, options: AppOptions): App {
   };
 }
 
-/** Whether no route of koa can be meant. The kube face refuses what is no target; koa would read some of them as another path. */
+/**
+ * Whether no koa route can match. Invalid targets go to the kube face, which refuses them; koa
+ * would read some of them as another path.
+ */
 function isForKubeFace(target = '/'): boolean {
   const path = withoutQuery(target);
   return (path.includes('/clusters/') && !path.startsWith('/console/')) || parseTarget(target).kind === 'refused';
 }
 
-/** The console shows pages of lists, and objects. Throws Refused(405). */
+/** The console only gets and lists. Throws Refused(405). */
 function assertRead(verb: Verb): void {
   if (verb !== 'get' && verb !== 'list')
     throw new Refused({ reason: 'MethodNotAllowed', message: `the console gets and lists, it does not ${verb}` });
@@ -131,7 +145,7 @@ async function kubeFace(asked: Asked, { ports, version }: AppParts, { requestTim
   );
 }
 
-/** A request whose time is up: 504 while nothing has been sent yet, else it is cut. */
+/** Ends a request whose time is up: with 504 if nothing has been sent, else by cutting it. */
 function cutShort(exchange: Exchange): void {
   respondRefused(exchange, failure({ reason: 'Timeout', message: 'the request did not complete within its time' }));
   exchange.answered();

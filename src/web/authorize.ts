@@ -1,7 +1,8 @@
 /**
- * Who may do what: members of system:masters everything; a certificate of a shard or a cache reads everything but views, and a shard's
- * writes its own shard; that of a syncer reads its view; whoever reads may ask what it may do itself; everyone else may only ask for health, and read
- * what RBAC says of a view (view-callers.ts).
+ * Who may do what. Members of system:masters may do everything. A certificate of a shard, a cache
+ * or a reader may read everything except views, and that of a shard may write its own shard. The
+ * certificate of a syncer may read its view. Whoever may read may also ask what it may do itself.
+ * Everyone else may only ask for health, and read what RBAC allows of a view (view-callers.ts).
  */
 import { isMaster, mayRead, mayReadFor, mayWriteFor, type Caller } from '../domain/caller.js';
 import type { Refusal } from '../domain/errors.js';
@@ -16,16 +17,19 @@ export type AskedFor = Readonly<{
   shard: ShardName | '*' | undefined;
   resource: ResourcePath | undefined;
   verb: Verb | undefined;
-  /** Undefined where the path is none of a view. */
+  /** Undefined if the path is not that of a view. */
   view?: ViewPath | undefined;
 }>;
 
-/** The refusal for a caller who may not, in Kubernetes' words; undefined for one who may. */
+/** Returns the refusal in Kubernetes' words; undefined if the caller is allowed. */
 export function authorize(caller: Caller, asked: AskedFor): Refusal | undefined {
   return mayAsk(caller, asked) ? undefined : forbidden(caller, asked);
 }
 
-/** With GET, anything is a read. A write is one of kube's verbs on a resource of one shard; only masters write anything else, as shards. */
+/**
+ * Every GET is a read. A write is one of kube's verbs on a resource of one shard. Only masters may
+ * do anything else, such as removing shards.
+ */
 function mayAsk(caller: Caller, { method, shard, resource, verb, view }: AskedFor): boolean {
   if (isMaster(caller)) return true;
   if (view !== undefined) return view.kind === 'syncer' && mayReadFor(caller, view.id);

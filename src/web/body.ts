@@ -1,4 +1,7 @@
-/** Reads the body of a request: bounded, within a time, as the bytes of one JSON object whatever it was sent as. */
+/**
+ * Reads the body of a request as the bytes of one JSON object, whatever format it was sent in.
+ * Bounded in size.
+ */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { badRequest, Refused } from '../domain/errors.js';
@@ -7,12 +10,18 @@ import type { Duplicates } from '../domain/heavy-task.js';
 import type { HeavyWork } from '../domain/ports.js';
 import type { Exchange } from '../http/exchange.js';
 
-/** Reading YAML takes a hundred times as long as reading JSON; longer text would delay others who send YAML. */
+/**
+ * Reading YAML takes a hundred times as long as reading JSON; a longer text would delay others who
+ * send YAML.
+ */
 const yamlBytesMax = 256 * 1024;
-/** Media types that Kubernetes' own messages name. */
+/** The media types that Kubernetes' own messages name. */
 const acceptedBodies = 'application/json, application/yaml';
 
-/** Throws Refused: 413 beyond `bytesMax`, 429 when too much is in memory for this client already, 400 when the sender breaks off. */
+/**
+ * Throws Refused: 413 beyond `bytesMax`, 429 if this client has too much in memory already, 400 if
+ * the sender breaks off.
+ */
 export async function readBody(exchange: Exchange, bytesMax: number): Promise<Uint8Array> {
   const { request, room } = exchange;
   const declared = Number(request.headers['content-length'] ?? 0);
@@ -22,7 +31,8 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
   }
   const body = new GatheredBytes();
   try {
-    // The rest of a body that is refused half way is dropped later: Node would end the connection here.
+    // By default Node would destroy the connection after a body that is refused half way. The
+    // exchange drops the rest of the body later.
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       if (body.bytes + chunk.length > bytesMax) throw tooLarge(bytesMax);
       if (!room.tryTake(chunk.length)) throw exchange.refused('bufferedBytes');
@@ -37,18 +47,27 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
   return body.takeWhole();
 }
 
-/** As Go's mime.ParseMediaType reads it; a semicolon may stand at the end. It matches in one way only. */
+/**
+ * Matches what Go's mime.ParseMediaType accepts, including a semicolon at the end. Unambiguous, so
+ * it cannot backtrack for long.
+ */
 const mediaTypeForm =
   /^([!#-'*+.\w^`|~-]+\/[!#-'*+.\w^`|~-]+)[ \t]*(?:;[ \t]*[!#-'*+.\w^`|~-]+=(?:[!#-'*+.\w^`|~-]+|"(?:[^"\\]|\\[^])*")[ \t]*)*(?:;[ \t]*)?$/;
 
-/** The media type of a body; no Content-Type means JSON: kcp's deletes have none. One that is malformed is none that anybody takes. */
+/**
+ * The media type of a body. Without a Content-Type it is JSON, because kcp's deletes have none. A
+ * malformed one is returned as it is, and no reader accepts it.
+ */
 export function mediaType(request: IncomingMessage): string {
   const text = request.headers['content-type'] ?? '';
   if (text === '') return 'application/json';
   return mediaTypeForm.exec(text)?.[1]?.toLowerCase() ?? text;
 }
 
-/** The body as the text of a JSON value; JSON stays as it was sent. Throws Refused: 415 for what is neither JSON nor YAML. */
+/**
+ * The body as the text of a JSON value; JSON stays as it was sent. Throws Refused: 415 for anything
+ * but JSON and YAML.
+ */
 export async function readJsonBody(
   exchange: Exchange,
   bytesMax: number,

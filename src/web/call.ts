@@ -1,4 +1,4 @@
-/** One request on a resource, parsed: what every verb works from. */
+/** One parsed request on a resource: the input of every verb. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Catalogue, ServedType } from '../domain/catalogue.js';
@@ -30,23 +30,27 @@ export type Call = Readonly<{
   verb: Verb;
   path: ResourcePath;
   type: ServedType;
-  /** The identity to look up; '*' for all of them, as wildcard partial metadata has it. */
+  /** The identity to look up; '*' for all of them, as wildcard partial metadata needs. */
   identity: string;
   shard: ShardName | '*';
   cluster: ClusterName | '*';
-  /** What every object of the view carries; none where it is no view. */
+  /** Labels that every object of a view has; empty if the request is not for a view. */
   labels: Selector['labels'];
   bound: Bound;
   query: URLSearchParams;
   request: IncomingMessage;
   exchange: Exchange;
-  /** The caller's part of it. */
+  /** The caller's share of the heavy work. */
   heavy: HeavyWork;
 }>;
 
 /**
- * What was read to learn which objects are asked for. `at`: no later than when it was read. `path`: the canonical path that led to the cluster, when the URL had one.
- * `shownBy`: what says which objects a view shows. `declaredBy`: the logical cluster whose ClusterCachedResource says which identity is meant, when the URL names none.
+ * What was read to find out which objects the URL means.
+ * - `at`: a revision no later than that read.
+ * - `path`: the canonical path that led to the cluster, if the URL has one.
+ * - `shownBy`: the object that decides which objects a view shows.
+ * - `declaredBy`: the logical cluster whose ClusterCachedResource decides which identity is meant,
+ *   if the URL names none.
  */
 export type Bound = Readonly<{
   at: Revision;
@@ -55,7 +59,6 @@ export type Bound = Readonly<{
   declaredBy: ClusterName | undefined;
 }>;
 
-/** What verbs need of the other rooms. */
 export type KubePorts = Readonly<{
   objects: Objects;
   history: History;
@@ -72,7 +75,7 @@ export type KubePorts = Readonly<{
   /** In [0, 1). */
   random: () => number;
   schemas: RootSchemas;
-  /** Undefined where views are for masters alone. */
+  /** Undefined if only masters may read views. */
   viewCallers: ViewCallers | undefined;
   gzip: Gzip;
   limits: KubeLimits;
@@ -83,16 +86,16 @@ export type KubeLimits = Readonly<{
   selectorBytesMax: number;
   watchTimeoutMinMs: number;
   watchTimeoutMaxMs: number;
-  /** The largest that one piece of a list may get: a chunk, and the largest object at its end. */
+  /** The longest piece of a list: a chunk, plus the largest object at its end. */
   pieceBytesMax: number;
 }>;
 
-/** How a verb was answered: with bytes to send, or by having written to the response itself. */
+/** A verb returns bytes to send, or has written to the response itself. */
 export type Answer =
   | Readonly<{ kind: 'bytes'; code: number; contentType: string; parts: readonly Part[]; warnings?: readonly string[] }>
   | Readonly<{ kind: 'streamed' }>;
 
-/** Whether what is asked for may be other objects than at that revision. */
+/** Whether the URL may mean other objects than it did at `revision`. */
 export function showsOthersSince(
   revision: Revision,
   { bound: { path, shownBy, declaredBy }, type }: Pick<Call, 'bound' | 'type'>,
@@ -105,7 +108,10 @@ export function showsOthersSince(
   );
 }
 
-/** Whether it may be other objects from this commit on, which the catalogue has read before. */
+/**
+ * Whether the URL may mean other objects from this commit on. The catalogue has applied the commit
+ * already.
+ */
 export function changesWhatIsShown(
   { movedPaths, changes, revision }: Commit,
   { bound: { path, shownBy, declaredBy }, type }: Pick<Call, 'bound' | 'type'>,
@@ -128,7 +134,10 @@ export const placesNamedMax = 10;
 
 export type Place = Readonly<{ shard: ShardName; cluster: ClusterName }>;
 
-/** The logical cluster of a read. Throws Refused: 404 when a canonical path leads nowhere, 409 when to several. */
+/**
+ * The logical cluster of a read. Throws Refused: 404 if a canonical path leads nowhere, 409 if it
+ * leads to several.
+ */
 export async function clusterOf(cluster: ClusterPlace, paths: CanonicalPaths): Promise<ClusterName | '*'> {
   if (cluster.kind === 'all') return '*';
   if (cluster.kind === 'name') return cluster.name;
@@ -144,7 +153,7 @@ export async function clusterOf(cluster: ClusterPlace, paths: CanonicalPaths): P
   });
 }
 
-/** The logical cluster of a write: one, by its name. Throws Refused(400) for anything else. */
+/** The logical cluster of a write, which must be named. Throws Refused(400) for anything else. */
 export function writtenCluster(cluster: ClusterPlace): ClusterName {
   if (cluster.kind === 'all') throw new Refused(wildcardWrite('cluster'));
   if (cluster.kind === 'path')
@@ -152,7 +161,7 @@ export function writtenCluster(cluster: ClusterPlace): ClusterName {
   return cluster.name;
 }
 
-/** Where a write goes: `writtenCluster` has checked the cluster. */
+/** The place of a write. `writtenCluster` has checked the cluster before. */
 export function placeOf({ shard, cluster }: Call): Place {
   if (shard === '*') throw new Refused(wildcardWrite('shard'));
   if (cluster === '*') throw new Refused(wildcardWrite('cluster'));
@@ -171,19 +180,23 @@ export function keyOf(call: Call): Key {
   };
 }
 
-/** The namespace of a call on one object, '' for a cluster-scoped type. Throws Refused(404) when scope and path disagree. */
+/**
+ * The namespace of a call on one object; '' for a cluster-scoped type. Throws Refused(404) if type
+ * and path disagree.
+ */
 export function namespaceOf({ type, path }: Call): string {
   if (type.namespaced === (path.namespace !== undefined)) return path.namespace ?? '';
   throw new Refused(objectNotFound(path, path.name ?? ''));
 }
 
 /**
- * What a list, a watch or the delete of a collection covers. Equality on name and namespace moves from the selector into the scope, where it is cheaper.
- * Throws Refused: 404 where scope and path disagree, 400 for the namespace of what has none.
+ * What a list, a watch or the delete of a collection covers. Equality on name and namespace moves
+ * from the selector into the scope, where it is cheaper. Throws Refused: 404 if type and path
+ * disagree, 400 for the namespace of a cluster-scoped type.
  */
 export function narrow(call: Call, selector: Selector): { scope: Scope; selector: Selector } {
   const { verb, type, identity, shard, cluster, path } = call;
-  // Of all namespaces there may be a list or a watch, and no delete.
+  // A list or a watch may cover all namespaces; the delete of a collection may not.
   const isMisplaced = type.namespaced ? verb === 'deletecollection' && path.namespace === undefined : path.namespace !== undefined;
   if (isMisplaced) throw new Refused(resourceNotFound(path));
   if (!type.namespaced && selector.fields.some(({ field }) => field === 'metadata.namespace'))
@@ -213,7 +226,7 @@ export function answeredAs({ request }: Call, asked: Asked): Answered {
   return mustParse(negotiate(request.headers.accept, asked));
 }
 
-/** The form an answer takes. Throws Refused(400) for an unknown `includeObject`. */
+/** The form of the answer. Throws Refused(400) for an unknown `includeObject`. */
 export function formOf({ type, path, query, shard, cluster }: Call, { form, tableVersion }: Answered, clock: Clock): ObjectForm {
   const open = { shard: shard === '*', cluster: cluster === '*' };
   switch (form) {

@@ -1,20 +1,20 @@
 /**
- * Which requests are answered only once all that was acknowledged before them, by whichever server of the store, is published here. Where a store has one server,
- * it always is.
+ * Which requests must wait until this server has published every earlier acknowledged write,
+ * whichever server of the store acknowledged it. If the store has one server, that is always so.
  *
  *   resourceVersion        get, list, watch
  *   unset, or a continue   waits: a consistent read
- *   "0"                    whatever is here
+ *   "0"                    does not wait: any state will do
  *   not published here     waits: another server may have shown it
  *
- * Updates, patches and deletes wait, because they are refused, or found to change nothing, on what is here. Creates do not: the store waits only
- * where it would refuse one.
+ * Updates, patches and deletes wait, because the published state decides whether they are refused
+ * or change nothing. Creates do not wait: the store waits only before it would refuse one.
  */
 import type { Revisions } from '../domain/store-port.js';
 import { isResourceVersion } from '../domain/revision.js';
 import { isRead, type Verb } from './kube-request.js';
 
-/** `query`: of a request that may yet turn out to be wrong. */
+/** `query` may still be found invalid later. */
 export function needsNewest(verb: Verb, query: URLSearchParams, revisions: Pick<Revisions, 'locate'>): boolean {
   if (verb === 'create') return query.has('dryRun');
   if (!isRead(verb)) return true;

@@ -1,10 +1,13 @@
 /**
- * The console, /console: a page for people, and what it asks for. It reads, and nothing else. Whoever may read the cache may see it, by a client
- * certificate or by the session that `strata console` makes a link for; the session counts here and nowhere else.
+ * The console, /console: a page for people, and the reads that it makes. It only reads. Every
+ * caller who may read the cache may see it, with a client certificate or with a session.
+ * `strata console` makes a link that opens a session. The session is valid for these routes only.
  *
- *   POST /console/links ─▶ {"path": "/console/enter?link=…"} ─▶ GET, once ─▶ cookie, page that goes on to /console ─▶ overview, objects/shards/S/clusters/C/…
+ *   POST /console/links ─▶ {"path": "/console/enter?link=…"}
+ *   GET that path, once ─▶ cookie, and a page that goes on to /console
+ *   /console ─▶ overview, objects/shards/S/clusters/C/…
  *
- * The cookie is named after the cache, because cookies of one host are the same for all its ports.
+ * The cookie's name contains the cache's id, because all ports of a host share their cookies.
  */
 import Router from '@koa/router';
 import { createHash } from 'node:crypto';
@@ -27,16 +30,16 @@ export type ConsoleParts = Readonly<{
   sessions: ConsoleSessions;
   overview: () => Promise<Overview>;
   files: () => Promise<PageFiles>;
-  /** Of this cache: part of the cookie's name. */
+  /** The id of this cache; part of the cookie's name. */
   cacheId: string;
-  /** Who asked for a link, who used one, and who was not let in. */
+  /** Logs who asked for a link, who used one, and who was refused. */
   log: BoundedLog;
 }>;
 
-/** Answers a read of objects, whose target is a path of the kube face, for that caller. */
+/** Answers a read of objects for that caller; `target` is a path of the kube face. */
 export type ReadObjects = (context: Context, target: string, caller: Caller) => Promise<FaceAnswer>;
 
-/** Room that an overview waits for before it is made. */
+/** Room that is taken before an overview is made. */
 const overviewBytesMax = 1024 * 1024;
 const optionsBytesMax = 1024;
 const objectsPrefix = '/console/objects';
@@ -66,7 +69,9 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
     });
   };
   const refuse = (exchange: Exchange, path: string): Promise<void> => {
-    // A cookie that no other site sends is not sent either where another site's page leads here. From here on it is our own that leads.
+    // The cookie is SameSite=Strict, so a browser does not send it when a page of another site
+    // leads here. This answer leads to /console again, and the browser sends the cookie with that
+    // request.
     if (path === '/console' && exchange.request.headers['sec-fetch-site'] === 'cross-site')
       return respondPage(exchange, 401, onwardPolicy, onwardPage(`<script>${leadOn}</script>`));
     log.warn('console.refused', { user: exchange.caller.user, path: shown(path) });
@@ -76,7 +81,8 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
   router.post('/console/links', async (context: Context) => {
     const exchange = begin(context);
     const { caller, request } = exchange;
-    // A browser names the page it acts for, and sends its user's certificate along whatever page that is.
+    // A browser sends its user's certificate for whatever page it acts for, and names that page in
+    // Origin. So a request with Origin gets no link.
     if (!mayRead(caller) || request.headers.origin !== undefined) throw new Refused(noLink(caller));
     if (context.querystring !== '' || (await readBody(exchange, optionsBytesMax)).length > 0)
       throw new Refused(badRequest('a link takes no options: dryRun would not be obeyed'));
@@ -86,7 +92,7 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
   });
   router.get('/console/enter', async (context: Context) => {
     const exchange = begin(context);
-    // Who only wants to know what a link is must not use it up.
+    // A HEAD must not use up the link.
     if (exchange.request.method === 'HEAD') return respond(exchange, { kind: 'text', code: 200, text: '' });
     const session = sessions.enter(new URLSearchParams(context.querystring).get('link') ?? '');
     if (session === undefined) {
@@ -128,12 +134,15 @@ const noSession =
   'To see the console of this cache, run: strata console --cache=… --cert-file=… --key-file=…\nand open the link that it prints.\n';
 const usedUp = 'This link was opened before, or is older than a minute. Run strata console for a new one.\n';
 
-/** With the place behind the '#', which no header can keep. */
+/** Keeps the part of the URL behind the '#', which no header can carry. */
 const leadOn = "location.replace('/console?led' + location.hash)";
 const leadOnHash = createHash('sha256').update(leadOn).digest('base64');
 const onwardPolicy = `default-src 'none'; script-src 'sha256-${leadOnHash}'; base-uri 'none'; frame-ancestors 'none'`;
 
-/** One that goes on by itself: what leads to the console then is this page, whatever led to this. */
+/**
+ * A page that goes on to the console by itself. The browser's next request then comes from this
+ * page, not from the one that led here.
+ */
 function onwardPage(onward: string): string {
   return `<!doctype html><meta charset="utf-8"><title>Strata</title>${onward}<a href="/console">Console</a>\n`;
 }

@@ -1,11 +1,12 @@
 /**
- * The CRC-32 of two texts after one another from those of each, as zlib's `crc32_combine`: appending n bytes multiplies the checksum before
- * them by x^8n. Polynomials over GF(2) modulo the one of CRC-32, with the coefficient of x^0 in the highest bit.
+ * Computes the CRC-32 of two concatenated texts from the checksum of each, as zlib's
+ * `crc32_combine` does. Appending n bytes multiplies the checksum before them by x^8n. The factors
+ * are polynomials over GF(2) modulo that of CRC-32, with the coefficient of x^0 in the highest bit.
  */
 export type Checksum = Readonly<{
   crc: number;
   length: number;
-  /** x^8n for its length of n bytes. */
+  /** x^8n, where n is `length`. */
   shift: number;
 }>;
 

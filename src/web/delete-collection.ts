@@ -1,7 +1,8 @@
 /**
- * DELETE of a collection: deletes the objects of the list page by page, each as a delete of its own, and
- * answers with the list of what was deleted. Not atomic, as upstream. Each page is of the present: a snapshot from the beginning
- * would have to last over the deletes themselves, which may be more than history has room for.
+ * DELETE of a collection. It deletes the objects page by page, each as a delete of its own, and
+ * answers with the list of the deleted objects. Like upstream, it is not atomic. Each page shows
+ * the present state. A snapshot from the beginning would have to last over all deletes, and history
+ * may not have room for so many changes.
  */
 import { badRequest, Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
@@ -34,7 +35,10 @@ export async function removeCollection(call: Call, ports: KubePorts): Promise<An
   return answerList(call, removed, answered, ports);
 }
 
-/** Throws Refused(400) where the list is to be of a revision. Without a body, a resourceVersion is a precondition instead, as upstream. */
+/**
+ * Throws Refused(400) if the list names a revision. Without a body, a resourceVersion is a
+ * precondition instead, as upstream.
+ */
 function assertPresent({ resourceVersion, match }: ListOptions, options: DeleteOptions): void {
   const isPresent = ['', '0', options.resourceVersion].includes(resourceVersion);
   if (match !== undefined || !isPresent)
@@ -46,7 +50,7 @@ type Removal = Readonly<{ scope: Scope; selector: Selector; listOptions: ListOpt
 async function* removing(call: Call, removal: Removal, ports: KubePorts): AsyncGenerator<Uint8Array> {
   const { options, form } = removal;
   const encoding = listEncoding(form);
-  // Where a precondition fails for one of them, all of them stay.
+  // If a precondition fails for one object, nothing is deleted.
   const isConditional = options.uid !== undefined || options.resourceVersion !== undefined;
   if (isConditional && !options.dryRun)
     for await (const selected of selectedPages(call, removal, ports)) await removeAll(call, selected, { ...options, dryRun: true }, ports);
@@ -62,7 +66,7 @@ async function* removing(call: Call, removal: Removal, ports: KubePorts): AsyncG
   yield isFirst ? Buffer.concat([form.listOpening, metadata]) : metadata;
 }
 
-/** What is selected of each page, up to the limit, until the client is gone. */
+/** The selected objects of each page, up to the limit, until the client is gone. */
 async function* selectedPages(
   { exchange }: Call,
   { scope, selector, listOptions }: Removal,
@@ -90,7 +94,10 @@ async function presentPage(scope: Scope, after: Key | undefined, { objects, revi
   }
 }
 
-/** Deletes them together; one that is gone already was deleted by another. */
+/**
+ * Deletes the objects concurrently, and returns those that it deleted. Another caller may have
+ * deleted some already.
+ */
 async function removeAll(
   call: Call,
   objects: readonly StoredObject[],

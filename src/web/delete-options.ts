@@ -1,6 +1,7 @@
 /**
- * The DeleteOptions of a DELETE: those of its query, and of its body, which kcp sends without a Content-Type. Kubernetes passes over the query
- * where there is a body; here both count, and may not contradict each other (OPTION-1, OPTION-2).
+ * The DeleteOptions of a DELETE, from its query and its body; kcp sends the body without a
+ * Content-Type. Kubernetes ignores the query if there is a body. This server uses both, and they
+ * may not contradict each other (OPTION-1, OPTION-2).
  */
 import { badRequest, Refused } from '../domain/errors.js';
 import { mustParse } from '../domain/parsed.js';
@@ -11,7 +12,7 @@ import type { Call } from './call.js';
 import { checkRepeated } from './known-options.js';
 import { parseDeleteOptions, type DeleteOptions } from './write-options.js';
 
-/** They are a few words, and are read in the serving thread. */
+/** So short that the serving thread can read it. */
 const optionsBytesMax = 16 * 1024;
 
 export async function readDeleteOptions({ verb, request, exchange, query, heavy }: Call, bodyBytesMax: number): Promise<DeleteOptions> {
@@ -25,7 +26,7 @@ export async function readDeleteOptions({ verb, request, exchange, query, heavy 
     type === 'application/yaml' ? await heavy.run({ kind: 'json from yaml', text: bytes, bytesMax, duplicates: 'refused' }) : bytes;
   const tree = mustParse(parseJson(json, { duplicates: 'refused' }));
   if (!isJsonObject(tree)) throw new Refused(badRequest('DeleteOptions must be an object'));
-  // Beside a body, the resourceVersion of a collection is an option of its list.
+  // If there is a body, the resourceVersion in a collection's query is an option of its list.
   const inQuery = [...query].filter(([name]) => verb === 'delete' || name !== 'resourceVersion');
   const asked = new URLSearchParams([...inQuery, ...optionsIn(tree, bodyMembers)]);
   checkRepeated(asked);
@@ -34,20 +35,20 @@ export async function readDeleteOptions({ verb, request, exchange, query, heavy 
 
 type Options = [name: string, text: string][];
 
-/** A member as an option of a query has it; undefined where its value is of another type. */
+/** Turns a member into query options; undefined if its value has the wrong type. */
 type Member = (name: string, value: JsonTree) => Options | undefined;
 
 const text: Member = (name, value) => (typeof value === 'string' ? [[name, value]] : undefined);
 const truth: Member = (name, value) => (typeof value === 'boolean' ? [[name, String(value)]] : undefined);
 const integer: Member = (name, value) => (isJsonNumber(value) && /^-?\d+$/.test(value.number) ? [[name, value.number]] : undefined);
-/** Go reads a null among texts as the empty one. */
+/** Go reads a null in a list of strings as the empty string. */
 const texts: Member = (name, value) => {
   if (!isJsonArray(value)) return undefined;
   const all = value.map((each) => each ?? '');
   return all.every((each) => typeof each === 'string') ? all.map((each) => [name, each]) : undefined;
 };
 const kind: Member = (_, value) => (value === 'DeleteOptions' || value === '' ? [] : undefined);
-/** Of any group: each has DeleteOptions of its own. */
+/** DeleteOptions exist in every API group. */
 const apiVersion: Member = (_, value) => (typeof value === 'string' && /^[^/]*(?:\/[^/]*)?$/.test(value) ? [] : undefined);
 const preconditionMembers = new Map<string, Member>([
   ['uid', text],
@@ -65,7 +66,7 @@ const bodyMembers = new Map<string, Member>([
   ['propagationPolicy', text],
 ]);
 
-/** Throws Refused(400). A null is as good as nothing. */
+/** Throws Refused(400). A null counts as absent. */
 function optionsIn(object: JsonObject, members: ReadonlyMap<string, Member>): Options {
   return [...object].flatMap(([name, value]) => {
     const member = members.get(name);

@@ -1,4 +1,4 @@
-/** DELETE of one object: at once, whatever its finalizers say. */
+/** DELETE of one object. It takes effect at once, even if the object has finalizers. */
 import { uidOf } from '../domain/object-metadata.js';
 import { encoded } from './answer.js';
 import { answeredAs, keyOf, type Answer, type Call, type KubePorts } from './call.js';

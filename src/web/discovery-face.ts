@@ -1,4 +1,4 @@
-/** Routes below `/shards/S/clusters/C` that describe what is served there. Pure: a path in, an answer out. */
+/** Routes below `/shards/S/clusters/C` that describe the served types. Pure. */
 import type { Refusal } from '../domain/errors.js';
 import { notAcceptable } from './accept.js';
 import { apiGroup, apiGroups, apiResources, coreVersions, parseDiscoveryForm, type Answer, type Described } from './discovery.js';
@@ -10,7 +10,7 @@ export type DiscoveryAnswer = Answer & Partial<Pick<TaggedAnswer, 'etag'>>;
 
 export type Discovered = Readonly<{ kind: 'answer'; answer: DiscoveryAnswer } | { kind: 'refused'; refusal: Refusal }>;
 
-/** Undefined when the path is none of discovery's; only then `types` is not called. */
+/** Returns undefined if the path does not belong to discovery; `types` is not called then. */
 export function discover(
   rest: readonly string[],
   asked: Readonly<{ accept: string | undefined; version: string; types: () => readonly Documented[]; schemas: SchemaTexts }>,

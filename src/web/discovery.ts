@@ -1,12 +1,14 @@
 /**
- * Which types there are, in Kubernetes' discovery formats: pure functions from a list of types to an answer.
+ * The served types in Kubernetes' discovery formats. Pure functions from a list of types to an
+ * answer. `undefined` means that there is nothing at that path.
  *
- * A client goes by the Content-Type of the answer, not by what it asked for: with g, v and as it holds everything at once
- * (aggregated), bare it is the legacy list and the client fetches every /apis/GROUP/VERSION by itself. `undefined`
- * means that there is nothing at that path.
+ * A client reads the format from the answer's Content-Type, whatever it asked for. With g, v and
+ * as, the answer is aggregated and has everything. Without them it is the legacy list, and the
+ * client fetches every /apis/GROUP/VERSION by itself.
  *
- * /api is answered even when there is no core type, as is usual: only a client that finds both /api and /apis
- * aggregated uses them.
+ * /api is answered even if there is no core type, as is usual. A client uses the aggregated form
+ * only if both /api and /apis have it.
+ *
  * https://kubernetes.io/docs/concepts/overview/kubernetes-api/#aggregated-discovery
  */
 import { serves, type ServedType } from '../domain/catalogue.js';
@@ -21,7 +23,7 @@ export type Answer = Readonly<{ contentType: string; body: string }>;
 /** The format of the whole of /api or /apis. */
 export type DiscoveryForm = 'v2' | 'v2beta1' | 'legacy';
 
-/** What discovery says of a type. `verbs`: those it has, where they are not all. */
+/** The part of a type that discovery shows. `verbs`: set only if the type lacks some. */
 export type Described = Pick<
   ServedType,
   'group' | 'resource' | 'kind' | 'singular' | 'shortNames' | 'categories' | 'namespaced' | 'versions'
@@ -29,8 +31,9 @@ export type Described = Pick<
   Readonly<{ verbs?: readonly Verb[] }>;
 
 /**
- * The kind of the file that `kubectl get -o yaml` prints. kubectl looks up the kind of a file before it takes the objects out of it, and finds this one only where
- * the core group is. Nothing can be done with it, and `kubectl api-resources` does not show it.
+ * The kind of the file that `kubectl get -o yaml` prints. kubectl looks up that kind before it
+ * reads the objects in the file, and finds it only if there is a core group. It has no verbs, and
+ * `kubectl api-resources` does not show it.
  */
 const listKind: Described = {
   group: '',
@@ -44,7 +47,7 @@ const listKind: Described = {
   verbs: [],
 };
 
-/** The form an Accept header prefers; undefined when it accepts none of ours (406). */
+/** The form that an Accept header prefers; undefined if it accepts none of these (406). */
 export function parseDiscoveryForm(accept: string | undefined): DiscoveryForm | undefined {
   return firstServed(accept, formOf);
 }
@@ -85,7 +88,10 @@ export function apiResources(types: readonly Described[], group: string, version
   return json({ kind: 'APIResourceList', apiVersion: 'v1', groupVersion: formatApiVersion(group, version), resources });
 }
 
-/** What is served in each version of each group: groups in the order of the types that name them first, the preferred version first. */
+/**
+ * The types by group, then by version. Groups are in the order of their first types; the preferred
+ * version comes first.
+ */
 export function byGroup<Type extends Described>(types: readonly Type[]): ReadonlyMap<string, ReadonlyMap<string, readonly Type[]>> {
   const groups = new Map<string, Map<string, Type[]>>();
   for (const type of types) {
@@ -129,7 +135,7 @@ function groupOf([group, served]: readonly [string, ReadonlyMap<string, unknown>
   return { name: group, versions, preferredVersion: versions[0] };
 }
 
-/** Kubernetes leaves out what is empty. */
+/** Kubernetes leaves out empty lists. */
 function namesOf({ shortNames, categories }: Described): object {
   return { ...(shortNames.length > 0 && { shortNames }), ...(categories.length > 0 && { categories }) };
 }
@@ -138,7 +144,7 @@ function json(body: object): Answer {
   return { contentType: 'application/json', body: JSON.stringify(body) };
 }
 
-/** Parameters other than the three that name a form are ignored. */
+/** Ignores parameters other than the three that name a form. */
 function formOf({ type, parameters }: Clause): DiscoveryForm | undefined {
   if (!['application/json', 'application/*', '*/*'].includes(type)) return undefined;
   if (!parameters.has('as')) return 'legacy';

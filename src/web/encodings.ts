@@ -1,4 +1,3 @@
-/** How the watch room and lists write objects, made from an object form. */
 import type { Refusal } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import type { ListEncoding, Representation } from '../domain/ports.js';
@@ -6,7 +5,7 @@ import type { ObjectForm } from './object-form.js';
 import { encode, join, type Part } from './parts.js';
 import { failure } from './status.js';
 
-/** Elements of a list, each after a comma: the list leaves out the very first one. */
+/** The elements of a list, each with a comma before it; the list drops the very first comma. */
 export function listEncoding(form: ObjectForm): ListEncoding {
   return {
     id: `list ${form.id}`,

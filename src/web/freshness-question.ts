@@ -1,6 +1,7 @@
 /**
- * The query of `GET /services/cache/freshness`: `resource`, and with it `group`, `identity` and `shard`. A name that is not one of these is refused,
- * because an answer to half of a question would be taken for an answer to all of it. That of a look-up (look-up-question.ts) is read by the same rules.
+ * The query of `GET /services/cache/freshness`: `resource`, and optionally `group`, `identity` and
+ * `shard`. Any other name is refused, because a caller would take the answer to half of its
+ * question for the whole. The query of a look-up follows the same rules (look-up-question.ts).
  */
 import { coreAlias, declaredName } from '../domain/declaration.js';
 import { badRequest } from '../domain/errors.js';
@@ -16,7 +17,7 @@ export function parseFreshnessQuestion(query: URLSearchParams): Parsed<Freshness
   return flaw === undefined ? parseTypeAsked(query) : refused(badRequest(flaw));
 }
 
-/** What is wrong with the names of the parameters: one is unknown, or given more than once. */
+/** The error if a parameter is unknown, or given more than once. */
 export function parameterFlaw(query: URLSearchParams, known: readonly string[]): string | undefined {
   for (const name of query.keys()) {
     const shown = JSON.stringify(name);
@@ -26,7 +27,7 @@ export function parameterFlaw(query: URLSearchParams, known: readonly string[]):
   return undefined;
 }
 
-/** The type and the shard, whatever else the query has. */
+/** Reads the type and the shard, and ignores other parameters. */
 export function parseTypeAsked(query: URLSearchParams): Parsed<FreshnessQuestion> {
   const [group, resource, identity, shard] = names.map((name) => query.get(name) ?? '') as [string, string, string, string];
   if (resource === '') return refused(badRequest('a resource is required'));

@@ -1,6 +1,6 @@
 /**
- * GET of one object. On `shards/*` or `clusters/*` it is the object of whichever shard or logical cluster has it; where several have
- * one of that name, 409 says which.
+ * GET of one object. On `shards/*` or `clusters/*` the object may be on any shard or logical
+ * cluster. If several have one of that name, 409 names them.
  */
 import { Refused, resourceVersionTooLarge, type Refusal } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
@@ -21,13 +21,14 @@ export async function get(call: Call, ports: KubePorts): Promise<Answer> {
   if (wanted !== '' && wanted !== '0' && ports.revisions.locate(wanted).kind === 'above') {
     throw new Refused(resourceVersionTooLarge(wanted, ports.revisions.format(ports.revisions.published)));
   }
-  // Read only once there is room for the largest: a thousand readers that take nothing must not cause a thousand reads.
+  // Take room for the largest object before reading: a thousand readers that accept no bytes must
+  // not cause a thousand reads.
   if (!(await call.exchange.room.take(ports.limits.bodyBytesMax))) return { kind: 'streamed' };
   const object = await find(call, ports);
   return objectAnswer(200, object, form, { encoding: answered.encoding, heavy: call.heavy });
 }
 
-/** Throws Refused: 404 where there is no such object, 409 where several places have one. */
+/** Throws Refused: 404 if there is no such object, 409 if several places have one. */
 export async function find(call: Call, ports: KubePorts): Promise<StoredObject> {
   const { type, path, shard, cluster, identity, labels } = call;
   const name = path.name ?? '';
@@ -43,7 +44,7 @@ export async function find(call: Call, ports: KubePorts): Promise<StoredObject> 
   throw new Refused(inSeveralPlaces({ ...scope, name }, keys));
 }
 
-/** The refusal of one object where several have its name: a caller has to say which. */
+/** The refusal if several places have an object of that name: the caller must name one place. */
 export function inSeveralPlaces(scope: Scope & Readonly<{ name: string }>, keys: readonly Key[]): Refusal {
   const { group, resource, name } = scope;
   return {
@@ -53,7 +54,7 @@ export function inSeveralPlaces(scope: Scope & Readonly<{ name: string }>, keys:
   };
 }
 
-/** What has the name: the first of it, and the keys of all. */
+/** The first object of that name, and the keys of all. */
 type Found = Readonly<{ first: StoredObject | undefined; keys: readonly Key[] }>;
 
 function held(objects: readonly StoredObject[]): Found {
@@ -61,8 +62,8 @@ function held(objects: readonly StoredObject[]): Found {
 }
 
 /**
- * No index leads from a name to its logical clusters: this looks at every key of the type, page by page as a list does, until it
- * has found more places than a refusal names.
+ * No index leads from a name to its logical clusters. So this reads every key of the type, page by
+ * page as a list does, until it has found more places than a refusal names.
  */
 async function findInAnyCluster(scope: Scope, { exchange }: Call, { objects, revisions }: KubePorts): Promise<Found> {
   const keys: Key[] = [];

@@ -1,11 +1,11 @@
 /**
- * Long lists as gzip, for clients that accept it, as those of Go do unless told otherwise. Each piece is deflated by itself, on Node's thread pool,
- * and once for all who are sent the very same piece:
+ * Sends long lists as gzip to clients that accept it; Go's clients do so by default. Each piece is
+ * deflated by itself, on Node's thread pool, and once for all requests that send the same piece:
  *
- *   header │ blocks of piece 1 │ blocks of piece 2 │ … │ last, empty block │ checksum and length of all
+ *   header │ blocks of piece 1 │ … │ last, empty block │ checksum and length of all
  *
- * The blocks of a piece end on a byte and look back to nothing before it, so any pieces make one stream. What a piece was deflated to lives
- * as long as the piece.
+ * Each piece ends on a byte boundary and has no back-references to an earlier piece, so any pieces
+ * can be concatenated. The deflated bytes of a piece live as long as the piece itself.
  */
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw } from 'node:zlib';
@@ -16,7 +16,7 @@ type Deflated = Readonly<{ blocks: Uint8Array; plain: Checksum }>;
 
 const deflate = promisify<Uint8Array, { level: number; finishFlush: number; chunkSize: number }, Buffer>(deflateRaw);
 const settings = { level: constants.Z_BEST_SPEED, finishFlush: constants.Z_SYNC_FLUSH, chunkSize: 64 * 1024 };
-/** Deflated, no name or time, fastest, from no system in particular (RFC 1952). */
+/** RFC 1952: deflated, no name, no time, fastest, unknown system. */
 const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 0xff]);
 const lastBlock = Buffer.from([3, 0]);
 const trailerBytes = 8;
@@ -24,7 +24,7 @@ const trailerBytes = 8;
 export class Gzip {
   readonly #deflated = new WeakMap<Uint8Array, Promise<Deflated>>();
 
-  /** Gives back the room of each piece once it is deflated, and takes room for what comes of it. */
+  /** For each piece, takes room for the deflated bytes and gives back the room of the piece. */
   async *stream(pieces: AsyncIterable<Uint8Array>, room: Pick<Room, 'add' | 'give'>): AsyncGenerator<readonly Uint8Array[]> {
     let all: Checksum = { crc: 0, length: 0, shift: shiftOf(0) };
     let opening: readonly Uint8Array[] = [header];
@@ -58,7 +58,7 @@ async function deflated(piece: Uint8Array): Promise<Deflated> {
   return { blocks, plain: { crc: crc32(piece), length: piece.length, shift: shiftOf(piece.length) } };
 }
 
-/** Reads the next one while the one before is being deflated and sent. */
+/** Reads the next item while the one before it is deflated and sent. */
 async function* oneAhead<Item>(items: AsyncIterable<Item>): AsyncGenerator<Item> {
   const reading = items[Symbol.asyncIterator]();
   try {
@@ -66,7 +66,7 @@ async function* oneAhead<Item>(items: AsyncIterable<Item>): AsyncGenerator<Item>
       const { done, value } = await next;
       if (done === true) return;
       next = reading.next();
-      // Whoever asks for it gets the error.
+      // The consumer gets the error when it awaits this item.
       next.catch(() => {});
       yield value;
     }

@@ -1,8 +1,11 @@
 /**
- * JSON for people at a terminal: space between tokens, and nothing else, so that numbers and names stay as they are.
+ * JSON for people at a terminal. Only white space between tokens is added, so numbers and names
+ * stay as they are.
  *
- * Bounds: text longer than `indentedFromBytesMax`, or that would grow beyond `indentedBytesMax`, is for programs and stays as it is, because
- * indenting it delays everybody. Below `depthMax` levels it goes on in one line, or 10,000 levels would grow a hundredfold.
+ * Bounds: text that is longer than `indentedFromBytesMax`, or would become longer than
+ * `indentedBytesMax`, stays as it is. Such text is for programs, and indenting it would delay other
+ * requests. Text deeper than `depthMax` levels stays on one line: with 10,000 levels, indentation
+ * would make it a hundred times longer.
  */
 export const indentedFromBytesMax = 256 * 1024;
 const indentedBytesMax = 1024 * 1024;
@@ -14,7 +17,7 @@ const [quote, backslash, comma, colon, newline, space] = [0x22, 0x5c, 0x2c, 0x3a
 /** `json` is valid JSON text. */
 export function indented(json: Buffer): Buffer {
   if (json.length > indentedFromBytesMax) return json;
-  // Room for what one token may add beyond the bound, so that one check of the bound for each token is enough.
+  // Includes room for one token beyond the bound, so one check of the bound per token is enough.
   const out = Buffer.allocUnsafe(indentedBytesMax + indentedFromBytesMax);
   let to = 0;
   let depth = 0;
@@ -57,7 +60,7 @@ export function indented(json: Buffer): Buffer {
   return out.subarray(0, to);
 }
 
-/** After the closing quote of the string that begins at `start`. */
+/** The position after the closing quote of the string that begins at `start`. */
 function stringEnd(json: Buffer, start: number): number {
   for (let at = start + 1; at < json.length; at++) {
     if (json[at] === backslash) at += 1;

@@ -1,10 +1,14 @@
 /**
  * Which parameters a request may have. Pure.
  *
- * OPTION-1 Only an option that is absent is absent: one that is present and not understood is a refusal, and nothing is done.
- * OPTION-2 One that is given twice must say the same, `dryRun` excepted, which is a list. Kubernetes takes the first.
- * OPTION-3 A write that has a parameter which is no option of it is refused: `dryrun=All` and `dryRun[]=All` would be no dry run. Kubernetes passes over
- *    such parameters, and so do reads here.
+ * OPTION-1 Only an option that is absent counts as absent. If one is present and not understood,
+ * the request is refused and nothing is done.
+ *
+ * OPTION-2 If an option is given twice, both values must be the same; Kubernetes uses the first.
+ * `dryRun` is exempt, because it is a list.
+ *
+ * OPTION-3 A write with a parameter that is not one of its options is refused. Else `dryrun=All` or
+ *    `dryRun[]=All` would not be a dry run. Kubernetes ignores such parameters; so do reads here.
  */
 import { badRequest, Refused } from '../domain/errors.js';
 import { isRead, type Verb } from './kube-request.js';
@@ -33,7 +37,7 @@ const options: Readonly<Record<Verb, readonly string[]>> = {
   list: ofReads,
   watch: ofReads,
 };
-/** As Go writes and reads a time. */
+/** Go's text form of a duration. */
 const durationPattern = /^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
 const durationParts = /(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/gy;
 const unitNs: Readonly<Record<string, bigint>> = {
@@ -46,7 +50,7 @@ const unitNs: Readonly<Record<string, bigint>> = {
   m: 60_000_000_000n,
   h: 3_600_000_000_000n,
 };
-/** What more of them says is less than a nanosecond. */
+/** Further digits are worth less than a nanosecond. */
 const fractionDigitsMax = 18;
 const int64Max = 2n ** 63n - 1n;
 
@@ -63,7 +67,7 @@ export function checkOptions(verb: Verb, query: URLSearchParams): void {
     throw new Refused(badRequest(`invalid timeout specified in the request URL: ${JSON.stringify(timeout)}`));
 }
 
-/** Throws Refused(400) where one of the options is given several times, and differs. */
+/** Throws Refused(400) if an option is given several times with different values. */
 export function checkRepeated(query: URLSearchParams, names: readonly string[] = ofDeletes): void {
   if (query.size < 2) return;
   const values = new Map<string, string>();
@@ -75,7 +79,7 @@ export function checkRepeated(query: URLSearchParams, names: readonly string[] =
   }
 }
 
-/** Whether Go's time.ParseDuration reads it: it has 64 bits of nanoseconds. */
+/** Whether Go's time.ParseDuration accepts it: a duration has 64 bits of nanoseconds. */
 function isDuration(text: string): boolean {
   if (!durationPattern.test(text)) return false;
   let ns = 0n;

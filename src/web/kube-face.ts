@@ -1,4 +1,7 @@
-/** From a request to its verb: path, caller, type, scope; then one of the verbs answers. Throws Refused. */
+/**
+ * Finds the path, the caller, the type, the scope and the verb of a request, then calls the verb.
+ * Throws Refused.
+ */
 import type { IncomingMessage } from 'node:http';
 import type { Caller } from '../domain/caller.js';
 import { serves, type Catalogue, type ServedType } from '../domain/catalogue.js';
@@ -37,18 +40,18 @@ import { openView, type View } from './view.js';
 import { watch } from './watch.js';
 import { parseWriteOptions } from './write-options.js';
 
-/** Room that a discovery document waits for before it is made. */
+/** Room that is taken before a discovery document is made. */
 const discoveryBytesMax = 1024 * 1024;
 
 /**
- * What is described without a shard. kubectl shows no Status of a discovery that fails, only "unknown reason"; so discovery is answered, and
- * the request that follows is refused.
+ * Paths that are answered without a shard. If discovery fails, kubectl shows no Status, only
+ * "unknown reason". So discovery is answered, and the request that follows is refused.
  */
 const placeless: readonly string[] = ['version', 'api', 'apis', 'openapi'];
 
 /**
- * `target` is the path and query as they came; `caller` whom the answer is for: of the connection, or of a session on it. `answerWith` answers in place of the verb
- * where it is given.
+ * `target`: path and query as they were sent. `caller`: of the connection, or of a session on it.
+ * `answerWith`: called instead of the verb, if given.
  */
 export type Asked = Readonly<{
   target: string;
@@ -62,7 +65,9 @@ export type FaceAnswer =
   | Readonly<{ kind: 'tagged'; answer: DiscoveryAnswer }>
   | Readonly<{ kind: 'text'; code: number; text: string }>;
 
-/** Calls `noteVerb` as soon as the verb is known, so that metrics name it whatever becomes of the request. */
+/**
+ * Calls `noteVerb` as soon as the verb is known, so that metrics name it even if the request fails.
+ */
 export async function answer(asked: Asked, ports: KubePorts, version: string, noteVerb: (verb: Verb) => void): Promise<FaceAnswer> {
   const { target, exchange, caller, answerWith = run } = asked;
   const { request } = exchange;
@@ -70,7 +75,8 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   const understood = attempt(() => understand(target, method));
   const { path: asks, resource, verb } = understood.kind === 'parsed' ? understood.value : notUnderstood;
   if (verb !== undefined) noteVerb(verb);
-  // A caller who may not ask does not learn either whether the request was understood.
+  // Check this before parse errors: a caller who may not ask must not find out whether the request
+  // is valid.
   const forbidden = authorize(caller, { path: withoutQuery(target), method, shard: asks?.shard, resource, verb, view: asks?.view });
   const admitted = forbidden && asks?.view && (await ports.viewCallers?.admitted(caller, asks.view, verb ?? 'get'));
   if (forbidden !== undefined && (admitted === undefined || !isWithin(admitted, asks?.cluster))) throw new Refused(forbidden);
@@ -79,7 +85,8 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   if (path.shard === undefined && !placeless.includes(path.rest[0] ?? '')) throw new Refused(placeMissing('shard'));
 
   if (resource === undefined && !(await exchange.room.take(discoveryBytesMax))) return { kind: 'streamed' };
-  // What a view shows, and where a canonical path leads, is read of the same state as the objects.
+  // Wait before reading the view and the canonical path: they must come from the same state as the
+  // objects.
   if (verb !== undefined && needsNewest(verb, query, ports.revisions)) await ports.revisions.reachNewest();
   const at = ports.revisions.published;
   const view = path.view && (await openView(path.view, ports));
@@ -125,12 +132,14 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   return answerWith({ verb, path: resource, type, identity, ...where, query, request, exchange, heavy }, ports);
 }
 
-/** Whether the URL leaves open which identity it means. */
+/** Whether the URL of a declared type names no identity. */
 function isMeant(asked: ResourcePath, type: Pick<ServedType, 'identity'>): boolean {
   return asked.identity === undefined && type.identity !== '';
 }
 
-/** Whether all that is asked for may be shown, once `*` is narrowed to what was admitted. */
+/**
+ * Whether everything that is asked for may be shown, once `*` is narrowed to the admitted place.
+ */
 function isWithin(admitted: Place, cluster: KubePath['cluster']): boolean {
   return cluster === undefined || cluster.kind === 'all' || (cluster.kind === 'name' && cluster.name === admitted.cluster);
 }
@@ -143,7 +152,8 @@ function understand(
   method: string,
 ): Readonly<{ path: KubePath; query: URLSearchParams; resource: ResourcePath | undefined; verb: Verb | undefined }> {
   const { path: text, segments, query } = mustParse(parseTarget(target));
-  // An empty name is none: where a script has left it out, the whole collection would go.
+  // A DELETE without a name deletes the collection. If a script left the name out after a slash,
+  // that is not what it meant.
   if (method === 'DELETE' && text.endsWith('/')) throw new Refused(badRequest('Name parameter required.'));
   const path = mustParse(parseKubePath(segments));
   const resource = parseResourcePath(path.rest);
@@ -173,7 +183,7 @@ function run(call: Call, ports: KubePorts): Promise<Answer> {
   }
 }
 
-/** Throws Refused for anything but the create of one. */
+/** Throws Refused for anything but a create. */
 function assertReview(method: string, path: ResourcePath, type: ReviewType): void {
   if (!serves(type, path.version) || path.identity !== undefined || path.namespace !== undefined || path.forcedWatch)
     throw new Refused(resourceNotFound(path));
@@ -185,7 +195,7 @@ function typesShown({ cluster }: KubePath, view: View | undefined, catalogue: Ca
   return view === undefined ? [...catalogue.forCluster(name), ...reviewTypes] : view.types(name);
 }
 
-/** Discovery, and what upstream answers below a shard without being a resource. */
+/** Discovery, and other paths below a shard that upstream answers and that are no resource. */
 function answerOther(
   { rest }: KubePath,
   request: IncomingMessage,

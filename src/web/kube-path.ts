@@ -1,6 +1,7 @@
 /**
- * The path of a request: `[/services/cache]/shards/S/clusters/C/<rest>`, or that of a view (view-path.ts). Where a part of the prefix is missing, what
- * follows it is read all the same: the caller learns what is missing from the answer to what it asks for.
+ * Parses the path of a request: `[/services/cache]/shards/S/clusters/C/<rest>`, or that of a view
+ * (view-path.ts). If a part of the prefix is missing, the rest is parsed all the same, and the
+ * refusal names the missing part.
  */
 import { parseCanonicalPath, parseClusterName, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
 import { badRequest, type Refusal } from '../domain/errors.js';
@@ -8,10 +9,10 @@ import { parsed, refused, type Parsed } from '../domain/parsed.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
 import { parseViewPath, type ViewPath } from './view-path.js';
 
-/** Where a request points: one logical cluster, all of them, or the one that a canonical path leads to. */
+/** One logical cluster, all of them, or the one that a canonical path leads to. */
 export type ClusterPlace = Readonly<{ kind: 'name'; name: ClusterName } | { kind: 'path'; path: CanonicalPath } | { kind: 'all' }>;
 
-/** `view`: undefined where the path names places of the cache. */
+/** `view`: undefined if the path names a shard and a cluster. */
 export type KubePath = Readonly<{
   shard: ShardName | '*' | undefined;
   cluster: ClusterPlace | undefined;

@@ -1,4 +1,4 @@
-/** What a request on a resource asks for, from its method and the part of its path after the cluster. */
+/** Reads the verb and the resource of a request from its method and the path after the cluster. */
 import { badRequest, type Refusal } from '../domain/errors.js';
 import { formatGroupResource } from '../domain/resource.js';
 
@@ -10,19 +10,19 @@ export type ResourcePath = Readonly<{
   group: string;
   version: string;
   resource: string;
-  /** Undefined when the URL has none; '' when nothing follows a ':'. */
+  /** Undefined if the URL has none; '' if nothing follows the ':'. */
   identity: string | undefined;
   namespace: string | undefined;
   name: string | undefined;
   subresource: string | undefined;
-  /** The old `/watch/` prefix: it can only be read, and a read there is a watch. */
+  /** The old `/watch/` prefix: every read below it is a watch, and nothing else is allowed. */
   forcedWatch: boolean;
 }>;
 
-/** Of a namespace, in whatever group it is named, and no resource in it. */
+/** Subresources of a namespace itself, in whatever group; not resources in the namespace. */
 const namespaceSubresources: readonly string[] = ['status', 'finalize'];
 
-/** The resource named by `api/V/…` or `apis/G/V/…`; undefined when the path names none. */
+/** The resource of `api/V/…` or `apis/G/V/…`; undefined if the path names none. */
 export function parseResourcePath(rest: readonly string[]): ResourcePath | undefined {
   const [root, ...behindRoot] = rest;
   const [group, version, ...tail] = root === 'api' ? ['', ...behindRoot] : root === 'apis' ? behindRoot : [];
@@ -45,7 +45,7 @@ export function parseResourcePath(rest: readonly string[]): ResourcePath | undef
   };
 }
 
-/** The verb, or undefined for a method that the collection or the object does not have (405). */
+/** Undefined if the collection or the object does not have the method (405). */
 export function verbOf(method: string, { name, forcedWatch }: ResourcePath, query: URLSearchParams): Verb | undefined {
   if (forcedWatch) return method === 'GET' || method === 'HEAD' ? 'watch' : undefined;
   switch (method) {
@@ -77,7 +77,7 @@ const methods: Readonly<Record<Verb, string>> = {
   deletecollection: 'DELETE',
 };
 
-/** The method that a verb comes with: `verbOf` the other way. */
+/** The inverse of `verbOf`. */
 export function methodOf(verb: Verb): string {
   return methods[verb];
 }
@@ -86,7 +86,10 @@ export function isRead(verb: Verb): boolean {
   return methods[verb] === 'GET';
 }
 
-/** A boolean parameter as Kubernetes reads it: anything that is there and not "0" or "false", even the empty text. */
+/**
+ * A boolean parameter as Kubernetes reads it: true if present and neither "0" nor "false", even if
+ * empty.
+ */
 export function isTrue(text: string | null): boolean {
   return text !== null && text !== '0' && text.toLowerCase() !== 'false';
 }

@@ -1,6 +1,6 @@
 /**
- * The options of lists and watches, parsed and checked as Kubernetes does; a refusal names every option
- * that is wrong.
+ * The options of lists and watches, parsed and checked as Kubernetes does. A refusal names every
+ * wrong option.
  */
 import { badRequest, type Cause, type Refusal } from '../domain/errors.js';
 import { invalid } from '../domain/invalid.js';
@@ -13,10 +13,10 @@ export type ResourceVersionMatch = 'Exact' | 'NotOlderThan';
 
 export type ListOptions = Readonly<{
   selector: Selector;
-  /** 0 when there is none. */
+  /** 0 if there is none. */
   limit: number;
   continueToken: string | undefined;
-  /** '' when it is not given; otherwise digits. */
+  /** '' if not given; otherwise digits. */
   resourceVersion: string;
   match: ResourceVersionMatch | undefined;
 }>;
@@ -26,7 +26,7 @@ export type WatchOptions = Readonly<{
   resourceVersion: string;
   sendInitialEvents: boolean | undefined;
   bookmarks: boolean;
-  /** Undefined when the server may choose. */
+  /** Undefined if the server may choose. */
   timeoutSeconds: number | undefined;
 }>;
 
@@ -37,7 +37,7 @@ const uint64Max = 18_446_744_073_709_551_615n;
 /** `selectorBytesMax` bounds each of the two selectors of a request. */
 export type SelectorLimits = Readonly<{ selectorBytesMax: number }>;
 
-/** The bytes of a request's selectors, which count for its caller's open watches. */
+/** The bytes of a request's selectors, which count against its caller's open watches. */
 export function selectorBytes(query: URLSearchParams): number {
   return Buffer.byteLength(query.get('labelSelector') ?? '') + Buffer.byteLength(query.get('fieldSelector') ?? '');
 }
@@ -79,7 +79,7 @@ export function parseWatchOptions(query: URLSearchParams, limits: SelectorLimits
   });
 }
 
-/** A decimal without leading zeros that fits 64 bits, "0", or ''. */
+/** Returns a decimal without leading zeros that fits 64 bits, "0", or ''. */
 export function parseResourceVersion(text: string): string {
   if (text === '') return '';
   if (!digits.test(text)) {
@@ -115,7 +115,7 @@ function parseSelector(query: URLSearchParams, limits: SelectorLimits): Selector
   };
 }
 
-/** Every open watch keeps its selector, and applies it to every change. */
+/** Bounded, because every open watch keeps its selector and applies it to every change. */
 function selectorText(query: URLSearchParams, parameter: string, { selectorBytesMax }: SelectorLimits): string {
   const text = query.get(parameter) ?? '';
   const bytes = Buffer.byteLength(text);
@@ -123,13 +123,16 @@ function selectorText(query: URLSearchParams, parameter: string, { selectorBytes
   throw new Refused(badRequest(`${parameter}: Too long: it has ${bytes} bytes and may not be more than ${selectorBytesMax}`));
 }
 
-/** 0 where it is absent. */
+/** 0 if absent. */
 function integerIn(query: URLSearchParams, name: string): number {
   const text = query.get(name);
   return text === null ? 0 : parseInteger(text);
 }
 
-/** An int64. Beyond what a double holds exactly it is still only "very many". Throws Refused(400). */
+/**
+ * Parses an int64. A number too large for a double loses its last digits; it only means "very
+ * many". Throws Refused(400).
+ */
 export function parseInteger(text: string): number {
   const refuse = (why: string): Refused => new Refused(badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: ${why}`));
   if (!/^[+-]?\d+$/.test(text)) throw refuse('invalid syntax');
@@ -162,7 +165,8 @@ function watchCauses(query: URLSearchParams): readonly Cause[] {
       causes.push(forbidden('resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided'));
     if (match !== 'NotOlderThan') causes.push(notSupported(match, '"NotOlderThan"'));
   }
-  // Upstream passes over it where a resourceVersion is named; where none is, it has filled in NotOlderThan by then.
+  // Upstream ignores `continue` if a resourceVersion is given. If none is given, upstream has
+  // filled in NotOlderThan by this point.
   if (continueToken !== undefined) causes.push(forbidden('resourceVersionMatch is forbidden when continue is provided'));
   return causes;
 }

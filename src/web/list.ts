@@ -1,6 +1,6 @@
 /**
- * LIST: a stream of stored bytes in chunks. The members come in the order items, metadata, so that a page can say
- * whether there are more once it knows. Memory does not grow with the list.
+ * LIST: a stream of stored bytes in chunks. `items` comes before `metadata`, because only the end
+ * of a page shows whether there are more. Memory does not grow with the list.
  */
 import { expired, Refused, resourceVersionTooLarge } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
@@ -23,22 +23,25 @@ import { withRoom } from '../domain/room.js';
 import type { Exchange } from '../http/exchange.js';
 import { send } from '../http/send.js';
 
-/** Remaining items are counted no further: Kubernetes calls the count an estimate, and counting costs. */
+/**
+ * Remaining items are counted up to this number: Kubernetes calls the count an estimate, and
+ * counting is expensive.
+ */
 const remainingMax = 10_000;
-/** A longer list is streamed, and compressed when the client accepts gzip. */
+/** A longer list is streamed, and compressed if the client accepts gzip. */
 const longBytesMin = 128 * 1024;
 
 type Page = Readonly<{
   scope: Scope;
   selector: Selector;
   revision: Revision;
-  /** Whether it shows that very revision; else it may show a newer one. */
+  /** Whether the page must show exactly `revision`; if not, it may show a newer one. */
   isExact: boolean;
   after: Key | undefined;
   limit: number;
 }>;
 
-/** Where a list ended: the last key that it has, and whether there are more. */
+/** The last key of the list, and whether there are more. */
 type End = { more: boolean; after: Key | undefined };
 
 type Read = Readonly<{ page: Page; items: AsyncIterable<Uint8Array>; end: End }>;
@@ -49,7 +52,8 @@ export async function list(call: Call, ports: KubePorts): Promise<Answer> {
   const form = formOf(call, answered, ports.clock);
   const { scope, selector } = narrow(call, options.selector);
   const { page, items, end } = await read(call, pageOf(options, scope, selector, ports), form, ports);
-  // At an exact version, or while it waited for others that read the same.
+  // The URL may have meant other objects at the requested revision, or may mean others since this
+  // request waited for shared pages.
   if (showsOthersSince(Math.min(call.bound.at, page.revision), call, ports) || (await hasChanged(call.bound, ports)))
     throw new Refused(showsOthers());
   return answerList(call, listBytes({ page, items, end }, form, ports), answered, ports);
@@ -60,9 +64,9 @@ async function hasChanged({ shownBy }: Call['bound'], { objects }: KubePorts): P
 }
 
 /**
- * Sends a list once its beginning is known: what fails before is still a Status. A list of more than
- * one piece is sent as JSON even where YAML was asked for: converting it would take its length in
- * memory and delay everybody.
+ * Sends a list once its first piece is known: an error before that still becomes a Status. A list
+ * of more than one piece is sent as JSON even if YAML was asked for. Conversion would need memory
+ * for the whole list, and delay other requests.
  */
 export async function answerList(
   call: Call,
@@ -74,7 +78,7 @@ export async function answerList(
   try {
     return await answerPieces(call, bytes, encoding, gzip);
   } finally {
-    // A reader that goes away early would leave the list with its snapshot open.
+    // If the reader leaves early, this closes the list's snapshot.
     await bytes.return(undefined);
   }
 }
@@ -89,7 +93,8 @@ async function answerPieces(
   const opening = first.done === true ? [] : [first.value];
   const { request, exchange } = call;
   const { response, room } = exchange;
-  // A short piece is the last one. The second piece of a long list is not read here: it would wait for room while the first one keeps it.
+  // A short piece is the last one. Of a long list, do not read the second piece here: it would wait
+  // for room that the first one keeps.
   if (first.done === true || first.value.length < longBytesMin) return encoded(200, opening, { encoding, heavy: call.heavy });
 
   if (exchange.isOver) return { kind: 'streamed' };
@@ -106,7 +111,7 @@ async function answerPieces(
   return { kind: 'streamed' };
 }
 
-/** Whole lists share what is read with all who ask for the same. */
+/** A whole list shares its pages with all requests for the same view. */
 async function read({ exchange }: Call, page: Page, form: ObjectForm, ports: KubePorts): Promise<Read> {
   const { scope, selector, revision, isExact, after, limit } = page;
   const encoding = listEncoding(form);
@@ -117,11 +122,14 @@ async function read({ exchange }: Call, page: Page, form: ObjectForm, ports: Kub
   return { page: { ...page, revision: at }, items: whileThere(exchange, chunks), end };
 }
 
-/** The whole list as JSON text, piece by piece. The opening comes with the first items, so that an empty list is one piece. */
+/**
+ * The whole list as JSON text, piece by piece. The opening comes with the first items, so that an
+ * empty list is one piece.
+ */
 async function* listBytes({ page, items, end }: Read, form: ObjectForm, ports: KubePorts): AsyncGenerator<Uint8Array> {
   let isFirst = true;
   for await (const chunk of items) {
-    // Every element has a comma before it; the very first one omits it.
+    // Every element has a comma before it; drop the very first.
     yield isFirst ? Buffer.concat([form.listOpening, chunk.subarray(1)]) : chunk;
     isFirst = false;
   }
@@ -129,7 +137,7 @@ async function* listBytes({ page, items, end }: Read, form: ObjectForm, ports: K
   yield isFirst ? Buffer.concat([form.listOpening, metadata]) : metadata;
 }
 
-/** The same bytes in pieces of at least `longBytesMin`, but for the last. */
+/** The same bytes in pieces of at least `longBytesMin`, except the last. */
 async function* inLongPieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let held: Uint8Array | undefined;
   for await (const piece of pieces) {
@@ -141,7 +149,7 @@ async function* inLongPieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<
   if (held !== undefined) yield held;
 }
 
-/** What there is of each page, until the client is gone. */
+/** Passes on the pages that are not empty, until the client is gone. */
 async function* whileThere(exchange: Exchange, pages: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const page of pages) {
     if (exchange.isOver) return;
@@ -149,7 +157,7 @@ async function* whileThere(exchange: Exchange, pages: AsyncIterable<Uint8Array>)
   }
 }
 
-/** Items after `after` until `limit` is reached or the client is gone; `end` then has the last one and whether there are more. */
+/** Items after `after`, until `limit` is reached or the client is gone. Sets `end`. */
 async function* limited(
   exchange: Exchange,
   page: Page,
@@ -207,7 +215,7 @@ async function metadataOf(page: Page, end: End, { revisions, objects }: KubePort
   return { resourceVersion, continue: token, ...(remaining === undefined || remaining === 0 ? {} : { remainingItemCount: remaining }) };
 }
 
-/** Which revision a list shows, and where it begins. */
+/** Chooses the revision of a list, and where it begins. */
 function pageOf(options: ListOptions, scope: Scope, selector: Selector, { revisions }: KubePorts): Page {
   const { limit, continueToken, resourceVersion, match } = options;
   const now = { scope, selector, limit, revision: revisions.published, isExact: false, after: undefined };
@@ -227,7 +235,10 @@ function pageOf(options: ListOptions, scope: Scope, selector: Selector, { revisi
   return { ...now, revision: located.revision, isExact: true };
 }
 
-/** A list that cannot go on where it began may go on after the same key at the newest state. */
+/**
+ * If a list cannot continue at its first page's revision, it may continue after the same key at the
+ * newest state.
+ */
 function withFreshToken(error: unknown, { after, scope }: Page): unknown {
   if (!(error instanceof Refused) || error.refusal.reason !== 'Expired' || after === undefined) return error;
   return new Refused({ ...error.refusal, continue: formatContinue({ resourceVersion: undefined, after }, scope) });

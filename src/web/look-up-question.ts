@@ -1,7 +1,8 @@
 /**
- * The query of `GET /services/cache/look-up`: `version`, `resource`, `cluster` and `name`, and with them `group`, `identity`, `namespace` and `shard`, as in the URL of the
- * object; and how old a report on all shards may be, `reportAgeMaxMs`, by default 0. What is left out is not asked for. A parameter that is there and empty is refused, but for
- * `group`: the core group has no name.
+ * The query of `GET /services/cache/look-up`. It needs `version`, `resource`, `cluster` and `name`,
+ * and may have `group`, `identity`, `namespace` and `shard`, as in the URL of the object.
+ * `reportAgeMaxMs` says how old a report on all shards may be; the default is 0. An empty parameter
+ * is refused, except `group`, because the core group has no name.
  */
 import { parseCanonicalPath, parseClusterName } from '../domain/cluster.js';
 import { badRequest } from '../domain/errors.js';
@@ -10,7 +11,7 @@ import { parsed, refused, type Parsed } from '../domain/parsed.js';
 import type { FreshnessQuestion } from '../domain/type-freshness.js';
 import { flawsOf, parameterFlaw, parseTypeAsked } from './freshness-question.js';
 
-/** `target`: where the object is read, with a query that takes what is here (consistency.ts). */
+/** `target`: the URL of the object, with a query that waits for no newer state (consistency.ts). */
 export type LookUpQuestion = Readonly<{ type: FreshnessQuestion; reportAgeMaxMs: number; target: string }>;
 
 const required: readonly string[] = ['version', 'resource', 'cluster', 'name'];

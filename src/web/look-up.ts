@@ -1,19 +1,26 @@
 /**
- * Answers a look-up: one object, or why there is none, and how fresh this cache is for that, in one answer.
+ * Answers a look-up with one object, or the reason why there is none, and with how fresh this cache
+ * is for that answer.
  *
- *   {"freshness": REPORT, "reportedAgoMs": 0, "code": 200, "body": OBJECT}     what GET of the object answers, and the freshness of its type on its shard
- *   {"freshness": REPORT, "reportedAgoMs": 70, "code": 404, "body": STATUS}    … on all shards, or on the one that was asked about: `whole` says whether it proves the absence
+ *   {"freshness": REPORT, "reportedAgoMs": 0, "code": 200, "body": OBJECT}
+ *       what GET answers, and the freshness of the object's type on its shard
+ *   {"freshness": REPORT, "reportedAgoMs": 70, "code": 404, "body": STATUS}
+ *       … on all shards, or on the shard in the question; `whole`: whether it proves the absence
  *
- * LOOK-1 What is answered is what was here at one revision, at or after the moment that the report is about: it was read after the report, or nothing was published between
- *    the two. The other way round, a shard that finished its sync in between would seem to prove the absence of an object that came with it, and an old object would seem
- *    to be as fresh as a later report. Where several servers share a store, what another had acknowledged before the report is awaited before the object is read.
- * LOOK-2 Who may ask, and what they see, are those of GET: the object is read by the kube face, at the URL that GET has.
+ * LOOK-1 The answer shows the state at one revision, no earlier than the report. Either the object
+ *    was read after the report, or nothing was published between the two. In the other order, a
+ *    shard could finish its sync in between. The report would then seem to prove the absence of an
+ *    object that the sync brought. An old object would seem as fresh as a later report. If several
+ *    servers share a store, the read waits for everything acknowledged before the report.
+ * LOOK-2 The rights are those of GET: the kube face reads the object, at the URL that GET has.
  *
- *   read: where is it? ──▶ report on that place ──▶ newest reached ──▶ read again, unless nothing was published ──▶ same place: answer
- *            ▲                                                                                                  └─▶ another place
- *            └────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+ *   1. Read the object: on which shard is it?
+ *   2. Make a report on that shard, or on all shards if the object is on none or on several.
+ *   3. Wait for the newest state. Read again, unless nothing was published since.
+ *   4. If the shard is the same, answer. If it is another one, go to 2.
  *
- * Bounds: `reportsMax` reports; what moves more often than that is answered without its freshness (null). A report on all shards is shared by those who accept its age (`Freshness.ofTypeLately`).
+ * Bounds: `reportsMax` reports. If the object moves more often, the answer has no freshness (null).
+ * Callers that accept its age share a report on all shards (`Freshness.ofTypeLately`).
  */
 import { Refused, type Refusal } from '../domain/errors.js';
 import type { StoredObject } from '../domain/object.js';
@@ -33,18 +40,26 @@ import { failure } from './status.js';
 export type LookUpParts = Readonly<{
   freshness: Pick<Freshness, 'ofType' | 'ofTypeLately'>;
   revisions: Pick<Revisions, 'published' | 'reachNewest'>;
-  /** Answers a GET of one object as the kube face does, but with `answerWith` in place of the verb. */
+  /**
+   * Answers a GET of one object as the kube face does, but calls `answerWith` instead of the verb.
+   */
   get: (target: string, answerWith: (call: Call, ports: KubePorts) => Promise<Answer>) => Promise<unknown>;
 }>;
 
-/** `at`: nothing was published since then and until it was read, if that is what is published now. `shard`: undefined where no object, or more than one, was found. */
+/**
+ * `at`: the published revision just before the read. If it is still the published one, nothing was
+ * published since. `shard`: undefined if no object was found, or more than one.
+ */
 type Read = Readonly<{ at: Revision; shard: ShardName | undefined; code: number; body: readonly Part[]; isTypeKnown: boolean }>;
 
 const reportsMax = 4;
-/** Remembers a pure function: a report on all shards is shared, and has a hundred of them. */
+/** Caches the texts, because a report on all shards is shared and may list a hundred of them. */
 const textsOfReports = new WeakMap<TypeFreshnessReport, string>();
 
-/** Throws Refused for whatever GET is refused for, but that there is no such object (404), or more than one (409). */
+/**
+ * Throws Refused as GET does, except that 404 (no such object) and 409 (more than one) become
+ * answers.
+ */
 export async function lookUp(
   { type, reportAgeMaxMs, target }: LookUpQuestion,
   { freshness, revisions, get }: LookUpParts,
@@ -87,7 +102,7 @@ async function readAt(
 }
 
 function answerOf({ code, body, isTypeKnown }: Read, reported: RecentReport | undefined): Answer {
-  // That nobody serves a type, or a version of it, proves nothing of its objects.
+  // If no shard serves the type or that version of it, the report proves nothing about its objects.
   const report = reported && (isTypeKnown ? reported.report : { ...reported.report, whole: false });
   const opening = `{"freshness":${report === undefined ? 'null' : textOf(report)},"reportedAgoMs":${reported?.agoMs ?? null},"code":${code},"body":`;
   return { kind: 'bytes', code: 200, contentType: 'application/json', parts: [encode(opening), ...body, '}'] };
@@ -105,7 +120,10 @@ function isAnswer({ reason }: Refusal): boolean {
   return reason === 'NotFound' || reason === 'Conflict';
 }
 
-/** Whether it is the type that is not found. A path that leads nowhere has no details, and an object that is not there a name. */
+/**
+ * Whether the type was not found. If a path leads nowhere there are no details, and if an object is
+ * missing they have its name.
+ */
 function isOfType({ details }: Refusal): boolean {
   return details !== undefined && details.name === undefined;
 }

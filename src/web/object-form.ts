@@ -1,6 +1,7 @@
 /**
- * The forms in which an object leaves the server: whole, its metadata only, or as a table row. Whole and metadata are
- * stored bytes with a few texts spliced in; only a table parses, for its cells.
+ * The forms in which an object leaves the server: whole, its metadata only, or a table row. Whole
+ * and metadata are stored bytes with a few texts spliced in. Only a table parses the object, for
+ * its cells.
  */
 import type { ServedType } from '../domain/catalogue.js';
 import { formatApiVersion } from '../domain/resource.js';
@@ -16,17 +17,17 @@ export interface ObjectForm {
   readonly isOwn?: true;
   /** apiVersion and kind of one object in this form, and of a list of them. */
   readonly typeMeta: Readonly<{ apiVersion: string; kind: string; listKind: string }>;
-  /** The member that holds a list's objects, and what comes before it. */
+  /** The start of a list, up to and including the opening of the member that holds its objects. */
   readonly listOpening: Uint8Array;
   /** An element of a list. */
   element(object: StoredObject, resourceVersion: string): readonly Part[];
   /** One object, as GET answers it and an event carries it. */
   single(object: StoredObject, resourceVersion: string): readonly Part[];
-  /** An object that has only the metadata given, as JSON text. */
+  /** An object that has only the given metadata, as JSON text. */
   bare(metadata: string): readonly Part[];
 }
 
-/** The whole object, in the version that was asked for. */
+/** The whole object, in the requested version. */
 export function wholeForm(type: ServedType, version: string): ObjectForm {
   const apiVersion = formatApiVersion(type.group, version);
   const single = (object: StoredObject, resourceVersion: string): readonly Part[] => {
@@ -48,8 +49,8 @@ const partialApiVersion = 'meta.k8s.io/v1';
 const partialOpening = `{"kind":"PartialObjectMetadata","apiVersion":"${partialApiVersion}","metadata":`;
 
 /**
- * Metadata only. Where a request covers all clusters, the objects may come from types of different versions: an
- * annotation then has the object's own.
+ * Metadata only. If a request covers all clusters, the objects may come from types of different
+ * versions. An annotation then has the object's own version.
  */
 export function partialForm(type: ServedType, version: string, showsVersion: boolean): ObjectForm {
   const own = type.versions.some(({ name }) => name === version) ? version : undefined;
@@ -82,7 +83,10 @@ export function partialForm(type: ServedType, version: string, showsVersion: boo
   };
 }
 
-/** A table shows of a longer object only what its metadata has; the other cells are empty. Parsing it for a few words would delay everybody. */
+/**
+ * If an object is longer, a table shows only the cells that come from its metadata; the others are
+ * empty. Parsing it for a few cells would delay other requests.
+ */
 const cellsBytesMax = 64 * 1024;
 
 function textForCells({ body }: StoredObject, whole: readonly Part[]): string {
@@ -100,7 +104,7 @@ export type TableOptions = Readonly<{
   now: () => number;
 }>;
 
-/** Every table form is its own: the first table of a watch has the columns, later ones have none. */
+/** No two tables share a form: the first table of a watch has the columns, later ones have none. */
 export function tableForm(type: ServedType, version: string, options: TableOptions): ObjectForm {
   const { id, tableVersion, includeObject, open, now } = options;
   const whole = wholeForm(type, version);

@@ -1,31 +1,37 @@
-/** What an OpenAPI document says about the objects of one kind: their fields, for people who ask what they may write there. */
+/** The schemas in an OpenAPI document: the fields of each kind, for `kubectl explain`. */
 import type { ServedType } from '../domain/catalogue.js';
 import type { Described } from './discovery.js';
 
-/** What is known of a kind. `fields` may say something better of apiVersion, kind and metadata than is said of every kind. */
+/**
+ * The known schema of a kind. `fields` may replace the general descriptions of apiVersion, kind and
+ * metadata.
+ */
 export type KindSchema = Readonly<{
   description?: string;
   required?: readonly string[];
   fields: Readonly<Record<string, object>>;
 }>;
 
-/** What has a document. `schema`: where the cache itself defines the kind. */
+/** A type that has a document. `schema`: if the cache itself defines the kind. */
 export type Documented = Described & Partial<Pick<ServedType, 'identity'>> & Readonly<{ schema?: KindSchema }>;
 
-/** What shards have published, as JSON; by the names that documents give it. */
+/** Schemas that shards have published, as JSON, by their names in documents. */
 export type SchemaTexts = ReadonlyMap<string, string>;
 
-/** The schema of a kind as JSON text: as a shard has published it, or what every object of the kind may have. */
+/**
+ * The schema of a kind as JSON text. It is the one that a shard has published, or else the fields
+ * that every object of the kind may have.
+ */
 export function schemaText(type: Documented, version: string, published: SchemaTexts): string {
   return publishedText(type, version, published) ?? formatSchema(type, version, type.schema ?? { fields: fieldsOf(type) });
 }
 
-/** A declared type may have the name of a built-in one. */
+/** Undefined for a declared type, which may have the name of a built-in one. */
 export function publishedText(type: Documented, version: string, published: SchemaTexts): string | undefined {
   return type.identity === '' ? published.get(schemaName(type, version)) : undefined;
 }
 
-/** kubectl must not take a field for unknown, whatever the schema leaves out. */
+/** Preserves unknown fields, so that kubectl does not reject a field that the schema leaves out. */
 export function formatSchema(type: Documented, version: string, { description, required, fields }: KindSchema): string {
   return JSON.stringify({
     type: 'object',
@@ -46,7 +52,7 @@ export function groupVersionKind({ group, kind }: Documented, version: string): 
   return { group, version, kind };
 }
 
-/** Whatever a shard has there. */
+/** Any value that a shard has there. */
 const anyObject = {
   type: 'object',
   description: 'As the shard has it: the fields are those of its definition there.',
@@ -73,7 +79,7 @@ const metadataSchema = {
   },
 };
 
-/** What a kind has beside metadata: spec and status, but for these of Kubernetes and kcp. */
+/** The fields of a kind besides metadata. Kinds that are not in this table have spec and status. */
 const otherFields: Readonly<Record<string, Readonly<Record<string, object>>>> = {
   Role: { rules: anyObjects },
   ClusterRole: { rules: anyObjects, aggregationRule: anyObject },
@@ -88,7 +94,7 @@ const otherFields: Readonly<Record<string, Readonly<Record<string, object>>>> = 
   APIResourceSchema: { spec: anyObject },
 };
 
-/** A declared type is whatever its shard says: nothing is known of its fields. */
+/** Only its shard defines a declared type, so none of its fields are known here. */
 function fieldsOf({ kind, identity }: Documented): Readonly<Record<string, object>> {
   return identity === '' ? (otherFields[kind] ?? { spec: anyObject, status: anyObject }) : {};
 }

@@ -1,35 +1,48 @@
 /**
- * As much OpenAPI v3 as kubectl needs to apply, create and explain: pure functions from types to documents.
+ * As much OpenAPI v3 as kubectl needs to apply, create and explain. Pure functions from types to
+ * documents.
  *
- * kubectl needs one thing of a document: whether the PATCH operation of the kind has the parameter `fieldValidation`.
- * If so it leaves validation to the server. The schemas are for `kubectl explain` alone: what shards have published in `root` (root-schemas.ts), else
+ * kubectl reads one thing in a document: whether the PATCH operation of the kind has the parameter
+ * `fieldValidation`. If so it leaves validation to the server. The schemas are for `kubectl
+ * explain` alone. They are those that shards have published in `root` (root-schemas.ts), or else
  * the fields that every object of a kind may have. A cache validates none of them.
- * `application/strategic-merge-patch+json` is in no document on purpose: kubectl would then compute such patches from
- * the schemas; without it, it decides by the types it was built with, which is right for every type here.
  *
- * A List and a review have no PATCH. kubectl validates those itself, by the definitions of OpenAPI v2. Ours has none, and kubectl passes over an object whose
- * kind it has no definition of. `apply` looks there for schemas as well before it patches, and goes on to those built-in types.
+ * `application/strategic-merge-patch+json` is left out of every document on purpose. If it were
+ * there, kubectl would compute such patches from the schemas. Without it, kubectl goes by the types
+ * it was built with, which is right for every type here.
  *
- * A document is addressed by a hash of what it is made of, so that a client may keep it for ever; the hash is the ETag as well. The index so makes no document.
+ * A List and a review have no PATCH. kubectl validates those itself, by the definitions of OpenAPI
+ * v2. This server's v2 document has none, and kubectl skips an object whose kind is not defined.
+ * `apply` also looks there for schemas before it patches, and then falls back to its built-in
+ * types.
+ *
+ * A document's URL contains a hash of its inputs, so a client may keep the document for ever. The
+ * hash is also the ETag, so the index can be made without making a document.
  */
 import { createHash } from 'node:crypto';
 import { firstServed } from './accept.js';
 import { byGroup, servedAt, type Answer } from './discovery.js';
 import { groupVersionKind, publishedText, schemaName, schemaText, type Documented, type SchemaTexts } from './openapi-schema.js';
 
-/** An answer a client may keep; `etag` comes with its quotes. */
+/** An answer that a client may keep; `etag` includes its quotes. */
 export type TaggedAnswer = Answer & Readonly<{ etag: string }>;
 
-/** What documents are made of beside the types. `release`: of this software; another one may say something else of the same types. */
+/**
+ * What a document is made of besides the types. `release`: of this software, because another
+ * release may describe the same types differently.
+ */
 export type Sources = Readonly<{ published: SchemaTexts; release: string }>;
 
 type GroupVersion = Readonly<{ group: string; version: string }>;
 
 const documentPrefix = '/openapi/v3';
-/** As kube-apiserver names it in its answers; its clients ask for it with an @. */
+/** kube-apiserver uses this name in its answers; its clients ask for it with an @. */
 const protobufV2 = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
-/** /openapi/v3: which documents there are. Clients put the prefix of the cache in front of the root-relative URLs. */
+/**
+ * /openapi/v3: the index of documents. Clients put the cache's prefix in front of these
+ * root-relative URLs.
+ */
 export function openApiIndex(types: readonly Documented[], sources: Sources): TaggedAnswer {
   const paths: [string, object][] = [];
   for (const [group, versions] of byGroup(types)) {
@@ -41,7 +54,10 @@ export function openApiIndex(types: readonly Documented[], sources: Sources): Ta
   return taggedByBody(JSON.stringify({ paths: Object.fromEntries(paths) }));
 }
 
-/** /openapi/v3/apis/GROUP/VERSION, and /openapi/v3/api/v1 with the group ''; undefined when nothing is served there. */
+/**
+ * /openapi/v3/apis/GROUP/VERSION, and /openapi/v3/api/v1 with the group ''. Undefined if nothing is
+ * served there.
+ */
 export function openApiDocument(
   types: readonly Documented[],
   sources: Sources,
@@ -51,7 +67,7 @@ export function openApiDocument(
   return served.length === 0 ? undefined : tagged(documentOf(served, sources, version), hashOf(served, sources, version));
 }
 
-/** /openapi/v2, in JSON or protobuf, and without anything in it; undefined when `accept` has neither. */
+/** /openapi/v2, in JSON or protobuf, with nothing in it. Undefined if `accept` has neither. */
 export function openApiV2(accept: string | undefined, release: string): TaggedAnswer | undefined {
   const info = { title: 'Strata', version: release };
   return firstServed(accept, ({ type }) => {
@@ -65,7 +81,7 @@ export function openApiV2(accept: string | undefined, release: string): TaggedAn
   });
 }
 
-/** A field of protobuf whose bytes are those of an ASCII text, under 128 of them. */
+/** A length-delimited protobuf field with an ASCII text of less than 128 bytes. */
 function bytesField(number: number, text: string): string {
   return String.fromCharCode(number * 8 + 2, text.length) + text;
 }
@@ -86,7 +102,7 @@ function taggedByBody(body: string): TaggedAnswer {
   return tagged(body, createHash('sha256').update(body).digest('hex').toUpperCase());
 }
 
-/** Of all that `documentOf` reads. */
+/** Covers everything that `documentOf` reads. */
 function hashOf(served: readonly Documented[], { release, published }: Sources, version: string): string {
   const hash = createHash('sha256').update(`${release} ${version}`);
   for (const type of served) {
@@ -96,7 +112,9 @@ function hashOf(served: readonly Documented[], { release, published }: Sources, 
   return hash.digest('hex').toUpperCase();
 }
 
-/** The two paths of a type: its collection and one object. What can only be created has one. */
+/**
+ * The two paths of a type: its collection and one object. A type that can only be created has one.
+ */
 function pathsOf(type: Documented, version: string): [string, object][] {
   const namespace = type.namespaced ? '/namespaces/{namespace}' : '';
   const collection = `/${formatPath(type.group, version)}${namespace}/${type.resource}`;
