@@ -1,4 +1,4 @@
-/** Puts an answer together from pieces of stored bytes and short ASCII texts, with one allocation and one copy. */
+/** Joins pieces of stored bytes and short ASCII texts, with one allocation and one copy. */
 export type Part = string | Uint8Array;
 
 export function lengthOf(parts: readonly Part[]): number {

@@ -1,6 +1,7 @@
 /**
- * PATCH: the stored object, patched as a lossless tree, and written like a PUT. A patch that names no
- * resourceVersion is unconditional: if the object changes meanwhile, the patch is applied again to the new state.
+ * PATCH: patches the stored object as a lossless tree, and writes it like a PUT. A patch without a
+ * resourceVersion is unconditional: if the object changes meanwhile, the patch is applied again to
+ * the new state.
  */
 import type { PatchLanguage } from '../domain/heavy-task.js';
 import type { StoredObject } from '../domain/object.js';
@@ -46,7 +47,7 @@ export async function patch(call: Call, { intake, clock, limits }: KubePorts): P
   return objectAnswer(200, object, form, { encoding: answered.encoding, heavy }, warnings);
 }
 
-/** Checked before anything is read: a client that gets 415 tries another language. */
+/** Checked before anything is read: after 415 the client tries another patch type. */
 function patchLanguage({ request, type }: Call): PatchLanguage {
   const taken = new Map<string, PatchLanguage>([
     ['application/json-patch+json', { kind: 'json' }],

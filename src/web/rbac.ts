@@ -1,7 +1,8 @@
 /**
- * What ClusterRoles allow whom ClusterRoleBindings name, as Kubernetes' RBAC decides it, and whom a LogicalCluster admits, as kcp does. Pure.
+ * What ClusterRoles and ClusterRoleBindings allow, as in Kubernetes' RBAC, and whom a
+ * LogicalCluster admits, as in kcp. Pure.
  *
- * Rules only ever allow. So what cannot be read, and what is not here, gives nothing.
+ * Rules only allow. So an object that is missing or cannot be read allows nothing.
  * https://kubernetes.io/docs/reference/access-authn-authz/rbac/
  */
 import type { Caller } from '../domain/caller.js';
@@ -12,24 +13,26 @@ import { boundedText } from '../json/value-count.js';
 
 export type Subject = Pick<Caller, 'user' | 'groups'>;
 
-/** What somebody wants to do: with a subresource of an object, or with a path that is no resource's. */
+/**
+ * What a caller wants to do with a subresource of an object, or with a path that is no resource.
+ */
 export type Action =
   | Readonly<{ verb: string; group: string; resource: string; subresource: string; name: string }>
   | Readonly<{ verb: string; path: string }>;
 
-/** Kubernetes' roles have a few kilobytes; what is larger is not read. */
+/** Kubernetes' roles have a few kilobytes; a larger object is not read. */
 const bounds = { bytesMax: 64 * 1024, valuesMax: 5_000 };
 const rbacGroup = 'rbac.authorization.k8s.io';
 const everything = '*';
 
-/** Sets of groups, of which one must be whole: `a,b;c`. */
+/** Alternative sets of groups, such as `a,b;c`: a caller must be in all groups of one set. */
 const requiredGroups = 'authorization.kcp.io/required-groups';
-/** kcp lets these in whatever is required. */
+/** kcp admits members of these groups whatever sets are required. */
 const neverRequired = ['system:kcp:admin', 'system:kcp:tenancy:workspace-bootstrapper'];
-/** In which a logical cluster has content for others. */
+/** The phases in which a logical cluster serves content. */
 const servingPhases = ['Initializing', 'Ready', 'Terminating', 'Deleting'];
 
-/** Whether a LogicalCluster has content for members of these groups. */
+/** Whether a LogicalCluster serves content to members of these groups. */
 export function admits(logicalCluster: Uint8Array, groups: readonly string[]): boolean {
   const members = readMembers(logicalCluster);
   if (!servingPhases.includes(textAt(members, 'status', 'phase') ?? '')) return false;
@@ -38,7 +41,10 @@ export function admits(logicalCluster: Uint8Array, groups: readonly string[]): b
   return required === undefined || sets.some((set) => set.split(',').every((group) => groups.includes(group)));
 }
 
-/** The ClusterRole that a ClusterRoleBinding gives to the subject; undefined where it gives it to others. */
+/**
+ * The ClusterRole that a ClusterRoleBinding gives to the subject; undefined if it gives it to
+ * others.
+ */
 export function roleGiven(binding: Uint8Array, { user, groups }: Subject): string | undefined {
   const { subjects, roleRef } = readMembers(binding);
   if (textAt(roleRef, 'apiGroup') !== rbacGroup || textAt(roleRef, 'kind') !== 'ClusterRole') return undefined;
@@ -48,7 +54,7 @@ export function roleGiven(binding: Uint8Array, { user, groups }: Subject): strin
   return isNamed ? textAt(roleRef, 'name') : undefined;
 }
 
-/** Whether a rule of the ClusterRole allows it. */
+/** Whether a rule of the ClusterRole allows the action. */
 export function roleAllows(role: Uint8Array, action: Action): boolean {
   const { rules } = readMembers(role);
   return itemsOf(rules)
@@ -61,7 +67,7 @@ function ruleAllows(rule: Members, action: Action): boolean {
   if ('path' in action) return itemsOf(rule['nonResourceURLs']).some((url) => typeof url === 'string' && covers(url, action.path));
   const { group, resource, subresource, name } = action;
   const names = rule['resourceNames'] ?? [];
-  // Where it is no list, nobody knows which are meant.
+  // If it is not a list, it is unclear which objects the rule names.
   if (!Array.isArray(names)) return false;
   return (
     hasAny(rule['apiGroups'], everything, group) &&
@@ -70,7 +76,7 @@ function ruleAllows(rule: Members, action: Action): boolean {
   );
 }
 
-/** A star at the end stands for any rest. */
+/** A star at the end matches any suffix. */
 function covers(url: string, path: string): boolean {
   let end = url.length;
   while (url[end - 1] === '*') end -= 1;

@@ -1,6 +1,6 @@
 /**
- * The lines that requests leave in the log: one for each, where the operator wants that, and who was refused what. Never the query or the body,
- * which may hold anything.
+ * The log lines of requests: the access log, if the operator wants it, and the audit lines of
+ * refusals. They never contain the query or the body, which may hold secrets.
  */
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
@@ -12,12 +12,15 @@ import type { Exchange } from '../http/exchange.js';
 import type { Verb } from './kube-request.js';
 import { withoutQuery } from './target.js';
 
-/** `verb`: undefined where it is not known. `caller`: who asks, where that is not the connection's. */
+/** `verb`: undefined if unknown. `caller`: set if it is not the connection's. */
 export type LoggedRequest = Readonly<{ exchange: Exchange; verb: Verb | undefined; caller?: Caller }>;
 
 export class RequestLog {
   readonly #log: Log;
-  /** Several, so that clients that compete for an object hide nobody who may not be there at all. */
+  /**
+   * Separate limits, so that many conflicts between writers do not crowd out the lines of forbidden
+   * callers.
+   */
   readonly #forbidden: BoundedLog;
   readonly #refused: BoundedLog;
   readonly #strangers: BoundedLog;
@@ -29,7 +32,10 @@ export class RequestLog {
     this.#strangers = new BoundedLog(parts);
   }
 
-  /** The access log; a watch has its line at its end. Who may not read has no more lines than their refusals. */
+  /**
+   * The access log; a watch is logged at its end. The lines of callers who may not read are limited
+   * as their refusals are.
+   */
   answered({ exchange, verb, caller = exchange.caller }: LoggedRequest, tookMs: number): void {
     const { request, response } = exchange;
     const { method = 'GET', url = '/', httpVersion } = request;
@@ -38,7 +44,7 @@ export class RequestLog {
     (mayRead(caller) ? this.#log : this.#strangers).info('request.answered', fields);
   }
 
-  /** The audit line: who was refused what, and of a write why. */
+  /** The audit line: who was refused what, and for a write the reason. */
   refused({ exchange, verb }: LoggedRequest, refusal: Refusal): void {
     const { user, groups, speaksFor } = exchange.caller;
     const { method = 'GET', url = '/' } = exchange.request;

@@ -1,4 +1,7 @@
-/** The query of `GET /services/cache/resolve`: `path`, once, and nothing else. Whether it is a path is part of the answer. */
+/**
+ * The query of `GET /services/cache/resolve`: exactly one `path`. If its text is not a path, the
+ * answer says so.
+ */
 import { badRequest } from '../domain/errors.js';
 import { parsed, refused, type Parsed } from '../domain/parsed.js';
 

@@ -1,11 +1,13 @@
 /**
- * What an APIExport and an APIResourceSchema say about the fields of a type, as far as people ask for it: pure functions from stored bodies.
+ * What an APIExport and an APIResourceSchema say about the fields of a type. Pure functions from
+ * stored bodies.
  *
- * Nobody has checked these objects. Of a schema only the words below are copied, each if it has the type that OpenAPI gives it: kubectl reads a
- * document as a whole, and one word of another type makes `kubectl apply` fail for every type of the group.
+ * Nobody has validated these objects. Of a schema, only the keywords below are copied, each only if
+ * it has the type that OpenAPI gives it. kubectl reads a document as a whole, so one keyword of a
+ * wrong type makes `kubectl apply` fail for every type of the group.
  *
- * Bounds: a body beyond `bodyBytesMax` or `valuesMax` is not read, because it is parsed in one turn of the event loop. Below `depthMax`
- * levels a field is named and not described.
+ * Bounds: a body beyond `bodyBytesMax` or `valuesMax` is not read, because it is parsed in one turn
+ * of the event loop. Below `depthMax` levels a field is named but not described.
  * https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
  */
 import type { ServedType } from '../domain/catalogue.js';
@@ -21,11 +23,17 @@ const bodyBytesMax = 256 * 1024;
 const valuesMax = 10_000;
 /** kcp's have 8 levels. */
 const depthMax = 64;
-/** Of an object's name, in Kubernetes. */
+/** The maximum length of an object's name in Kubernetes. */
 const nameCharactersMax = 253;
-/** What would move a terminal's cursor, or do worse there; line breaks and tabs stay. */
+/**
+ * Control characters, which could move a terminal's cursor or do worse. Line breaks and tabs are
+ * allowed.
+ */
 const control = /(?![\n\t])\p{Cc}/u;
-/** Go refuses a document that has half of a UTF-16 pair. kcp writes no pair as an escape, so a body with any is not read. */
+/**
+ * Go refuses a document with half of a UTF-16 surrogate pair. kcp never writes a pair as an escape,
+ * so a body with any such escape is not read.
+ */
 const escapedSurrogate = /\\u[dD][89a-fA-F]/;
 
 export const exportType: Resource = { group: 'apis.kcp.io', resource: 'apiexports', identity: '' };
@@ -33,12 +41,15 @@ export const exportType: Resource = { group: 'apis.kcp.io', resource: 'apiexport
 /** The APIResourceSchema that an APIExport names for a type. */
 export type NamedSchema = Readonly<{ group: string; resource: string; name: string }>;
 
-/** What an APIExport names, in whichever of its versions it is stored. */
+/** Reads both versions of APIExport, whichever is stored. */
 export function schemasNamedBy(apiExport: Uint8Array): readonly NamedSchema[] {
   return namedIn(specOf(readMembers(apiExport)));
 }
 
-/** `identity`: of the export; '' until kcp has made one. Each resource has it, or that of what is cached for it (`storage.virtual`). */
+/**
+ * `identity`: of the export; '' until kcp has made one. A resource has that identity, or the one of
+ * the resource that is cached for it (`storage.virtual`).
+ */
 export type Exported = Readonly<{ identity: string; resources: readonly Resource[] }>;
 
 export function exportedResources(apiExport: Uint8Array): Exported {
@@ -52,7 +63,10 @@ export function exportedResources(apiExport: Uint8Array): Exported {
   return { identity, resources };
 }
 
-/** What an APIResourceSchema says of each version that the type is served in; nothing if it is one of another type. */
+/**
+ * The schemas of an APIResourceSchema by version, for the versions in which the type is served.
+ * Empty if it describes another type.
+ */
 export function parseResourceSchema(body: Uint8Array, type: ServedType): ReadonlyMap<string, KindSchema> {
   const spec = specOf(readMembers(body));
   const isOfType =
@@ -67,11 +81,11 @@ export function parseResourceSchema(body: Uint8Array, type: ServedType): Readonl
   return found;
 }
 
-/** Its fields are those of its properties: without any it says nothing. What the cache says of metadata is truer. */
+/** Undefined if the schema has no properties. */
 function kindSchemaOf(value: unknown): KindSchema | undefined {
   const { description, required, properties } = schemaOf(value);
   if (properties === undefined) return undefined;
-  // The cache knows better what these hold.
+  // The cache's own descriptions of these members are more exact.
   const { apiVersion: _, kind: __, metadata: ___, ...fields } = properties;
   return { ...(description !== undefined && { description }), ...(required !== undefined && { required }), fields };
 }
@@ -86,10 +100,10 @@ type Schema = Readonly<{
   [word: string]: unknown;
 }>;
 
-/** Where nothing is said. An empty schema ends kubectl's explaining with an error. */
+/** A schema without keywords. kubectl explain fails on an empty schema. */
 const anything: Schema = { 'x-kubernetes-preserve-unknown-fields': true };
 
-/** The words of a schema that describe its fields. */
+/** Copies the keywords of a schema that describe its fields. */
 function schemaOf(value: unknown, depth = 0): Schema {
   if (!isObject(value) || depth > depthMax) return anything;
   const { required, enum: values, properties, items, additionalProperties: others } = value;
@@ -106,7 +120,7 @@ function schemaOf(value: unknown, depth = 0): Schema {
   return Object.keys(schema).length === 0 ? anything : schema;
 }
 
-/** Unlike an assignment, this makes a member of the name `__proto__` a member like others. */
+/** Unlike an assignment, this makes `__proto__` an ordinary member. */
 function schemasOf(properties: Members, depth: number): Readonly<Record<string, Schema>> {
   const named = Object.entries(properties).filter(([name]) => isPlainText(name));
   return Object.fromEntries(named.map(([name, property]) => [name, schemaOf(property, depth)]));
@@ -135,7 +149,7 @@ function namedIn(spec: Members): readonly NamedSchema[] {
   );
 }
 
-/** Nothing of a body that is not read. */
+/** Returns no members if the body is not read. */
 function readMembers(body: Uint8Array): Members {
   const text = boundedText(body, { bytesMax: bodyBytesMax, valuesMax });
   return text === undefined || escapedSurrogate.test(text) ? {} : membersOf(jsonValue(text));

@@ -1,4 +1,6 @@
-/** Writes an answer to its exchange; from here on it counts as what the exchange has in memory. */
+/**
+ * Writes an answer to its exchange, and from then on counts its bytes against the exchange's room.
+ */
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import fresh from 'fresh';
 import type { Exchange } from '../http/exchange.js';
@@ -9,10 +11,10 @@ import { join, lengthOf, type Part } from './parts.js';
 import type { StatusAnswer } from './status.js';
 import { warningHeader } from './warning-header.js';
 
-/** A longer answer is sent without a copy, at the pace of its reader. */
+/** A longer answer is not copied, and is sent at the pace of its reader. */
 const copiedBytesMax = 64 * 1024;
 
-/** `parts` undefined: the client has it already. */
+/** `parts`: undefined if the client has the body already. */
 type Written = Readonly<{ code: number; headers: OutgoingHttpHeaders; parts: readonly Part[] | undefined }>;
 
 export async function respond(exchange: Exchange, answered: FaceAnswer): Promise<void> {
@@ -32,14 +34,14 @@ export async function respond(exchange: Exchange, answered: FaceAnswer): Promise
   else await send(batches(parts), exchange);
 }
 
-/** Cuts an answer that has begun: its client must not take it for whole. */
+/** If an answer has begun, cuts it: its client must not take it for complete. */
 export function respondRefused(exchange: Exchange, { code, text, retryAfterSeconds = 0 }: StatusAnswer): void {
   const { request, response } = exchange;
   if (response.headersSent) return exchange.cut();
   if (exchange.isOver) return;
   const retry = retryAfterSeconds > 0 ? { 'retry-after': String(retryAfterSeconds) } : {};
   const body = Buffer.from(text);
-  // Of the answer that it was to become.
+  // Left over from the answer that failed.
   response.removeHeader('content-encoding');
   response.writeHead(code, { 'content-type': 'application/json', ...unstored, ...retry, 'content-length': body.length });
   if (request.method === 'HEAD') response.end();

@@ -1,4 +1,7 @@
-/** What a review asks: the spec in its body, in JSON, YAML or protobuf. Members that decide nothing are left out. */
+/**
+ * Reads the spec of a review from a body in JSON, YAML or protobuf. It leaves out members that
+ * decide nothing.
+ */
 import { badRequest, Refused } from '../domain/errors.js';
 import { invalid } from '../domain/invalid.js';
 import { jsonValue } from '../json/json-value.js';
@@ -10,7 +13,7 @@ import { mediaType, readBody, readJsonBody } from './body.js';
 import { decodeReview } from './review-protobuf.js';
 import type { ReviewType } from './review-types.js';
 
-/** A review is a few words, and is read in the serving thread. */
+/** So short that the serving thread can read it. */
 const reviewBytesMax = 16 * 1024;
 const protobuf = 'application/vnd.kubernetes.protobuf';
 
@@ -19,12 +22,15 @@ type Texts<Name extends string> = Readonly<Partial<Record<Name, string>>>;
 export type ResourceAttributes = Texts<'namespace' | 'verb' | 'group' | 'version' | 'resource' | 'subresource' | 'name'>;
 export type PathAttributes = Texts<'path' | 'verb'>;
 
-/** What somebody wants to do: with a resource, or with a path that is none. */
+/** What a caller wants to do: with a resource, or with a path that is no resource. */
 export type Access =
   | Readonly<{ resourceAttributes: ResourceAttributes; nonResourceAttributes?: undefined }>
   | Readonly<{ nonResourceAttributes: PathAttributes; resourceAttributes?: undefined }>;
 
-/** The `spec` as it was sent. Throws Refused: 400 where a member stands twice, whatever fieldValidation is, because Go would merge the two. */
+/**
+ * The `spec` as it was sent. Throws Refused: 400 if a member appears twice, whatever
+ * fieldValidation is, because Go would merge the two.
+ */
 export async function readReviewSpec(type: ReviewType, exchange: Exchange, heavy: HeavyWork): Promise<Members> {
   const review =
     mediaType(exchange.request) === protobuf
@@ -39,14 +45,14 @@ export async function readReviewSpec(type: ReviewType, exchange: Exchange, heavy
   return members;
 }
 
-/** Undefined where the field is absent, or null. Throws Refused(400) where it is no object. */
+/** Undefined if the field is absent or null. Throws Refused(400) if it is no object. */
 function objectAt(field: string, value: unknown): Members | undefined {
   if (value === undefined || value === null) return undefined;
   if (isObject(value)) return value;
   throw new Refused(badRequest(`${field} must be an object`));
 }
 
-/** Throws Refused: 422 unless it is one of both. */
+/** Throws Refused: 422 unless exactly one of the two is given. */
 export function readAccess(type: ReviewType, spec: Members): Access {
   const resourceAttributes = objectAt('spec.resourceAttributes', spec['resourceAttributes']);
   const nonResourceAttributes = objectAt('spec.nonResourceAttributes', spec['nonResourceAttributes']);

@@ -1,9 +1,10 @@
 /**
- * A review in protobuf, which is all that kubectl sends of the groups it was built with: no refusal makes it send JSON. Own code, because
- * five messages of texts are no reason for a library.
+ * Decodes a review in protobuf. kubectl sends the types it was built with in protobuf only, and no
+ * refusal makes it send JSON. A library would be too much for five messages of texts.
  *
- * The numbers are those of generated.proto in k8s.io/api and k8s.io/apimachinery. Fields that are not known are passed over. As in Go, a message that comes
- * in parts is merged, of several texts the last counts, and a known field of another wire type is an error.
+ * The numbers are those of generated.proto in k8s.io/api and k8s.io/apimachinery. Unknown fields
+ * are ignored. As in Go, the parts of a message are merged, and the last of several texts counts. A
+ * known field of another wire type is an error.
  * https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding
  */
 import { isUtf8 } from 'node:buffer';
@@ -15,26 +16,29 @@ const accessAttributes = {
   nonResourceAttributes: { path: 1, verb: 2 },
 } as const;
 
-/** How many fields each message has. Their numbers begin with 1, and all of them are texts or messages themselves. */
+/**
+ * How many fields each message has. Their numbers begin with 1, and each field is a text or a
+ * message.
+ */
 const fieldCounts = { envelope: 4, typeMeta: 2, review: 3, accessSpec: 2, resourceAttributes: 9, nonResourceAttributes: 2, rulesSpec: 1 };
 const numberMax = 2 ** 29 - 1;
 
-/** The texts and messages in a message, by number, in the order in which they came. */
+/** The texts and messages in a message by number, in the order in which they were sent. */
 type Fields = ReadonlyMap<number, readonly Buffer[]>;
 
-/** The review as its JSON would be parsed. Throws Refused(400). */
+/** The same value as parsing the review's JSON. Throws Refused(400). */
 export function decodeReview(bytes: Uint8Array): unknown {
   const whole = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!whole.subarray(0, magic.length).equals(magic)) throw malformed();
   const envelope = fieldsOf([whole.subarray(magic.length)], fieldCounts.envelope);
   const typeMeta = fieldsOf(envelope.get(1), fieldCounts.typeMeta);
-  // The review itself is bytes in its envelope, and no message.
+  // The envelope holds the review as bytes, not as a message, so parts are not merged.
   const review = fieldsOf(envelope.get(2)?.slice(-1), fieldCounts.review);
   const { apiVersion, kind } = textsOf(typeMeta, { apiVersion: 1, kind: 2 });
   return { apiVersion, kind, spec: specOf(kind, review.get(2)) };
 }
 
-/** Of a SelfSubjectReview, which has none, it would be the status. */
+/** A SelfSubjectReview has no spec: its field 2 is the status. */
 function specOf(kind: string | undefined, spec: readonly Buffer[] | undefined): unknown {
   if (kind === 'SelfSubjectAccessReview') return accessOf(spec);
   return kind === 'SelfSubjectRulesReview' ? textsOf(fieldsOf(spec, fieldCounts.rulesSpec), { namespace: 1 }) : undefined;
@@ -50,7 +54,7 @@ function accessOf(spec: readonly Buffer[] | undefined): unknown {
   };
 }
 
-/** Go writes empty texts too: they are left out, as JSON does. */
+/** Go also writes empty texts. They are left out, as in JSON. */
 function textsOf<Name extends string>(fields: Fields, numbers: Readonly<Record<Name, number>>): Partial<Record<Name, string>> {
   const texts: Partial<Record<Name, string>> = {};
   for (const name in numbers) {
@@ -61,7 +65,7 @@ function textsOf<Name extends string>(fields: Fields, numbers: Readonly<Record<N
   return texts;
 }
 
-/** What the parts of one message say together. */
+/** The fields of a message, merged from its parts. */
 function fieldsOf(parts: readonly Buffer[] = [], count: number): Fields {
   const fields = new Map<number, Buffer[]>();
   const found = (number: number, value: Buffer): void => {

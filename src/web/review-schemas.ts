@@ -1,4 +1,4 @@
-/** What the reviews ask and answer, for `kubectl explain`: the fields that `reviews.ts` reads and writes. */
+/** The schemas of reviews, for `kubectl explain`: the fields that `reviews.ts` reads and writes. */
 import type { KindSchema } from './openapi-schema.js';
 
 export type ReviewKind = 'SelfSubjectAccessReview' | 'SelfSubjectRulesReview' | 'SelfSubjectReview';

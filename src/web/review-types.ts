@@ -1,6 +1,6 @@
 /**
- * What callers may ask about themselves: `kubectl auth can-i` and `kubectl auth whoami`. A review is answered and never stored, so it is no
- * type of the catalogue.
+ * The reviews of `kubectl auth can-i` and `kubectl auth whoami`. A review is answered and never
+ * stored, so the catalogue does not have these types.
  * https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access
  */
 import type { ResourcePath } from './kube-request.js';

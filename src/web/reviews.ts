@@ -1,6 +1,6 @@
 /**
- * POST of a review: what the caller may do, or who it is. Every answer comes from the rule that decides about the request itself
- * (`authorize.ts`), and from what makes a write impossible at this URL.
+ * POST of a review: what the caller may do, or who it is. Every answer comes from the code that
+ * decides about the request itself: `authorize.ts`, and the checks of a write's place.
  */
 import { formatSpokenFor, type Caller } from '../domain/caller.js';
 import { unreachable, type Refusal } from '../domain/errors.js';
@@ -19,10 +19,10 @@ import { encode } from './parts.js';
 import { readAccess, readReviewSpec, type Access, type PathAttributes, type ResourceAttributes } from './review-body.js';
 import { findReviewType, reviewTypes, type ReviewType } from './review-types.js';
 
-/** Who asks, and where its requests would go. */
+/** The caller, and the place of its requests. */
 type Asker = Readonly<{ caller: Caller; shard: ShardName | '*'; cluster: ClusterPlace }>;
 
-/** The methods that a path which is no resource may be asked with. */
+/** The methods for a path that is no resource. */
 const pathVerbs = ['get', 'post', 'put', 'patch', 'delete'];
 
 export async function review(
@@ -57,7 +57,7 @@ function answerOf(
   }
 }
 
-/** Why the caller may not; undefined when it may. */
+/** The reason why the caller may not; undefined if it may. */
 function refusalOf(asker: Asker, access: Access): Refusal | undefined {
   return access.resourceAttributes === undefined
     ? refusalOfPath(asker, access.nonResourceAttributes)
@@ -68,7 +68,7 @@ function refusalOfPath({ caller, shard }: Asker, { path = '', verb = '' }: PathA
   return authorize(caller, { path, method: verb.toUpperCase(), shard, resource: undefined, verb: undefined });
 }
 
-/** A verb that no request has counts as a method that none has. */
+/** An unknown verb is checked as an unknown method. */
 function refusalOfResource(asker: Asker, attributes: ResourceAttributes): Refusal | undefined {
   const { caller, shard } = asker;
   const { group = '', version = '', resource = '', namespace, name, subresource } = attributes;
@@ -85,7 +85,7 @@ function refusalOfResource(asker: Asker, attributes: ResourceAttributes): Refusa
   );
 }
 
-/** Why nobody can write at such a URL. */
+/** The reason why no caller can write at this URL. */
 function refusalOfWrite({ shard, cluster }: Asker): Refusal | undefined {
   if (shard === '*') return wildcardWrite('shard');
   const written = attempt(() => writtenCluster(cluster));

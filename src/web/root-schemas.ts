@@ -1,15 +1,19 @@
 /**
- * The schemas of the built-in types, as shards have published them: kcp exports its own types from logical cluster `root`, by APIExports that name
- * APIResourceSchemas, and shards push both. Read when somebody asks, and again once an object of either type or the table of types has changed since.
+ * The schemas of the built-in types, as shards have published them. kcp exports its own types from
+ * logical cluster `root`, by APIExports that name APIResourceSchemas. Shards push both. They are
+ * read on request, and again after an object of either type, or the table of types, has changed.
  *
- *   APIExport tenancy.kcp.io ──names──▶ v260519-96f2749.workspacetypes.tenancy.kcp.io ──describes──▶ WorkspaceType v1alpha1
- *                             on the same shard, in `root`
+ *   APIExport tenancy.kcp.io ──names──▶ v260519-96f2749.workspacetypes.tenancy.kcp.io
+ *                                         │ on the same shard, in `root`
+ *                                         └──describes──▶ WorkspaceType v1alpha1
  *
- * For each version the first schema counts that describes it, in the order of the keys of the APIExports: name, then shard. Whoever may read these
- * documents may read the schemas as well, because `authorize` knows one right to read. Any shard can put text in here; it decides nothing.
+ * For each version, the first schema that describes it counts. The order is that of the APIExports'
+ * keys: name, then shard. Whoever may read these documents may read the schemas too, because
+ * `authorize` has a single right to read. Any shard can put text in here; it decides nothing.
  *
- * Bounds: `exportsMax` APIExports and `exportBytesMax` of them are looked at, and `triedMax` schemas of one type. A text beyond `textBytesMax` is
- * not kept, so all of them stay below two megabytes. The event loop gets a turn before each object.
+ * Bounds: at most `exportsMax` APIExports and `exportBytesMax` of them are read, and `triedMax`
+ * schemas of one type. A text beyond `textBytesMax` is not kept, so all texts stay below two
+ * megabytes. The event loop gets a turn before each object.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ServedType } from '../domain/catalogue.js';
@@ -23,11 +27,11 @@ import { formatSchema, schemaName, type SchemaTexts } from './openapi-schema.js'
 import { exportType, parseResourceSchema, schemasNamedBy } from './resource-schema.js';
 
 export type RootSchemasParts = Readonly<{
-  /** Those that have no identity. */
+  /** Types without an identity. */
   types: () => readonly ServedType[];
   objects: Pick<Objects, 'get' | 'snapshot'>;
   revisions: Pick<Revisions, 'published'>;
-  /** Of the newest change published to a type, or a later revision. */
+  /** Revision of the newest change published to a type, or a later revision. */
   changedAt: (type: Resource) => Revision;
 }>;
 
@@ -38,7 +42,6 @@ const textBytesMax = 64 * 1024;
 
 const schemaType: Resource = { group: 'apis.kcp.io', resource: 'apiresourceschemas', identity: '' };
 
-/** Where an APIResourceSchema is. */
 type SchemaPlace = Readonly<{ shard: ShardName; name: string }>;
 
 export class RootSchemas {
@@ -51,7 +54,7 @@ export class RootSchemas {
   }
 
   async texts(): Promise<SchemaTexts> {
-    // A reading that is under way may have begun before what the caller has seen; the one after it has not.
+    // A reading that has already begun may miss the newest change; the next one does not.
     for (let readings = 0; readings < 2 && !this.#isNewest(); readings++) await this.#readOnce();
     return this.#known?.texts ?? new Map();
   }
@@ -83,7 +86,7 @@ export class RootSchemas {
     this.#known = { types, changedAt, texts };
   }
 
-  /** By the type that they are named for. */
+  /** Places by the type that the schema is named for. */
   async #places(types: readonly ServedType[]): Promise<ReadonlyMap<string, readonly SchemaPlace[]>> {
     const { objects, revisions } = this.#parts;
     const places = new Map<string, SchemaPlace[]>(types.map((type) => [formatGroupResource(type), []]));
@@ -103,7 +106,7 @@ export class RootSchemas {
     return places;
   }
 
-  /** What the schema says of versions that nothing is known of yet. */
+  /** Adds the schemas of versions that `texts` lacks. */
   async #add(texts: Map<string, string>, type: ServedType, { shard, name }: SchemaPlace): Promise<void> {
     await turn();
     const object = await this.#parts.objects.get({ resource: schemaType, shard, cluster: rootCluster, namespace: '', name });

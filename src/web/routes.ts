@@ -1,4 +1,7 @@
-/** Routes beside the kube face: health for everybody, metrics, status, freshness, look-ups and what paths lead to for readers, ending shards and caches for masters. */
+/**
+ * Routes beside the kube face. Everybody may ask for health. Readers may ask for metrics, status,
+ * freshness, look-ups and path resolution. Masters may remove shards and caches.
+ */
 import { setImmediate as turn } from 'node:timers/promises';
 import Router, { type RouterContext } from '@koa/router';
 import type { Context } from 'koa';
@@ -38,26 +41,35 @@ export type RouteParts = Readonly<{
   log: Log;
   metrics: Metrics;
   health: Health;
-  /** What answers everybody. */
+  /** Paths that are answered to everybody. */
   publicPaths: readonly string[];
 }>;
 
-/** Answers a GET of one object, but with `answerWith` in place of the verb. */
+/** Answers a GET of one object, but calls `answerWith` instead of the verb. */
 export type GetObject = (
   context: Context,
   target: string,
   answerWith: (call: Call, ports: KubePorts) => Promise<Answer>,
 ) => Promise<FaceAnswer>;
 
-/** Room that a report waits for before it is made: metrics and status grow with what the store holds. */
+/**
+ * Room that is taken before a report is made. Metrics and status grow with the contents of the
+ * store.
+ */
 const reportBytesMax = 8 * 1024 * 1024;
-/** As much of it is written in one turn of the event loop, or one shard. */
+/**
+ * A report is written in parts of at least this size, one per turn of the event loop; no shard is
+ * split.
+ */
 const turnBytesMin = 512 * 1024;
-/** A hundred shards of one type at most. */
+/** Enough for a hundred shards of one type. */
 const freshnessBytesMax = 64 * 1024;
-/** At most a line for each shard that a path of the greatest length may lead over, or that is not current. */
+/**
+ * Enough for one line per shard: those that the longest possible path may lead over, and those that
+ * are not current.
+ */
 const resolutionBytesMax = 64 * 1024;
-/** Who sends options is refused, and reads why. */
+/** Enough to read the options, so that they can be refused with a reason. */
 const optionsBytesMax = 16 * 1024;
 
 export function routes(
@@ -108,7 +120,10 @@ export function routes(
   read('/services/cache/resolve', resolutionBytesMax, async (query) =>
     jsonAnswer(200, JSON.stringify(await paths.answer(mustParse(parseResolveQuestion(query))))),
   );
-  /** DELETE of the `what` whose name `parse` accepts; `done` returns undefined when it is not found. Options are refused, because they would not be obeyed. */
+  /**
+   * Routes the DELETE of a `what` whose name `parse` accepts. `done` returns undefined if it is not
+   * found. Options are refused, because they would not be obeyed.
+   */
   const end = <Name extends string>(
     path: string,
     [what, parse]: readonly [what: string, parse: (text: string) => Name | undefined],
@@ -155,7 +170,10 @@ function queryOf({ req }: Context): URLSearchParams {
   return mustParse(parseTarget(req.url ?? '/')).query;
 }
 
-/** For paths that name no shard's resource: readers may GET, only masters do the rest. Throws Refused(403). */
+/**
+ * Checks a path that is no resource of a shard: readers may GET it, only masters may do more.
+ * Throws Refused(403).
+ */
 function authorizePath({ caller, request }: Exchange): void {
   const { url = '/', method = 'GET' } = request;
   const asked = { path: withoutQuery(url), method, shard: undefined, resource: undefined, verb: undefined };
@@ -163,7 +181,7 @@ function authorizePath({ caller, request }: Exchange): void {
   if (forbidden !== undefined) throw new Refused(forbidden);
 }
 
-/** The shards come last, each written in a turn of its own where it has many slices. */
+/** The shards come last, because each may have many slices. */
 async function reportAnswer({ shards, ...others }: StatusReport): Promise<Answer> {
   const parts: Part[] = [encode(`${JSON.stringify(others).slice(0, -1)},"shards":[`)];
   let bytes = 0;

@@ -1,4 +1,4 @@
-/** Kubernetes' Status object: the answer to a delete and for every refusal. */
+/** Kubernetes' Status object: the answer to a delete, and to every refused request. */
 import { reasons, type Refusal } from '../domain/errors.js';
 
 export type StatusAnswer = Readonly<{ code: number; text: string; retryAfterSeconds: number | undefined }>;
@@ -19,7 +19,9 @@ export function failure(refusal: Refusal): StatusAnswer {
   return { code, text: JSON.stringify(status), retryAfterSeconds: details?.retryAfterSeconds };
 }
 
-/** The answer to a delete. `uid` is the deleted object's: kubectl waits until that one is gone. */
+/**
+ * The answer to a delete. `uid` is the deleted object's: kubectl waits until that object is gone.
+ */
 export function deleted(details: Readonly<{ name: string; group: string; kind: string; uid: string }>): string {
   return JSON.stringify({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details });
 }

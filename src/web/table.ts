@@ -1,11 +1,13 @@
 /**
- * The Table form of objects: what kubectl shows. Pure functions over a type, a parsed object and the time.
+ * The Table form of objects, which kubectl shows. Pure functions of a type, a parsed object and the
+ * time.
  *
- * Columns are the name and the type's printer columns, or else the age; a cell whose path leads nowhere is null. Values
- * are for people: for an int64 to the last digit, read the object.
+ * The columns are the name and the type's printer columns, or the age if it has none. A cell whose
+ * path leads nowhere is null. Values are for people: the last digits of an int64 may be wrong.
  *
- * A request for all shards, or all logical clusters, shows those of each object right behind its name: many objects have
- * the same name then. kubectl puts NAMESPACE before the name and leaves the other columns in our order.
+ * A request for all shards or all logical clusters shows each object's shard or cluster right after
+ * its name. Many objects then have the same name. kubectl puts NAMESPACE before the name and keeps
+ * the order of the other columns.
  * https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables
  */
 import type { Column, ServedType } from '../domain/catalogue.js';
@@ -15,7 +17,7 @@ export type Cell = string | number | boolean | null;
 
 export type ColumnDefinition = Readonly<{ name: string; type: string; format: string; description: string; priority: number }>;
 
-/** What a row has beside its cells: the object's metadata, all of it, or nothing. */
+/** What a row has besides its cells: the object's metadata, the whole object, or nothing. */
 export type IncludeObject = 'Metadata' | 'Object' | 'None';
 
 /** Kubernetes' own texts, which kubectl and consoles show. */
@@ -29,16 +31,15 @@ const shardColumn: Column = placeColumn('Shard', 'kcp.io/shard', 'The shard that
 const clusterColumn: Column = placeColumn('Cluster', 'kcp.io/cluster', 'The logical cluster that the object is in.');
 const ageColumn: Column = { name: 'Age', type: 'date', description: ageDescription, jsonPath: '.metadata.creationTimestamp' };
 
-/** What of its objects' place a request leaves open, and its table shows. */
+/** Whether the request covers several shards or clusters, so that its table needs their columns. */
 export type OpenPlace = Readonly<{ shard: boolean; cluster: boolean }>;
 
-/** The `includeObject` parameter; undefined when it is none of Kubernetes' three words (400). */
+/** The `includeObject` parameter; undefined if it is none of Kubernetes' three words (400). */
 export function parseIncludeObject(text: string | undefined): IncludeObject | undefined {
   if (text === undefined || text === '') return 'Metadata';
   return text === 'Metadata' || text === 'Object' || text === 'None' ? text : undefined;
 }
 
-/** The columns of a table of a type in a version. */
 export function columnsOf(type: ServedType, version: string, open: OpenPlace): readonly Column[] {
   const own = type.versions.find(({ name }) => name === version)?.columns ?? [];
   const place = [...(open.shard ? [shardColumn] : []), ...(open.cluster ? [clusterColumn] : [])];
@@ -64,8 +65,8 @@ export function cells(columns: readonly Column[], object: unknown, nowMs: number
 }
 
 /**
- * How long something has lasted, in two or three significant figures: `45s`, `5m12s`, `3h`, `2d4h`, `6y324d`. A clock that
- * is up to two seconds ahead of ours counts as now.
+ * Formats a duration in two or three significant figures: `45s`, `5m12s`, `3h`, `2d4h`, `6y324d`. A
+ * negative one of less than two seconds counts as 0, because clocks differ.
  */
 export function formatAge(durationMs: number): string {
   const seconds = Math.trunc(durationMs / 1000);
@@ -91,12 +92,15 @@ function pair(large: number, largeUnit: string, small: number, smallUnit: string
   return small === 0 ? `${large}${largeUnit}` : `${large}${largeUnit}${small}${smallUnit}`;
 }
 
-/** Every object that leaves the server has its place in annotations, whatever was sent. */
+/** Every object that leaves the server has its place in these annotations. */
 function placeColumn(name: string, annotation: string, description: string): Column {
   return { name, type: 'string', description, jsonPath: `.metadata.annotations.${annotation.replaceAll('.', '\\.')}` };
 }
 
-/** Remembers the parsed path of each column: a list has thousands of rows, the catalogue a handful of columns. */
+/**
+ * Caches the parsed path of each column: a list has thousands of rows, the catalogue a handful of
+ * columns.
+ */
 const paths = new WeakMap<Column, JsonPath>();
 
 function pathOf(column: Column): JsonPath {
@@ -107,7 +111,9 @@ function pathOf(column: Column): JsonPath {
   return path;
 }
 
-/** A value that is not of its column's type gives no cell; a text column takes any value and formats it. */
+/**
+ * A value of another type than its column's gives an empty cell. A string column formats any value.
+ */
 function cellOf(type: string, value: unknown, nowMs: number): Cell {
   if (value === undefined || value === null) return null;
   switch (type) {
@@ -126,7 +132,7 @@ function cellOf(type: string, value: unknown, nowMs: number): Cell {
   }
 }
 
-/** A body may nest deeper than JSON.stringify can follow; nobody reads such a value in a cell. */
+/** JSON.stringify fails on a value that is nested too deeply; its cell stays empty. */
 function textOf(value: object): string | null {
   try {
     return JSON.stringify(value);

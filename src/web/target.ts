@@ -1,19 +1,22 @@
 /**
- * The target of a request: a path and a query, as they came. Pure.
+ * Parses the target of a request: a path and a query. Pure.
  *
- * TARGET-1 The path is split at '/', and then each segment is decoded, once. Nothing is resolved or cut: `new URL` would follow dots, encoded ones too,
- *    end the path at '#' and read '\' as '/'.
- * TARGET-2 What others may read as another path is refused: any form but a path, '#', '\', bytes outside ASCII, and segments that can be no name.
- * TARGET-3 A query that is not read the same by everybody is refused: a broken escape, or a ';'. Kubernetes drops such a parameter, and acts without it.
+ * TARGET-1 The path is split at '/', and then each segment is decoded, once. Nothing is resolved
+ *    or cut: `new URL` would resolve dots, also encoded ones, end the path at '#' and read '\' as
+ *    '/'.
+ * TARGET-2 A target that others may read as another path is refused. That is any form but a
+ *    path, '#', '\', bytes outside ASCII, and segments that can be no name.
+ * TARGET-3 A query that servers read differently is refused: a broken escape, or a ';'.
+ *    Kubernetes drops such a parameter, and acts without it.
  */
 import { badRequest } from '../domain/errors.js';
 import { pathSegmentFlaws } from '../domain/name-syntax.js';
 import { parsed, refused, type Parsed } from '../domain/parsed.js';
 
-/** `path`: as it came. `segments`: decoded; a slash at the end adds none. */
+/** `path`: as it was sent. `segments`: decoded; a trailing slash adds none. */
 export type Target = Readonly<{ path: string; segments: readonly string[]; query: URLSearchParams }>;
 
-/** Printable ASCII but '#' and '\'. */
+/** Printable ASCII except '#' and '\'. */
 const targetPattern = /^\/[!"$-[\]-~]*$/;
 const mayBeNoName = /%|^\.{1,2}$/;
 
@@ -41,7 +44,7 @@ export function withoutQuery(text: string): string {
   return text.split('?', 1)[0] ?? '';
 }
 
-/** `URLSearchParams` alone would read a broken escape as the text that it is, or as U+FFFD. */
+/** `URLSearchParams` alone would keep a broken escape as text, or read it as U+FFFD. */
 function parseQuery(text: string): URLSearchParams | undefined {
   return text.includes(';') || decode(text) === undefined ? undefined : new URLSearchParams(`?${text}`);
 }

@@ -1,12 +1,13 @@
 /**
- * `/version`. Clients parse `gitVersion` as a semantic version of Kubernetes to decide what the server understands,
- * so it names the Kubernetes whose wire rules we follow and carries our own version behind a '+', as kcp's does.
+ * `/version`. Clients parse `gitVersion` as a semantic version of Kubernetes to decide what the
+ * server supports. So it names the Kubernetes release whose wire rules apply here. The version of
+ * this software follows a '+', as in kcp.
  */
 import type { Answer } from './discovery.js';
 
 const kubernetes = { major: '1', minor: '36' };
 
-/** `version` is our own, from package.json. Members without meaning for a Node program are there and empty. */
+/** `version`: from package.json. Members that only make sense for a Go program are empty. */
 export function versionAnswer(version: string): Answer {
   const answer = {
     ...kubernetes,

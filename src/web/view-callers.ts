@@ -1,21 +1,27 @@
 /**
- * Whom RBAC lets read a view of an APIExport, besides masters (`--view-callers=rbac`). It asks what kcp asks of those who read its own view, of the ClusterRoles and
- * ClusterRoleBindings that kcp replicates, which are those about this:
+ * Whom RBAC lets read a view of an APIExport, besides masters (`--view-callers=rbac`). It makes the
+ * checks that kcp makes for its own view, on the ClusterRoles and ClusterRoleBindings that kcp
+ * replicates, which are those that matter here:
  *
- *   its LogicalCluster serves content, and requires no group that the caller is not in   ┐ by what is in the export's
- *   verb=access on /                                                                     │ logical cluster, on the one
- *   the request's verb on apiexports/content, by its name                                ┘ shard that has the export
+ *   its LogicalCluster serves content, and requires no   ┐ by the objects in the export's logical
+ *   group that the caller is not in                      │ cluster, on the one shard that has
+ *   verb=access on /                                     │ the export
+ *   the request's verb on apiexports/content, by name    ┘
  *
- * What kcp keeps in `system:admin`, such as cluster-admin, it does not replicate, so it lets nobody in here.
+ * kcp does not replicate `system:admin`, so its bindings, such as cluster-admin, admit nobody here.
  *
- * VIEW-3 Whoever is let in by RBAC is shown what is in the export's own logical cluster, on its shard. Whoever may write an APIExport says there which identity it exports,
- *    and might name that of others. What kcp caches for an export is in that logical cluster.
- * VIEW-4 Nobody is let in by what may have been taken back: where what decides was not current on the shard before it was read, it is 503. All of it is read at one
- *    revision, so that what never held together lets nobody in.
- * VIEW-5 Only certificates that allow nothing else. Whoever is not let in is answered the same whether or not there is such an export.
+ * VIEW-3 A caller that RBAC admits sees only what is in the export's own logical cluster, on its
+ *    shard. The writer of an APIExport chooses the identity that it exports, and might choose
+ *    another's. The objects that kcp caches for an export are in that logical cluster.
+ * VIEW-4 No right admits a caller if it may have been revoked. If a deciding type was not
+ *    current on the shard before the reading, the answer is 503. Everything is read at one
+ *    revision, so rights that never held together admit nobody.
+ * VIEW-5 RBAC admits only certificates that allow nothing else. A caller that is not admitted
+ *    gets the same answer whether or not the export exists.
  *
- * Cost: of ClusterRoleBindings and ClusterRoles `readBytesMax` are read for a request at most, beyond which nobody is let in, and `turnBytesMax` in a turn of the event
- * loop, for all requests together.
+ * Cost: one request reads at most `readBytesMax` of ClusterRoleBindings and ClusterRoles; if there
+ * is more, nobody is admitted. All requests together read `turnBytesMax` in a turn of the event
+ * loop.
  */
 import { setImmediate } from 'node:timers';
 import { anonymous, kindOf, withAuthenticated, type Caller } from '../domain/caller.js';
@@ -46,7 +52,7 @@ const deciding: readonly Resource[] = [roles, bindings, logicalClusterType, expo
 const serviceAccount = 'system:serviceaccount:';
 const readBytesMax = 256 * 1024;
 const turnBytesMax = 64 * 1024;
-/** As old as a change may be that is known to be missing here. */
+/** The maximum age of a change that is known to be missing here. */
 const lagMsMax = 10_000;
 
 export class ViewCallers {
@@ -57,7 +63,10 @@ export class ViewCallers {
     this.#parts = parts;
   }
 
-  /** What of the view the caller may read; undefined for one who may not. Throws Refused(503) where that is not known for sure. */
+  /**
+   * The part of the view that the caller may read; undefined if none. Throws Refused(503) if that
+   * is uncertain.
+   */
   async admitted(caller: Caller, view: ViewPath, verb: Verb): Promise<Place | undefined> {
     if (view.kind !== 'apiexport' || !mayBeAdmitted(caller)) return undefined;
     const { objects, revisions } = this.#parts;
@@ -66,7 +75,8 @@ export class ViewCallers {
     const [only] = found;
     if (only === undefined || found.length > 1) return undefined;
     const place: Place = { shard: only.key.shard, cluster: view.cluster };
-    // Before anything is read: what comes meanwhile is not in what is read.
+    // Check this before reading: a later check would also count changes that arrived after the
+    // reading.
     const stale = await this.#stale(place.shard);
     const subject: Subject = { user: caller.user, groups: withAuthenticated(caller.user, caller.groups) };
     const content: Action = { verb, group: exportType.group, resource: exportType.resource, subresource: 'content', name: view.name };
@@ -80,7 +90,10 @@ export class ViewCallers {
     });
   }
 
-  /** What decides and is not current. Nobody can say of a shard that is written over plain HTTP whether its newest change is here; what it wrote last is. */
+  /**
+   * Returns a deciding type that is not current. If a shard is written over plain HTTP, everything
+   * written is here, but the shard may have newer changes that nobody wrote.
+   */
   async #stale(shard: ShardName): Promise<Resource | undefined> {
     for (const { group, resource, identity } of deciding) {
       const { shards } = await this.#parts.freshness.ofType({ group, resource, identity, shard });
@@ -94,7 +107,10 @@ export class ViewCallers {
   }
 }
 
-/** Kubernetes says of these that they are not authenticated; service accounts are those of a logical cluster, which a certificate does not name. */
+/**
+ * Kubernetes counts the groups of `anonymous` as not authenticated. A service account belongs to
+ * one logical cluster, which a certificate does not name.
+ */
 function mayBeAdmitted(caller: Caller): boolean {
   const { user, groups } = caller;
   return (
@@ -107,7 +123,10 @@ function mayBeAdmitted(caller: Caller): boolean {
 
 type RbacAtParts = Readonly<{ place: Place; subject: Subject; revision: Revision; pace: Pace }>;
 
-/** What decides about somebody in a logical cluster of a shard, as it was at one revision, read as far as it is needed. */
+/**
+ * The rights of a subject in a logical cluster of a shard, at one revision. Reads no more than
+ * needed.
+ */
 class RbacAt {
   readonly #objects: ViewCallersParts['objects'];
   readonly #parts: RbacAtParts;
@@ -119,14 +138,14 @@ class RbacAt {
     this.#parts = parts;
   }
 
-  /** Whether the logical cluster itself lets anybody in, and them. */
+  /** Whether the LogicalCluster serves content to the subject's groups. */
   async mayEnter(): Promise<boolean> {
     const { groups } = this.#parts.subject;
     for await (const body of this.#read(logicalClusterType, 'cluster')) return admits(body, groups);
     return false;
   }
 
-  /** Whether each of the actions is allowed by a role that they are given. */
+  /** Whether each of the actions is allowed by a role that the subject has. */
   async allows(actions: readonly Action[]): Promise<boolean> {
     const given = new Set<string>();
     for await (const body of this.#read(bindings)) {
@@ -142,7 +161,7 @@ class RbacAt {
     return false;
   }
 
-  /** Ends early where there is more than may be read. */
+  /** Ends early beyond `readBytesMax`. */
   async *#read(type: Resource, name?: string): AsyncGenerator<Uint8Array> {
     const { place, revision, pace } = this.#parts;
     for await (const page of snapshotPages(this.#objects.snapshot({ ...type, ...place, name }, revision)))

@@ -1,23 +1,25 @@
 /**
  * The prefix of a view's URL. Pure.
  *
- *   /services/apiexport/CLUSTER/EXPORT[/IDENTITY]/clusters/{*|NAME}/…   what the APIs of an APIExport have, on all shards
- *   /services/syncer/ID/clusters/NAME/…                                 what is labelled for a syncer in a logical cluster
+ *   /services/apiexport/CLUSTER/EXPORT[/IDENTITY]/clusters/{*|NAME}/…
+ *       objects of the APIs of an APIExport, on all shards
+ *   /services/syncer/ID/clusters/NAME/…
+ *       objects in a logical cluster that are labelled for a syncer
  */
 import { parseClusterName, type ClusterName } from '../domain/cluster.js';
 import { badRequest } from '../domain/errors.js';
 import { labelKeyFlaws } from '../domain/label-syntax.js';
 import { parsed, refused, type Parsed } from '../domain/parsed.js';
 
-/** `identity`: as the URL names it; undefined where it names none. */
+/** `identity`: undefined if the URL names none. */
 export type ViewPath =
   | Readonly<{ kind: 'apiexport'; cluster: ClusterName; name: string; identity: string | undefined }>
   | Readonly<{ kind: 'syncer'; id: string }>;
 
-/** Objects for a syncer carry a label of this prefix and its id. */
+/** An object for a syncer has a label of this prefix and the syncer's id. */
 const syncerLabelPrefix = 'state.workload.kcp.io/';
 
-/** `rest`: the segments from `clusters` on. Undefined when the segments begin with no view. */
+/** `rest`: the segments from `clusters` on. Undefined if this is not the path of a view. */
 export function parseViewPath(segments: readonly string[]): Parsed<Readonly<{ view: ViewPath; rest: readonly string[] }>> | undefined {
   const [services, kind, ...own] = segments;
   if (services !== 'services') return undefined;

@@ -1,9 +1,13 @@
 /**
- * Views: what is read of the cache below a URL that names not a place but an APIExport or a syncer. They are read only.
+ * Views: read-only subsets of the cache, for a URL that names an APIExport or a syncer instead of a
+ * place.
  *
- * VIEW-1 Below an APIExport nothing shows but objects of the APIs that it exports, under the identity that it exports them with: its own, or that of what is cached for it
- *    (`storage.virtual`). Types that have no identity are none of these, whatever an export says.
- * VIEW-2 Which identity that is is read for each request. A change of the APIExport ends its watches with 410, and one that goes on from before it is 410.
+ * VIEW-1 A view of an APIExport shows only objects of the APIs that it exports, under the
+ *    identity that it exports them with. That is its own identity, or the one of the resource that
+ *    is cached for it (`storage.virtual`). It never shows a type without identity, whatever the
+ *    export says.
+ * VIEW-2 The identity is read for each request. A change of the APIExport ends its watches with
+ *    410. A watch or list that continues from before the change gets 410.
  */
 import type { Catalogue, Resolution, ServedType, TypeRequest } from '../domain/catalogue.js';
 import type { ClusterName } from '../domain/cluster.js';
@@ -19,9 +23,9 @@ import { exportedResources, exportType } from './resource-schema.js';
 import { syncerLabel, type ViewPath } from './view-path.js';
 
 export interface View {
-  /** What every object of it carries. */
+  /** Labels that every object of the view has. */
   readonly labels: Selector['labels'];
-  /** What says which objects it shows, and when that has changed last; undefined where nothing does. */
+  /** The object that decides what the view shows; undefined if there is none. */
   readonly shownBy: StoredObject | undefined;
   resolve(asked: TypeRequest): Resolution;
   /** What discovery shows below a logical cluster, or below '*'. */
@@ -30,7 +34,10 @@ export interface View {
 
 const verbs: readonly Verb[] = ['get', 'list', 'watch'];
 
-/** Throws Refused: 404 for an APIExport that is not there, or has another identity than the one that is asked for; 409 where several shards have it. */
+/**
+ * Throws Refused: 404 if the APIExport does not exist or has another identity than the URL, 409 if
+ * several shards have it.
+ */
 export async function openView(
   path: ViewPath,
   { objects, catalogue }: Readonly<{ objects: Pick<Objects, 'find'>; catalogue: Catalogue }>,
@@ -40,7 +47,7 @@ export async function openView(
   const scope = { ...exportType, shard: '*', cluster, namespace: '', name } as const;
   const found = await objects.find(scope);
   const [only, ...others] = found;
-  // Which of them has the logical cluster nobody says here, and one of them may lie.
+  // Nothing here proves which shard owns the logical cluster, and one of them may lie.
   if (others.length > 0)
     throw new Refused(
       inSeveralPlaces(
@@ -79,7 +86,7 @@ function readOnly(type: ServedType): Documented {
   return { ...type, verbs };
 }
 
-/** No text that an export names makes two types of one. */
+/** Unambiguous, whatever text an export contains. */
 function familyOf({ group, resource }: Pick<Resource, 'group' | 'resource'>): string {
   return JSON.stringify([group, resource]);
 }

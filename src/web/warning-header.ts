@@ -1,14 +1,15 @@
 /**
  * The Warning header of an answer, as kube-apiserver writes it. Pure.
  *
- * WARNING-1 Its texts hold what a caller has sent, and the write that they are about may be stored already: whatever they hold, the header can be sent.
- *    Node writes a byte for each character, so the bytes of UTF-8 are given to it as characters.
+ * WARNING-1 Whatever the texts contain, the header can be sent. They quote what a caller has
+ *    sent, and the write that they are about may be stored already. Node writes one byte per
+ *    character, so the UTF-8 bytes are passed to it as characters.
  *
- * Bounds: a text is cut at `charactersMax`; lines that would take more than `bytesMax` in all are left out.
+ * Bounds: a text is cut at `charactersMax`; lines beyond `bytesMax` in all are left out.
  */
 const charactersMax = 256;
 const bytesMax = 4 * 1024;
-/** As Go's unicode.IsPrint has it, halves of pairs included. */
+/** The characters that Go's unicode.IsPrint rejects, and halves of surrogate pairs. */
 const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
 
 export function warningHeader(texts: readonly string[]): readonly string[] {

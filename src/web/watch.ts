@@ -1,13 +1,14 @@
 /**
- * WATCH and WatchList. Parameters are checked first; what is wrong later comes as an ERROR event.
+ * WATCH and WatchList. The parameters are checked first; a later error becomes an ERROR event.
  *
- *   resourceVersion   sendInitialEvents unset        true (NotOlderThan)                 false
- *   unset, "0"        the present state, then live   the present state, then live        live from now
- *   ours              live after it                  the present state, what is gone, live  live after it
- *   above             ERROR 410                      ERROR 504, the client drops it      ERROR 410
- *   below             ERROR 410                      the present state, then live        ERROR 410
+ *   resourceVersion  sendInitialEvents unset       true (NotOlderThan)             false
+ *   unset, "0"       the present state, then live  the present state, then live    live from now
+ *   ours             live after it                 the present state, what has     live after it
+ *                                                  been deleted since, then live
+ *   above            ERROR 410                     ERROR 504, the client drops it  ERROR 410
+ *   below            ERROR 410                     the present state, then live    ERROR 410
  *
- * Ours, above and below are as in `Located` of `domain/revision.ts`.
+ * "Ours", "above" and "below" are those of `Located` in `domain/revision.ts`.
  */
 import { expired, resourceVersionTooLarge, type Refusal } from '../domain/errors.js';
 import type { Revision } from '../domain/revision.js';
@@ -30,9 +31,9 @@ import { watchRepresentation } from './encodings.js';
 import { parseWatchOptions, selectorBytes, type WatchOptions } from './list-options.js';
 import { send } from '../http/send.js';
 
-/** How long a stalled reader has to take the last bytes of its watch once that has ended. */
+/** How long a stalled reader may take for the last bytes of its watch after it has ended. */
 const lastBytesMs = 10_000;
-/** How much of a certificate's time is left when its watches end. */
+/** A watch ends this long before its caller's certificate expires. */
 const certificateRestMs = 1_000;
 
 export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
@@ -60,7 +61,7 @@ export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
 async function follow(call: Call, ports: KubePorts, request: WatchRequest): Promise<void> {
   const { exchange, bound } = call;
   const open = ports.watches.open(request);
-  // Most watches show what their URL names, whatever is committed.
+  // Without one of these, a commit cannot change which objects the URL means.
   const canShowOthers = [bound.path, bound.shownBy, bound.declaredBy].some((leads) => leads !== undefined);
   const moves = canShowOthers
     ? ports.commits.subscribe((commit) => {
@@ -76,7 +77,7 @@ async function follow(call: Call, ports: KubePorts, request: WatchRequest): Prom
   }
 }
 
-/** Headers go out before the first event. */
+/** Sends the headers before the first event. */
 function openResponse({ response }: Exchange): void {
   response.statusCode = 200;
   response.setHeader('content-type', 'application/json');
@@ -86,7 +87,7 @@ function openResponse({ response }: Exchange): void {
 
 function startOf(options: WatchOptions, call: Call, ports: KubePorts): WatchStart | Readonly<{ kind: 'refused'; refusal: Refusal }> {
   const { resourceVersion, sendInitialEvents, bookmarks } = options;
-  // Only a WatchList gets a mark where its initial events end.
+  // Only a WatchList gets a bookmark that marks the end of its initial events.
   const endsWithBookmark = bookmarks && sendInitialEvents === true;
   const { revisions, history } = ports;
   const { published } = revisions;
@@ -110,8 +111,9 @@ function startOf(options: WatchOptions, call: Call, ports: KubePorts): WatchStar
 }
 
 /**
- * Without a timeout of the client's, the server picks a time between its minimum and twice that, so that watches do not end together. No watch
- * outlasts `watchTimeoutMaxMs`, or the caller's certificate: it ends a little before, so that its end is still sent.
+ * Without a timeout in the request, the server picks a time between its minimum and twice that, so
+ * that watches do not all end together. No watch outlasts `watchTimeoutMaxMs` or the caller's
+ * certificate. It ends a little before the certificate expires, so that the end can still be sent.
  */
 function timeoutOf({ timeoutSeconds }: WatchOptions, { validUntilMs = Infinity }: Exchange, { clock, limits, random }: KubePorts): number {
   const askedMs = timeoutSeconds === undefined ? limits.watchTimeoutMinMs * (1 + random()) : timeoutSeconds * 1000;

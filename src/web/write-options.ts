@@ -1,4 +1,4 @@
-/** Options of writes, as they stand in a query. Pure; each throws Refused with all that is wrong. */
+/** The options of a write, from its query. Pure; each function throws Refused with every error. */
 import { Refused, type Cause } from '../domain/errors.js';
 import type { Duplicates } from '../domain/heavy-task.js';
 import type { FieldValidation } from '../domain/write-request.js';
@@ -7,7 +7,7 @@ import { invalidOptions, parseInteger } from './list-options.js';
 
 export type WriteOptions = Readonly<{ dryRun: boolean; fieldValidation: FieldValidation }>;
 
-/** `uid`, `resourceVersion`: preconditions; undefined where there is none. */
+/** `uid`, `resourceVersion`: preconditions; undefined if there is none. */
 export type DeleteOptions = Readonly<{ dryRun: boolean; uid: string | undefined; resourceVersion: string | undefined }>;
 
 const fieldManagerBytesMax = 128;
@@ -16,7 +16,7 @@ const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u;
 const propagationPolicies = ['Foreground', 'Background', 'Orphan'];
 const unsafeDelete = 'ignoreStoreReadErrorWithClusterBreakingPotential';
 
-/** `kind` names the options in a refusal. */
+/** `kind`: names the options in a refusal. */
 export function parseWriteOptions(query: URLSearchParams, kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions'): WriteOptions {
   const causes = [...dryRunCauses(query)];
   const fieldValidation = query.get('fieldValidation') || 'Warn';
@@ -37,12 +37,15 @@ export function parseWriteOptions(query: URLSearchParams, kind: 'CreateOptions' 
   return { dryRun: query.has('dryRun'), fieldValidation: fieldValidation as FieldValidation };
 }
 
-/** Where they are not refused, read-object.ts warns of some. */
+/** If duplicates are not refused, read-object.ts warns of some. */
 export function duplicatesIn({ fieldValidation }: WriteOptions): Duplicates {
   return fieldValidation === 'Strict' ? 'refused' : 'last';
 }
 
-/** Finalizers, propagation and grace change nothing here, because an object goes at once; they are checked all the same. */
+/**
+ * Finalizers, propagation and grace period have no effect, because a delete takes effect at once.
+ * They are checked all the same.
+ */
 export function parseDeleteOptions(query: URLSearchParams): DeleteOptions {
   const policy = query.get('propagationPolicy');
   const grace = query.get('gracePeriodSeconds');
