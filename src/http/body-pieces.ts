@@ -1,35 +1,37 @@
 /**
- * In what pieces the bodies of a connection come. Each piece costs a call and an object, however short it is: chunks or frames of a byte cost a hundred times what
- * their bytes do. Node neither counts them nor says that they come, but hands each to `push`.
+ * Limits how finely a peer may cut its bodies. Each piece costs a call and an object, however short
+ * it is. Chunks or DATA frames of one byte cost a hundred times what their bytes do. Node does not
+ * count pieces or announce them, but passes each to `push`.
  *
- * What pieces lack of `pieceBytesMin` counts as buffered bytes of their caller until their request ends. Bound: `shortBytesMax` of it on a connection, beyond
- * `shortBytesFree` only while there is room. Longer pieces and further requests make up for it.
+ * The bytes by which a piece is shorter than `pieceBytesMin` count as buffered bytes of its caller
+ * until its request ends. Bound: `shortBytesMax` of them on a connection; beyond `shortBytesFree`,
+ * only while the caller has room. Longer pieces and further requests reduce the count.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Budget } from '../domain/budget.js';
 import { isHttp2 } from './transport.js';
 
-/** What Node keeps for a piece. */
+/** What Node keeps in memory for a piece. */
 const pieceBytesMin = 256;
 const shortBytesMax = 4_096 * pieceBytesMin;
-/** Whoever's room is full by what others read for it sends a short body all the same. */
+/** Allowed even without room: a caller that buffers much elsewhere can still send a short body. */
 const shortBytesFree = 256 * pieceBytesMin;
-/** A short body has some short pieces. */
+/** A short body has a few short pieces. */
 const shortBytesOfRequest = 16 * pieceBytesMin;
 
 export class BodyPieces<Request> {
   readonly #room: Budget;
-  /** Of all that came, less what made up for it. */
+  /** All short bytes so far, less what longer pieces and ended requests made up for. */
   #shortBytes = 0;
-  /** What is taken of the room. */
+  /** Bytes taken from the room, by request. */
   readonly #held = new Map<Request, number>();
 
   constructor(room: Budget) {
     this.#room = room;
   }
 
-  /** A piece of that request's body has come. False when it is one too many. */
+  /** Counts a piece of the request's body. Returns false if the limit is exceeded. */
   tryTake(request: Request, bytes: number): boolean {
     const shortBytes = pieceBytesMin - bytes;
     if (shortBytes > 0) {
@@ -48,17 +50,21 @@ export class BodyPieces<Request> {
     this.#shortBytes = Math.max(0, this.#shortBytes - shortBytesOfRequest);
   }
 
-  /** The connection is closed. */
+  /** Called once the connection is closed. */
   close(): void {
     for (const request of this.#held.keys()) this.ended(request);
   }
 }
 
-/** Calls `take` with the length of each piece of a body as it comes in, and drops what that refuses. To be called before the first of them can have come. */
+/**
+ * Calls `take` with the length of each incoming piece of a body, and drops a piece if that returns
+ * false. Must be called before the first piece can have arrived.
+ */
 export function takePieces(message: IncomingMessage, take: (bytes: number) => boolean): void {
   const body: Readable = isHttp2(message) ? message.stream : message;
   const push = body.push.bind(body);
   body.push = (piece: Buffer | null) => (piece === null || take(piece.length)) && push(piece);
-  // Of a body that nobody has begun to read when it is answered, Node would drop the rest past `push`.
+  // Start reading. Otherwise, if the answer comes before any read, Node drops the rest of the body
+  // past `push`.
   if (body === message) message.read(0);
 }

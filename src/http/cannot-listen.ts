@@ -1,4 +1,7 @@
-/** Why a server cannot listen, with the option that helps: the defaults are those of kcp, which may run on the same machine. */
+/**
+ * Explains why a server cannot listen, and names the option that helps. The defaults are those of
+ * kcp, which may run on the same machine.
+ */
 import { isIPv6 } from 'node:net';
 import { CacheError } from '../domain/errors.js';
 
@@ -7,7 +10,7 @@ const advice: ReadonlyMap<unknown, string> = new Map([
   ['EACCES', 'this user may not open that port; choose one from 1024 on with --secure-port (STRATA_SECURE_PORT)'],
   ['EADDRNOTAVAIL', 'this machine does not have that address; choose another with --bind-address (STRATA_BIND_ADDRESS)'],
 ]);
-/** By default kcp listens there as well. */
+/** kcp's default port. */
 const kcpPort = 6443;
 
 export function cannotListen(

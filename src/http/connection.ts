@@ -1,20 +1,30 @@
 /**
- * One TLS connection, from its handshake to the end of its socket: who is at the other end, read once, and the exchanges it carries.
+ * One TLS connection, from its handshake to the end of its socket: its caller, read once, and its
+ * exchanges.
  *
  * N1 It lives no longer than its peer's certificate.
- * N2 When its socket is gone, so are all its exchanges: Node leaves some of them without any event (below).
- * N3 A peer that answers no ping over HTTP/2 is gone; over HTTP/1.1 the kernel's keep-alive finds that out.
- * N4 A peer that takes back over `takenBackMax` requests more than it lets the server answer is cut off.
- * N5 It is closed when it has stood idle for `keepAliveTimeoutMs`.
- * N6 Over HTTP/1.1 one request is answered at a time. A peer that has more behind it than `WaitingRequests` takes is cut off.
- * N7 A peer that sends much beside its requests is cut off (unasked-bytes.ts), and so is one whose bodies come in crumbs (body-pieces.ts).
- * N8 A request that comes while the connection closes is not handled: nobody could learn what became of it. Over HTTP/2, GOAWAY tells the peer so.
+ * N2 When its socket closes, all its exchanges end: Node leaves some of them without any event
+ *    (below).
+ * N3 Over HTTP/2, a peer that answers no ping is gone; over HTTP/1.1 the kernel's keep-alive
+ *    detects that.
+ * N4 A peer is cut off once it has cancelled over `takenBackMax` requests more than it let the
+ *    server answer.
+ * N5 It is closed after `keepAliveTimeoutMs` without a request.
+ * N6 Over HTTP/1.1 one request is answered at a time. A peer that pipelines more than
+ *    `WaitingRequests` allows is cut off.
+ * N7 A peer that sends much besides its requests is cut off (unasked-bytes.ts). So is one whose
+ *    bodies come in tiny pieces (body-pieces.ts).
+ * N8 A request that arrives while the connection closes is not handled, because its client could
+ *    not learn the result. Over HTTP/2, GOAWAY tells the peer so.
  *
- * Events that do not come, seen on Node 20, and the first and last on 22 and 24 as well:
- * - After a failed write Node's TLS layer waits for it for ever. If the frame belonged to no stream's data (SETTINGS, or the headers of a watch), nobody
- *   learns of it. HTTP/2 then stops reading, so it never sees the end of the socket. Only destroying the TLS socket ends it.
- * - An HTTP/2 session that gives up (DATA on a stream that has ended) sends GOAWAY and falls silent.
- * - Answers to pipelined HTTP/1.1 requests, but for the first, emit no `close` when the socket goes.
+ * Missing events, seen on Node 20, and the first and last on 22 and 24 as well:
+ * - After a failed write, Node's TLS layer waits for it for ever. If the frame was no stream's
+ *   data (SETTINGS, or the headers of a watch), nothing reports it. HTTP/2 then stops reading, so
+ *   it never sees the end of the socket. Only destroying the TLS socket ends it.
+ * - After an HTTP/2 session error (DATA on a stream that has ended), the session sends GOAWAY and
+ *   emits nothing more.
+ * - Answers to pipelined HTTP/1.1 requests, except the first, emit no `close` when the socket
+ *   closes.
  * - A reset stream with a paused body emits `aborted` and no `close`.
  */
 import type { X509Certificate } from 'node:crypto';
@@ -39,20 +49,19 @@ import { UnaskedBytes } from './unasked-bytes.js';
 import { networkOf } from './unproven-sockets.js';
 import { requestBytes, WaitingRequests } from './waiting-requests.js';
 
-/** What is spoken on a connection. */
 export const protocols = ['HTTP/2', 'HTTP/1.1', 'websocket'] as const;
 type Protocol = (typeof protocols)[number];
 
 export type ConnectionParts = Readonly<{
   clock: Clock;
   quotas: Quotas;
-  /** What is written of long answers in a turn of the event loop. */
+  /** Limits what is written of long answers in a turn of the event loop. */
   pace: Pick<Pace, 'turn'>;
-  /** Of all connections together. */
+  /** Shared by all connections. */
   turns: Pick<Turns, 'turn'>;
-  /** Called when a limit is reached; returns what to throw. */
+  /** Called when a limit is reached; returns the error to throw. */
   refused: (limit: LimitName, peer: Peer, caller: Caller) => Error;
-  /** Called when a request's turn on its connection has come. */
+  /** Called when it is a request's turn on its connection. */
   opened: (exchange: Exchange) => void;
 }>;
 
@@ -65,20 +74,23 @@ export type ConnectionOptions = Readonly<{
   pingIntervalMs: number;
   pongTimeoutMs: number;
   keepAliveTimeoutMs: number;
-  /** Whether callers without a certificate may ask for more than health, because they may have tokens that somebody else checks. */
+  /**
+   * Whether callers without a certificate may ask for more than health, because their tokens may be
+   * checked elsewhere.
+   */
   servesTokens: boolean;
 }>;
 
-/** A request for another protocol. `refusal`: why it is refused. */
+/** A request to change the protocol. `refusal`: why it is refused. */
 export type Upgrade = Readonly<{ request: IncomingMessage; socket: Duplex; head: Buffer; refusal: Error | undefined }> &
   Pick<Connection, 'caller' | 'becomeWatch'>;
 
-/** A client may take requests back; one that asks only to take back (rapid reset) is cut off. */
+/** A client may cancel requests. One that only cancels (rapid reset) is cut off. */
 const takenBackMax = 50;
 /** How long the last frame may take to leave. */
 const farewellMs = 1_000;
 
-/** What is known of a connection once its handshake is done. `wire`: the socket under its TLS. */
+/** A connection after its handshake. `wire`: the socket under its TLS. */
 type Introduced = Readonly<{ socket: TLSSocket; wire: Socket; caller: Caller }>;
 
 export class Connection implements ExchangeOwner {
@@ -95,7 +107,7 @@ export class Connection implements ExchangeOwner {
   readonly sendTimeoutMs: number;
   readonly pace: Pick<Pace, 'turn'>;
   partsTaken = 0;
-  /** How many more requests the peer has taken back than it let the server answer. */
+  /** How many more requests the peer has cancelled than it let the server answer. */
   #takenBack = 0;
   readonly #exchanges = new Set<Exchange>();
   readonly #waiting: WaitingRequests;
@@ -103,7 +115,7 @@ export class Connection implements ExchangeOwner {
   readonly #pieces: BodyPieces<IncomingMessage>;
   readonly #openedMs: number;
   #session: ServerHttp2Session | undefined;
-  /** Whether it is within what its caller may open. */
+  /** Whether its caller may have this many connections. */
   readonly isWithinQuota: boolean;
   #isClosing = false;
   #isHandedOver = false;
@@ -125,12 +137,13 @@ export class Connection implements ExchangeOwner {
     this.sendTimeoutMs = options.sendTimeoutMs;
     this.pace = parts.pace;
     this.quota = parts.quotas.join(this.peer);
-    // Not room of the connection, which the answer under way may need as a whole.
+    // Not the connection's budget: the answer under way may need all of that.
     this.#waiting = new WaitingRequests(this.quota.bufferedBytes);
     this.#pieces = new BodyPieces(this.quota.bufferedBytes);
     this.bufferedBytes = new Budget(options.connectionBufferedBytesMax, this.quota.bufferedBytes);
     this.#cancelExpiry = atExpiry(caller, parts.clock, () => this.destroy());
-    // A caller without a certificate makes room for others, and may always ask for health.
+    // Connections without a certificate are not counted: the oldest is closed for a new one, and
+    // health is for everybody.
     this.isWithinQuota = this.peer.kind === 'anonymous' || this.quota.connections.tryTake(1);
     if (!this.isWithinQuota) this.#destroySoon();
     socket.once('close', () => this.#closed());
@@ -146,13 +159,13 @@ export class Connection implements ExchangeOwner {
     return this.peer.kind === 'anonymous' && !this.#options.servesTokens;
   }
 
-  /** Whether these authorities would say of its peer what the handshake said. */
+  /** Whether these authorities would trust the peer's certificate exactly as the handshake did. */
   isJudgedRightBy(authorities: TrustedAuthorities): boolean {
     const certificate = this.#socket.getPeerX509Certificate();
     return certificate === undefined || this.#socket.authorized === authorities.vouchesFor(certificate);
   }
 
-  /** It speaks HTTP/2. */
+  /** Called if the connection speaks HTTP/2. */
   carry(session: ServerHttp2Session): void {
     this.#session = session;
     session.on('error', () => {});
@@ -164,30 +177,34 @@ export class Connection implements ExchangeOwner {
       heardBytes = this.#socket.bytesRead;
       if (!session.destroyed) session.ping((error) => void (error === null && liveness.heard()));
     };
-    // On a slow link a ping waits behind what is on its way; a peer that reads that is there.
+    // On a slow link, a ping waits behind the bytes that are on their way. A peer that sends
+    // anything is alive.
     const dead = (): void => (this.#socket.bytesRead > heardBytes ? liveness.heard() : this.destroy());
     const liveness = new Liveness(this.clock, { ask, listening: () => true, dead }, this.#options);
     this.#liveness = liveness;
     this.#startIdling();
   }
 
-  /** Node's parser of HTTP/1.1 has found what is no request. That is said, unless an earlier request is due an answer, for which it would be taken. */
+  /**
+   * Called when Node's HTTP/1.1 parser fails. Answers 400 or 431, unless an earlier request still
+   * waits: its client would take this for its answer.
+   */
   misread(code: string): void {
     if (this.#exchanges.size > 0 || this.#isHandedOver || !this.#socket.writable) return this.destroy();
     const status = code === 'HPE_HEADER_OVERFLOW' ? 431 : 400;
     this.#isClosing = true;
-    // What follows is not looked at.
+    // Ignore all further bytes.
     this.#socket.pause();
     this.#socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
     this.#destroySoon();
   }
 
-  /** A request has come in. */
+  /** Called for each request. */
   take(request: IncomingMessage, response: ServerResponse): void {
     if (this.#isClosed) return;
     this.#unasked.request(headerBytesOf(request));
     if (hasBody(request)) takePieces(request, (bytes) => this.#takePiece(request, bytes));
-    // What follows it would only wait in memory.
+    // Further requests would only wait in memory.
     if (this.#session === undefined && this.#isClosing) return void this.#socket.pause();
     if (this.#session !== undefined || this.#exchanges.size === 0) return this.#open(request, response);
     if (!this.#waiting.tryAdd(request, response)) this.#cutOff();
@@ -209,7 +226,7 @@ export class Connection implements ExchangeOwner {
     return this.#parts.refused(limit, this.peer, this.caller);
   }
 
-  /** Ends it if its peer sends much that is no part of a request. */
+  /** Cuts the connection off if its peer sends much that is no part of a request. */
   checkTraffic(): void {
     if (this.#isClosed) return;
     const { bytesRead, bytesWritten } = this.#socket;
@@ -217,7 +234,10 @@ export class Connection implements ExchangeOwner {
     if (this.#unasked.isTooMuch({ wireBytes, bytesRead, bytesWritten, openMs, isHttp })) this.#cutOff();
   }
 
-  /** What the exchange holds in memory keeps the rest of its connection waiting: cutting one after the other would take as long as there are. */
+  /**
+   * If the stalled exchange holds memory that others on the connection wait for, the whole
+   * connection ends. Cutting its exchanges one by one would take too long.
+   */
   stalled(exchange: Exchange, anythingTaken: boolean): void {
     if (!anythingTaken && [...this.#exchanges].some(({ room }) => room.isAwaited)) this.destroy();
     else exchange.cut();
@@ -231,12 +251,15 @@ export class Connection implements ExchangeOwner {
     if (this.#exchanges.size > 0 || this.#isClosed) return;
     const next = this.#waiting.next();
     if (next !== undefined) return this.#open(next.request, next.response);
-    // A watch ended because the server stops: its connection must not be used again.
+    // If its watch ended because the server stops, the connection must not be used again.
     if (this.#isClosing) this.#leave();
     else if (this.#session !== undefined) this.#startIdling();
   }
 
-  /** Takes room for a request until its turn comes, and says how it is given back. Where its caller has none left, the connection is ended. */
+  /**
+   * Takes room for a request until its turn, and returns how to give it back. If its caller has no
+   * room left, the connection ends.
+   */
   tryWait(request: IncomingMessage): (() => void) | undefined {
     const room = this.quota.waitingBytes;
     const bytes = requestBytes + headerBytesOf(request);
@@ -245,36 +268,42 @@ export class Connection implements ExchangeOwner {
     return undefined;
   }
 
-  /** Why it may not ask for that. */
+  /** Why the request may not be made. */
   refusal(request: IncomingMessage): Error | undefined {
     if (!this.isWithinQuota) return this.refused('connections');
     const misfit = misfitOf(request);
     return misfit && new Refused(misfit);
   }
 
-  /** Its last answer is a refusal of that. Over HTTP/2 a request that does not fit says nothing of the others. */
+  /**
+   * Closes after the refusal of a request. Over HTTP/2, a malformed request says nothing about the
+   * others, so the connection stays.
+   */
   closeWithRefusal(): void {
     if (this.#session === undefined || !this.isWithinQuota) this.close();
   }
 
-  /** Not while a request is under way: the upgrade would be answered before it, or into it. */
+  /**
+   * Not while a request is under way: the answer to the upgrade would come before or inside the
+   * answer to that request.
+   */
   get mayBeHandedOver(): boolean {
     return this.#exchanges.size === 0 && !this.#isClosing;
   }
 
-  /** It goes on as what lasts, and counts as a watch until it ends. Throws Refused(429). */
+  /** Counts the connection as a watch until it ends. Throws Refused(429). */
   becomeWatch(): void {
     if (!this.quota.watches.tryTake(1)) throw this.refused('watches');
     this.#socket.once('close', () => this.quota.watches.give(1));
   }
 
-  /** It is a websocket from now on, whose own protocol handles its end. */
+  /** From now on the connection is a websocket, whose own protocol ends it. */
   handOver(): void {
     this.#isHandedOver = true;
     this.#cancelExpiry();
   }
 
-  /** Accepts nothing new; closes once what has come is answered. */
+  /** Accepts no further requests, and closes once the earlier ones are answered. */
   close(): void {
     if (this.#isHandedOver) return;
     this.#isClosing = true;
@@ -283,7 +312,10 @@ export class Connection implements ExchangeOwner {
     if (this.#exchanges.size === 0) this.#leave();
   }
 
-  /** The last answer says so, unless it has begun. After an earlier one Node would end the connection. */
+  /**
+   * Sets `Connection: close` on the last answer, unless its headers are sent. On an earlier answer,
+   * it would make Node end the connection.
+   */
   #announceEnd(): void {
     const [underWay] = this.#exchanges;
     const last = this.#waiting.lastResponse ?? underWay?.response;
@@ -305,22 +337,22 @@ export class Connection implements ExchangeOwner {
     this.#parts.opened(exchange);
   }
 
-  /** Its peer costs more than a peer may. */
+  /** Ends the connection of a peer that exceeds a limit. */
   #cutOff(limit: LimitName = 'requests'): void {
     this.refused(limit);
     this.destroy();
   }
 
-  /** Ends it, and whatever it carries. */
   destroy(): void {
-    // The session first: were the socket gone, nghttp2 would read on in what has come, for streams that Node no longer makes, and end the process.
+    // The session first. If the socket were destroyed first, nghttp2 would go on with the bytes
+    // received, open streams that Node no longer creates, and end the process.
     if (this.#session?.destroyed === false) this.#session.destroy();
-    // The session alone would wait for a peer that may be dead, with the socket open.
+    // Without this, the session would wait for a peer that may be dead, with the socket open.
     this.#socket.destroy();
     this.#closed();
   }
 
-  /** Sends the reason before it closes: ENHANCE_YOUR_CALM. */
+  /** Tells the peer why before it closes: ENHANCE_YOUR_CALM. */
   #sendAway(): void {
     if (this.#session === undefined || this.#session.destroyed) return this.destroy();
     this.#isSentAway = true;
@@ -329,7 +361,7 @@ export class Connection implements ExchangeOwner {
     this.#destroySoon();
   }
 
-  /** Nothing is under way any more. Does not wait for a peer that does not close its side. */
+  /** Closes an idle connection, without waiting for a peer that does not close its side. */
   #leave(): void {
     if (this.#session === undefined) this.#socket.end();
     this.#destroySoon();
@@ -361,7 +393,7 @@ export class Connection implements ExchangeOwner {
   }
 }
 
-/** A user; before there is one, an address. */
+/** The id is the user, or the address if there is no certificate. */
 function peerOf(caller: Caller, address: string): Peer {
   const kind = kindOf(caller);
   return { kind, id: kind === 'anonymous' ? `address ${networkOf(address)}` : `${kind} ${caller.user}` };

@@ -1,6 +1,8 @@
 /**
- * The room in memory that one exchange has taken from its connection's budget. Its end returns all of it, and ends every wait. Who has waited for room goes on in
- * a turn of its caller's: a connection that closes ends its exchanges one after the other, and each gives the next one room before that ends too.
+ * The room in memory that one exchange has taken from its connection's budget. When the exchange
+ * ends, it returns the room and ends every wait. A caller that has waited continues in a turn of
+ * its own. The reason is a connection that closes: it ends its exchanges one by one, and each gives
+ * room to the next, which then ends too.
  */
 import type { Budget } from '../domain/budget.js';
 import type { Room } from '../domain/room.js';
@@ -65,7 +67,7 @@ export class ExchangeRoom implements Room {
     else this.add(-surplus);
   }
 
-  /** Returns all room: nothing is in memory for it any more. */
+  /** Returns all room: the exchange has nothing in memory. */
   clear(): void {
     this.give(this.#bytes);
   }

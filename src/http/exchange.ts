@@ -1,14 +1,16 @@
 /**
- * One request and its answer, as one thing with one end.
+ * One request and its answer, with a single end for both.
  *
- *   admitted ──▶ body ──▶ answer, or watch ──▶ all of it taken ──▶ rest of the body dropped ──▶ ended
- *      └───────────┴────────────┴── time is up, the reader stopped, the connection is gone ────▶ ended
+ *  admitted ─▶ body ─▶ answer, or watch ─▶ all of it taken ─▶ rest of the body dropped ─▶ ended
+ *     └──────────┴───────────┴─ time is up, the reader stopped, the connection is gone ────▶ ended
  *
- * X1 It holds its slot, its deadline and its room in memory until the last byte was taken or its stream is destroyed, and returns all of them
- *    at its end, whatever Node emits.
- * X2 It ends once. Whoever waits for it is released.
- * X3 An answer is sent whole before what is left of the body is given up: at most `dropMs` of it is read and dropped.
- * X4 A reader that takes nothing for `sendTimeoutMs` is cut off: the exchange, or the connection, if nothing moves and others wait for room.
+ * X1 It keeps its slot, its deadline and its room in memory until the peer has taken the last
+ *    byte or the stream is destroyed. It returns all of them at its end, whatever Node emits.
+ * X2 It ends once, and then releases everybody who waits for it.
+ * X3 The rest of the body is dropped only after the peer has taken the whole answer. At most
+ *    `dropMs` of it is read.
+ * X4 A reader that takes nothing for `sendTimeoutMs` is cut off. That ends the exchange, or the
+ *    whole connection if nothing on it moves and others wait for room.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Budget } from '../domain/budget.js';
@@ -23,44 +25,50 @@ import { transportOf, type Transport } from './transport.js';
 
 /** How much is written at a time. */
 const partBytesMax = 256 * 1024;
-/** What of its headers is part of the cost of a watch. */
+/** The part of its headers that the cost of a watch includes. */
 const watchBytes = 4 * 1024;
-/** How long the rest of an unwanted body may take, once the request is answered. */
+/** How long the rest of an unwanted body is read after the answer. */
 const dropMs = 1_000;
 
-/** The connection that it is on. */
+/** The connection of the exchange. */
 export interface ExchangeOwner {
   readonly clock: Clock;
   readonly quota: Quota;
   readonly bufferedBytes: Budget;
   readonly sendTimeoutMs: number;
-  /** Of all connections together. */
+  /** Shared by all connections. */
   readonly pace: Pick<Pace, 'turn'>;
-  /** The caller, by its certificate as it is valid now. */
+  /** The caller; an anonymous one once its certificate has expired. */
   readonly callerNow: Caller;
-  /** Until when the caller's certificate is good; undefined without one. */
+  /** When the caller's certificate expires; undefined without one. */
   readonly validUntilMs: number | undefined;
-  /** How many parts the peer has taken, of all that is on the connection. */
+  /** How many parts the peer has taken, of all exchanges on the connection. */
   partsTaken: number;
-  /** Resolves when it is the caller's turn to have a body or a page read, in a later turn of the event loop. */
+  /**
+   * Resolves when it is the caller's turn to have a body or a page read, in a later turn of the
+   * event loop.
+   */
   turn(): Promise<void>;
   /** What to throw when a limit is reached. */
   refused(limit: LimitName): Error;
-  /** The peer has taken nothing of it for `sendTimeoutMs`; whether it took anything else meanwhile. */
+  /**
+   * Called if the peer took nothing of the exchange for `sendTimeoutMs`. `anythingTaken`: whether
+   * it took anything else meanwhile.
+   */
   stalled(exchange: Exchange, anythingTaken: boolean): void;
-  /** Called once, at its end. */
+  /** Called once, at the exchange's end. */
   ended(exchange: Exchange): void;
 }
 
 export class Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** What is in memory for it: its body, and what of its answer has not been taken. */
+  /** Memory for its body, and for the part of its answer that the peer has not taken. */
   readonly room: ExchangeRoom;
   readonly #owner: ExchangeOwner;
   readonly #transport: Transport;
   readonly #endTasks = new Set<() => void>();
-  /** What it has taken of each limit, and will return. */
+  /** What it has taken of each limit, to be returned. */
   readonly #taken: { limit: LimitName; amount: number }[] = [];
   #hasBegun = false;
   #isEnded = false;
@@ -88,22 +96,24 @@ export class Exchange {
     return this.#isEnded;
   }
 
-  /** Whether its peer took it back before its turn came. */
+  /** Whether its peer cancelled it before its turn. */
   get wasTakenBack(): boolean {
     return this.#isEnded && !this.#hasBegun;
   }
 
-  /** Its turn has come: it is being answered. */
+  /** Called when it is its turn to be answered. */
   begin(): void {
     this.#hasBegun = true;
   }
 
-  /** Whether nothing more is to be written: it has ended, or its answer is complete. */
+  /** Whether nothing more may be written: it has ended, or its answer is complete. */
   get isOver(): boolean {
     return this.#isEnded || this.response.writableEnded;
   }
 
-  /** Runs the task when the exchange ends, at once if it has. The result takes the task back. */
+  /**
+   * Runs the task when the exchange ends, or at once if it has ended. The result removes the task.
+   */
   onEnd(task: () => void): () => void {
     if (this.#isEnded) {
       task();
@@ -113,7 +123,7 @@ export class Exchange {
     return () => void this.#endTasks.delete(task);
   }
 
-  /** For what has come from a server that it was passed on to, and its peer does not take. */
+  /** Room for bytes that came from the server behind a front door, until the peer takes them. */
   get unread(): Pick<Room, 'tryTake' | 'give'> {
     const { unreadBytes } = this.#owner.quota;
     const tryTake = (bytes: number): boolean => {
@@ -124,7 +134,7 @@ export class Exchange {
     return { tryTake, give: (bytes) => unreadBytes.give(bytes) };
   }
 
-  /** What to throw when a limit is reached; counts and logs it. */
+  /** Counts and logs that a limit is reached; returns the error to throw. */
   refused(limit: LimitName): Error {
     return this.#owner.refused(limit);
   }
@@ -135,8 +145,8 @@ export class Exchange {
   }
 
   /**
-   * Continues as a watch: it counts as one, and has no deadline but its own. Long headers count as long as it lasts. A body that it should not have is dropped.
-   * Throws Refused(429).
+   * Turns the exchange into a watch: it counts as one, and has no deadline of a request. Its long
+   * headers count until it ends. Its body, if any, is dropped. Throws Refused(429).
    */
   becomeWatch(selectorBytes: number): void {
     this.#take('selectorBytes', selectorBytes);
@@ -147,33 +157,45 @@ export class Exchange {
     this.#dropBody();
   }
 
-  /** Calls `late` unless the exchange has ended within that time; a later call replaces it. */
+  /**
+   * Calls `late` unless the exchange ends within that time. A later call replaces an earlier one.
+   */
   limit(timeMs: number, late: () => void): void {
     this.#cancelDeadline?.();
     if (!this.#isEnded) this.#cancelDeadline = this.#owner.clock.after(timeMs, late);
   }
 
-  /** Whether its peer has to take something before more is written. */
+  /** Whether its peer must take something before more is written. */
   get isFull(): boolean {
     return this.isOver || this.#transport.isFull;
   }
 
-  /** Like `write`, to a peer that is not full, and without waiting. What is written is little, because nobody notices that part of it is taken. */
+  /**
+   * Like `write`, but without waiting; the peer must not be full. The pieces should be short,
+   * because a stall is not noticed while a part is on its way.
+   */
   writeNow(pieces: readonly Uint8Array[]): void {
     const { response } = this;
     if (pieces.length > 1) response.cork();
     for (const piece of pieces) response.write(piece, () => this.#partTaken(piece.length));
     if (pieces.length > 1) response.uncork();
-    // Nobody waits here until some is taken, so this is asked when the time is up; whatever is written meanwhile begins it anew.
+    // Nothing waits here for the peer, so the timer checks whether the stream is still full. Each
+    // write restarts the timer.
     if (this.#transport.isFull) this.#expectTaken(() => !this.#transport.isFull);
   }
 
-  /** Resolves when it is its caller's turn to have a body or a page read, in a later turn of the event loop; also once it is over. */
+  /**
+   * Resolves when it is the caller's turn to have a body or a page read, in a later turn of the
+   * event loop; also once the exchange is over.
+   */
   turn(): Promise<void> {
     return this.#owner.turn();
   }
 
-  /** Writes pieces that room was taken for, and returns the room as they are taken. Resolves when more may be written. */
+  /**
+   * Writes pieces that room was taken for, and returns the room as the peer takes them. Resolves
+   * when more may be written.
+   */
   async write(pieces: readonly Uint8Array[]): Promise<void> {
     if (this.isOver) return;
     if (this.isFull) await this.#drained();
@@ -181,7 +203,8 @@ export class Exchange {
     const { response } = this;
     if (pieces.length > 1) response.cork();
     for (const piece of pieces) {
-      // Long ones in parts, to notice whether the peer takes any, and because the kernel takes megabytes at once, which costs everybody time.
+      // Long pieces go out in parts, so that a stalled peer is noticed. Also, the kernel would
+      // accept megabytes at once, which takes time from others.
       const isLong = piece.length > partBytesMax;
       for (let at = 0; at < piece.length; at += partBytesMax) {
         const part = isLong ? piece.subarray(at, at + partBytesMax) : piece;
@@ -199,25 +222,25 @@ export class Exchange {
     if (this.#transport.isFull) await this.#drained();
   }
 
-  /** Ends the answer with what was written, and `last`, that room was taken for. */
+  /** Ends the answer, with `last` if given; room was taken for it. */
   finish(last?: Uint8Array): void {
     if (!this.isOver) this.response.end(last);
     this.answered();
   }
 
-  /** The answer has been handed over as a whole: now its reader has to take it. */
+  /** Called when the whole answer is written: from now on the reader must take it. */
   answered(): void {
     this.#expectTaken(() => false);
   }
 
-  /** Ends it at once, and its stream with it. */
+  /** Ends the exchange and its stream at once. */
   cut(): void {
     if (this.#isEnded) return;
     this.#transport.cut();
     this.end();
   }
 
-  /** Called when nothing more can come or go. */
+  /** Called when nothing more can be sent or received. */
   end(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
@@ -248,13 +271,12 @@ export class Exchange {
     });
   }
 
-  /** Reads what is left of it. */
   #dropBody(): void {
     this.request.on('data', () => {});
     this.request.resume();
   }
 
-  /** Its reader has some time to take what was written. */
+  /** Starts the time within which the reader must take what was written. */
   #expectTaken(isTaken: () => boolean): void {
     this.#cancelStall?.();
     if (this.#isEnded) return;

@@ -1,6 +1,8 @@
 /**
- * Requests in another user's name (`kubectl --as`). A cache serves none: answered as one of its connection's caller, such a request would do what the
- * other user may not, and its client would take that for the other's right. What asks by any header of the family is refused before anything is done.
+ * Requests in another user's name (`kubectl --as`). A cache serves none. With the rights of the
+ * connection's caller, such a request could do what the other user may not. Its client would then
+ * think that the other user may. So a request with any header of this family is refused before
+ * anything is done.
  * https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
  */
 import type { IncomingMessage } from 'node:http';
@@ -14,12 +16,14 @@ export function asksInAnothersName(name: string): boolean {
 }
 
 const extras = `${family}extra-`;
-/** Of the keys that kcp believes: warrants, scopes, the logical cluster. */
+/** In the keys that kcp trusts: warrants, scopes, the logical cluster. */
 const reserved = 'kcp.io';
 
 /**
- * The first key of `Impersonate-Extra-…` that grants what only kcp may grant (kcp#4226), as it came; undefined if there is none. Names in lower case. It is read as
- * Go's url.PathUnescape reads it, byte by byte, and as it stands, which is how it is read where that fails.
+ * The first key of `Impersonate-Extra-…` that grants what only kcp may grant (kcp#4226), undecoded;
+ * undefined if there is none. `names`: in lower case. A key is checked both as Go's
+ * url.PathUnescape decodes it, byte by byte, and undecoded, because Go uses it undecoded if that
+ * fails.
  */
 export function reservedExtra(names: Iterable<string>): string | undefined {
   for (const name of names) {
@@ -31,7 +35,10 @@ export function reservedExtra(names: Iterable<string>): string | undefined {
   return undefined;
 }
 
-/** As kube-apiserver, 400 where no user is named; undefined for a request in its caller's own name. */
+/**
+ * As in kube-apiserver, 400 if the request names no user. Undefined for a request in its caller's
+ * own name.
+ */
 export function impersonationRefused({ headers }: Pick<IncomingMessage, 'headers'>): Refused | undefined {
   const name = Object.keys(headers).find(asksInAnothersName);
   if (name === undefined) return undefined;

@@ -1,4 +1,7 @@
-/** What happens when a limit is reached: a refusal for the client, who may try again; a line in the log, limited; and a metric. */
+/**
+ * What happens when a limit is reached: the client gets a refusal and may try again. A rate-limited
+ * line is logged, and a metric counts it.
+ */
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
@@ -21,7 +24,7 @@ export type LimitReached = (limit: LimitName, peer: Peer, caller: Caller) => Ref
 
 export function limitReached(parts: Readonly<{ clock: Clock; log: Log; metrics: Metrics }>): LimitReached {
   const log = new BoundedLog(parts);
-  // A rate does not see the first one of a series that begins with it.
+  // Start each series at 0: a rate ignores the first value of a new series.
   for (const limit of limitNames) for (const caller of callerKinds) parts.metrics.limitsReached.add(0, { limit, caller });
   return (limit, { kind }, { user }) => {
     parts.metrics.limitsReached.add(1, { limit, caller: kind });
@@ -30,7 +33,7 @@ export function limitReached(parts: Readonly<{ clock: Clock; log: Log; metrics: 
   };
 }
 
-/** 429: the caller, or all callers together, have as much as they may. */
+/** 429: the caller, or all callers together, are at the limit. */
 export function tooMany(limit: LimitName): Refused {
   return new Refused(tooManyRequests(`too many ${whatOf[limit]}`));
 }

@@ -1,12 +1,15 @@
 /**
- * The socket: TLS with client certificates asked for but not demanded, HTTP/2 and HTTP/1.1, and limits on what a peer may do before
- * it is known.
+ * The socket: TLS that asks for client certificates but does not require them, HTTP/2 and HTTP/1.1,
+ * and limits on peers that are not authenticated yet.
  *
- * One address may have `handshakesPerAddressMax` handshakes under way, and, unless such callers may have tokens, `anonymousConnectionsPerAddressMax` connections without a
- * certificate; beyond that, and when the server is full, the oldest of them makes room. So they never keep out a peer that has one.
+ * One address may have `handshakesPerAddressMax` handshakes under way, and
+ * `anonymousConnectionsPerAddressMax` connections without a certificate. The second limit does not
+ * apply if such callers may have tokens. Beyond a limit, and when the server is full, the oldest of
+ * these connections is closed. So they never keep out a peer with a certificate.
  *
- * A stop goes in this order: no new connections, GOAWAY on every HTTP/2 session and `Connection: close` on HTTP/1.1,
- * then the watches end, then writes finish. If streams ended first, clients would watch again on a dying connection.
+ * A stop first accepts no new connections. It sends GOAWAY on every HTTP/2 session and `Connection:
+ * close` on HTTP/1.1. Then it ends the watches, and the writes finish. If streams ended first,
+ * clients would watch again on a connection that is about to close.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -34,7 +37,7 @@ export type ListenerOptions = ConnectionOptions &
     securePort: number;
     clientAuthorities: TrustedAuthorities | undefined;
     tlsVersionMin: SecureVersion;
-    /** In OpenSSL's words; undefined: its own choice. */
+    /** In OpenSSL's format; undefined: OpenSSL's default. */
     tlsCipherSuites: string | undefined;
     http2: boolean;
     http2StreamsMax: number;
@@ -49,26 +52,32 @@ export type ListenerParts = Omit<ConnectionParts, 'opened' | 'turns'> &
   Readonly<{
     callerOf: (socket: TLSSocket) => Caller;
     handle: (exchange: Exchange, refusal: Error | undefined) => void;
-    /** Takes over a connection of HTTP/1.1 that asks for another protocol. */
+    /** Takes over an HTTP/1.1 connection that asks for another protocol. */
     upgrade: (upgrade: Upgrade) => void;
   }>;
 
-/** A session whose client has lost its state must prove itself again: certificates are checked at the handshake only. */
+/** How long a client may resume a TLS session. Only a full handshake checks the certificate. */
 const sessionTimeoutSeconds = 300;
 const ticketKeyBytes = 48;
 /** Checking a signature takes a tenth of a millisecond. */
 const judgedInOneTurn = 64;
-/** How often, at least, Node checks for HTTP/1.1 connections that take too long; its own 30 s would triple a shorter limit. */
+/**
+ * How often, at least, Node checks for slow HTTP/1.1 connections. Its default of 30 s would triple
+ * a shorter limit.
+ */
 const checkingIntervalMaxMs = 5000;
-/** After how long without a byte the kernel probes whether a peer is still there; it takes ten more seconds to be sure. */
+/**
+ * After this long without a byte, the kernel probes whether the peer is alive, which takes ten more
+ * seconds.
+ */
 const tcpKeepAliveMs = 15_000;
-/** Beside what is sent, HTTP/2 keeps frames, headers and streams in memory. */
+/** The memory of an HTTP/2 session besides what is sent: frames, headers, streams. */
 const sessionOverheadBytes = 16 * 1024 * 1024;
-/** How often what has come on each connection is compared with what was asked on it. */
+/** How often the bytes on each connection are compared with its requests. */
 const trafficCheckMs = 250;
-/** A long chain of certificates has some ten; Node keeps 128 KiB of a message that does not end. */
+/** A long certificate chain has some 10 KiB; Node keeps up to 128 KiB of an unfinished message. */
 const handshakeBytesMax = 64 * 1024;
-/** A load balancer may bring many at once. */
+/** A load balancer may open many at once. */
 const handshakesPerAddressMax = 1_000;
 const mebibyte = 1024 * 1024;
 
@@ -78,15 +87,15 @@ export class Listener {
   readonly #options: ListenerOptions;
   /** Open sockets, before and after their handshake. */
   readonly #sockets = new Set<Socket>();
-  /** Those of them whose handshake is under way. */
+  /** Sockets whose handshake is under way. */
   readonly #handshakes = new UnprovenSockets();
-  /** Those of them without a certificate, or beyond what their caller may have. */
+  /** Sockets without a certificate, or beyond their caller's quota. */
   readonly #unproven = new UnprovenSockets();
-  /** Of requests whose headers, or whose bodies, are here. */
+  /** For requests whose headers, or whose bodies, have arrived. */
   readonly #turns = new Turns();
   readonly #connections = new Map<TLSSocket, Connection>();
   readonly #bySession = new WeakMap<ServerHttp2Session, Connection>();
-  /** The connection whose session Node makes in the same tick. */
+  /** The connection for the session that Node creates in the same tick. */
   #introducing: Connection | undefined;
   #pair: Pair;
   #authorities: TrustedAuthorities | undefined;
@@ -103,7 +112,8 @@ export class Listener {
       ...this.#context(),
       allowHTTP1: true,
       ...(options.http2 ? {} : { ALPNCallback: withoutHttp2 }),
-      // Without a CA of ours Node would trust the system's: then no certificate is asked for, and everybody is anonymous.
+      // Without a CA, Node would trust the system's. So no certificate is asked for, and everybody
+      // is anonymous.
       requestCert: options.clientAuthorities !== undefined,
       rejectUnauthorized: false,
       handshakeTimeout: options.handshakeTimeoutMs,
@@ -111,7 +121,7 @@ export class Listener {
       maxSessionMemory: Math.ceil((options.connectionBufferedBytesMax + sessionOverheadBytes) / mebibyte),
       settings: { enablePush: false },
     });
-    // The HTTP/1.1 half of this server is node:http's, with its own names for its limits.
+    // The HTTP/1.1 part of this server is node:http's, with other names for its limits.
     Object.assign(
       this.#server as unknown as Pick<
         Server,
@@ -123,15 +133,17 @@ export class Listener {
         headersTimeout: options.headersTimeoutMs,
         requestTimeout: options.requestTimeoutMs,
         keepAliveTimeout: options.keepAliveTimeoutMs,
-        // All of them: Node passes over what comes behind the thousandth, and their bytes are bounded.
+        // No limit: Node ignores the headers after this many, and their bytes are bounded.
         maxHeadersCount: 0,
-        // At a stop each connection ends itself. Node takes one for idle whose last answer is written, though it has requests that wait.
+        // At a stop each connection ends itself. Node counts a connection as idle once its last
+        // answer is written, although requests wait on it.
         closeIdleConnections: () => {},
         connectionsCheckingInterval: Math.min(options.headersTimeoutMs, checkingIntervalMaxMs),
       },
     );
     this.#server.on('connection', (socket: Socket) => this.#accept(socket));
-    // Before Node's own listener, which makes an HTTP/2 session with the settings in force then.
+    // Must run before Node's own listener, which creates an HTTP/2 session with the current
+    // settings.
     this.#server.prependListener('secureConnection', (socket) => this.#introduce(socket));
     this.#server.on('secureConnection', takeBytesOnlyWhenAsked);
     this.#server.on('session', (session) => this.#carry(session));
@@ -148,11 +160,11 @@ export class Listener {
     this.#server.on('checkExpectation', (request, response) =>
       this.#handle(request as unknown as IncomingMessage, response as unknown as ServerResponse),
     );
-    // Over HTTP/1.1 what follows is not HTTP.
+    // Over HTTP/1.1, the bytes after a CONNECT are not HTTP.
     this.#server.on('connect', (request: IncomingMessage, response: ServerResponse | Socket) =>
       isHttp2(request) ? this.#handle(request, response as ServerResponse) : void response.destroy(),
     );
-    // Node itself would throw for a stream that was reset with it, and end the process.
+    // Node would throw for a stream that was reset together with its headers, and end the process.
     this.#server.on('checkContinue', (request, response) => {
       if (response.stream?.destroyed !== true && response.stream?.closed !== true) response.writeContinue();
       this.#handle(request as unknown as IncomingMessage, response as unknown as ServerResponse);
@@ -170,7 +182,7 @@ export class Listener {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** After their handshake. */
+  /** Connections after their handshake. */
   get connections(): Iterable<Pick<Connection, 'peer' | 'protocol'>> {
     return this.#connections.values();
   }
@@ -191,22 +203,23 @@ export class Listener {
     });
   }
 
-  /** New connections are served with this pair; open ones go on. */
+  /** Serves new connections with this pair; open ones stay. */
   show(pair: Pair): void {
     this.#pair = pair;
     this.#server.setSecureContext(this.#context());
   }
 
   /**
-   * From now on these are trusted: by new connections, which cannot resume an earlier session. Of the open ones only those
-   * stay whose caller would be the same. One that was anonymous and would have a name now ends as well, to come back with it.
-   * Resolves when none is left that should not be.
+   * Trusts these authorities for new connections, which cannot resume an earlier session. An open
+   * connection stays only if its caller would be the same. An anonymous one whose certificate is
+   * trusted from now on ends too, so that it comes back with a name. Resolves when all others have
+   * ended.
    */
   trust(authorities: TrustedAuthorities): Promise<void> {
     this.#authorities = authorities;
     this.#server.setSecureContext(this.#context());
     this.#server.setTicketKeys(randomBytes(ticketKeyBytes));
-    // They began under the former authorities.
+    // Their handshakes use the former authorities.
     for (const socket of this.#handshakes.sockets) socket.destroy();
     return this.#endMisjudged(authorities);
   }
@@ -221,7 +234,7 @@ export class Listener {
     }
   }
 
-  /** Stops listening and signals to every client that its connection accepts nothing new. */
+  /** Stops listening, and tells every client that its connection accepts nothing new. */
   beginStop(): void {
     this.#stopping = true;
     this.#cancelCheck();
@@ -229,7 +242,7 @@ export class Listener {
     for (const connection of this.#connections.values()) connection.close();
   }
 
-  /** Resolves when every connection is gone; those left after `graceMs` are cut. */
+  /** Resolves when every connection is closed; those left after `graceMs` are cut. */
   async finishStop(graceMs: number): Promise<void> {
     if (this.#sockets.size === 0) return;
     const { promise, resolve } = deferred<void>();
@@ -270,7 +283,7 @@ export class Listener {
     });
   }
 
-  /** The handshake is done: determines the caller, once for all requests of the connection. */
+  /** Called after the handshake. Determines the caller once for all requests of the connection. */
   #introduce(socket: TLSSocket): void {
     this.#introducing = undefined;
     const end = endOf(socket);
@@ -283,7 +296,7 @@ export class Listener {
     if (connection.peer.kind === 'anonymous' || !connection.isWithinQuota) this.#addUnproven(end, socket);
     this.#connections.set(socket, connection);
     socket.once('close', () => this.#connections.delete(socket));
-    // Its handshake was still under way when the others were closed.
+    // Its handshake was under way when `beginStop` closed the others.
     if (this.#stopping) connection.close();
     this.#introducing = connection;
     if (socket.alpnProtocol === 'h2') this.#server.updateSettings(sessionSettings(connection.isLimited, this.#options.http2StreamsMax));
@@ -298,7 +311,7 @@ export class Listener {
 
   #carry(session: ServerHttp2Session): void {
     const connection = this.#introducing;
-    // It was reset as its handshake ended.
+    // The peer reset the connection at the end of its handshake.
     if (connection === undefined) return session.destroy();
     this.#bySession.set(session, connection);
     connection.carry(session);
@@ -306,9 +319,9 @@ export class Listener {
 
   #handle(request: IncomingMessage, response: ServerResponse): void {
     const connection = this.#connectionOf(request);
-    // Gone before its request was read.
+    // The connection closed before its request was read.
     if (connection === undefined) return void response.destroy();
-    // Over HTTP/2 the settings have told it how much it may send.
+    // The HTTP/2 settings have told the client this limit.
     if (connection.isLimited && !hasShortHeaders(request)) return connection.destroy();
     // CONNECT has no path.
     request.url ??= '';
@@ -336,7 +349,10 @@ export class Listener {
     this.#parts.handle(exchange, refusal);
   }
 
-  /** Many are taken back by their turns, and cost no more. */
+  /**
+   * Of many requests that are cancelled at once, most are cancelled before their turn, and cost
+   * nothing more.
+   */
   #begin(exchange: Exchange): void {
     if (exchange.wasTakenBack) return;
     exchange.begin();

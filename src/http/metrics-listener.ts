@@ -1,9 +1,12 @@
 /**
- * Answers /livez, /readyz, /healthz and /metrics over plain HTTP, to everybody who reaches its address, and nothing else: for a program without a port of its own.
+ * Answers /livez, /readyz, /healthz and /metrics over plain HTTP, to everybody who reaches its
+ * address. It is for a program without a port of its own.
  *
- * Bounds: `connectionsMax`, of which the oldest gives way to a new one, so that nobody keeps a probe out by holding connections; headers of at most
- * `headerBytesMax`, which have to come within `headersMsMax`; a connection that is silent for `silenceMsMax` ends, and so does one that asks again before it has its
- * answer: an agent that pushes must not render its metrics for each of a thousand requests in one packet. No body is read.
+ * Bounds: `connectionsMax` connections, of which the oldest is closed for a new one, so that nobody
+ * can keep a probe out. Headers of at most `headerBytesMax`, which must arrive within
+ * `headersMsMax`. A connection that is silent for `silenceMsMax` is closed. So is one that sends a
+ * request before it has its answer. Otherwise a thousand requests in one packet would make an agent
+ * render its metrics a thousand times. No body is read.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -17,7 +20,7 @@ import type { Clock } from '../domain/ports.js';
 
 export type MetricsListenerParts = Readonly<{ health: Health; metrics: RenderedMetrics; clock: Clock; log: Log }>;
 
-/** `host`: '' for every interface. `flag`: what to change if that cannot be listened to. */
+/** `host`: '' for every interface. `flag`: named in the error if the address cannot be used. */
 export type MetricsListenerOptions = Readonly<{ host: string; port: number; flag: string }>;
 
 const connectionsMax = 32;
@@ -35,7 +38,7 @@ export class MetricsListener {
   readonly #server: Server;
   /** The oldest first. */
   readonly #sockets = new Set<Socket>();
-  /** Those with a request under way. */
+  /** Sockets with a request under way. */
   readonly #asking = new WeakSet<Socket>();
 
   private constructor(parts: MetricsListenerParts) {
@@ -49,7 +52,7 @@ export class MetricsListener {
     this.#server.on('connection', (socket) => this.#accept(socket));
   }
 
-  /** Throws a CacheError when that address cannot be listened to. */
+  /** Throws a CacheError if it cannot listen at that address. */
   static async open(parts: MetricsListenerParts, { host, port, flag }: MetricsListenerOptions): Promise<MetricsListener> {
     const listener = new MetricsListener(parts);
     listener.#server.listen({ port, ...(host === '' ? {} : { host }) });
@@ -64,7 +67,7 @@ export class MetricsListener {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Resolves when nothing of it is left. */
+  /** Resolves when all connections are closed. */
   async close(): Promise<void> {
     this.#server.close();
     for (const socket of this.#sockets) socket.destroy();

@@ -2,11 +2,13 @@
  * How much of the server one caller may use at a time. Each limit is a tree of budgets:
  *
  *   limit `max` ─┬─▶ each master: `max`
- *                └─▶ all others together: nine tenths ─┬─▶ each caller: `callerSharePercent` of `max`
- *                                                      └─▶ all without a certificate: a tenth ─▶ each address: likewise
+ *                └─▶ all others: nine tenths ─┬─▶ each caller: `callerSharePercent` of `max`
+ *                                             └─▶ all without a certificate: a tenth
+ *                                                   └─▶ each address: `callerSharePercent`
  *
- * So no caller starves the others, and masters get in when all others are at their limits. A caller is a user or, without a
- * certificate, an address. A quota lives as long as its caller has a connection.
+ * So no caller starves the others, and masters have room when all others are at their limits. A
+ * caller is a user or, without a certificate, an address. A quota lives as long as its caller has a
+ * connection.
  */
 import { Budget } from '../domain/budget.js';
 import type { CallerKind } from '../domain/caller.js';
@@ -22,7 +24,7 @@ export type Quota = Readonly<Record<LimitName, Budget>>;
 
 /** The part of each limit that only masters may use. */
 const reservedPart = 0.1;
-/** The part for all callers that may ask for nothing but health; health takes none of it. */
+/** The part for all callers that may ask for nothing but health. Health itself takes none of it. */
 const anonymousPart = 0.1;
 
 export class Quotas {
@@ -41,7 +43,7 @@ export class Quotas {
     this.#anonymous = perLimit((name) => new Budget(part(limits[name], anonymousPart), this.#others[name]));
   }
 
-  /** The quota of a caller who opens one more connection. */
+  /** Called for each new connection of a caller; returns the caller's quota. */
   join({ id, kind }: Peer): Quota {
     const caller = this.#callers.get(id) ?? { quota: this.#quotaOf(kind), connections: 0 };
     caller.connections += 1;
@@ -49,7 +51,7 @@ export class Quotas {
     return caller.quota;
   }
 
-  /** The caller has closed a connection, and returned what was taken through it. */
+  /** Called when a connection of the caller is closed and has returned what it took. */
   leave({ id }: Peer): void {
     const caller = this.#callers.get(id);
     if (caller === undefined) return;
@@ -57,7 +59,7 @@ export class Quotas {
     if (caller.connections === 0) this.#callers.delete(id);
   }
 
-  /** How much all callers together use now. */
+  /** How much all callers together use. */
   used(name: LimitName): number {
     return this.#everybody[name].used;
   }

@@ -1,4 +1,7 @@
-/** What an HTTP/2 client may do, as its settings say, and how none is offered HTTP/2. One that may ask for nothing but health is limited. */
+/**
+ * The HTTP/2 settings for a client, which are lower if it may ask for nothing but health; and how
+ * to offer no HTTP/2.
+ */
 import type { IncomingMessage } from 'node:http';
 import type { Settings } from 'node:http2';
 
@@ -14,7 +17,10 @@ export function sessionSettings(isLimited: boolean, streamsMax: number): Setting
     : { maxConcurrentStreams: streamsMax, maxHeaderListSize: headerListBytesMax, initialWindowSize: windowBytes };
 }
 
-/** Whether a request of such a one keeps to that: Node enforces the bound only once the client has confirmed it, and never over HTTP/1.1. */
+/**
+ * Whether a request of a limited client respects its header limit. Node enforces the limit only
+ * once the client has confirmed the settings, and never over HTTP/1.1.
+ */
 export function hasShortHeaders(request: IncomingMessage): boolean {
   return headerBytesOf(request) <= anonymousHeaderBytesMax;
 }
@@ -23,7 +29,7 @@ export function headerBytesOf({ rawHeaders, url = '' }: IncomingMessage): number
   return rawHeaders.reduce((sum, text) => sum + text.length, url.length);
 }
 
-/** Node offers h2 whatever ALPNProtocols says, unless it is to ask. */
+/** An ALPN callback, because Node offers h2 whatever ALPNProtocols says. */
 export function withoutHttp2({ protocols }: Readonly<{ protocols: readonly string[] }>): string | undefined {
   return protocols.find((protocol) => protocol === 'http/1.1');
 }

@@ -1,8 +1,10 @@
 /**
- * What HTTP/1.1 and HTTP/2 do differently about one request: how much of its body is in, when its answer has been taken, and how it is ended.
+ * The differences between HTTP/1.1 and HTTP/2 for one request: when its body is complete, when its
+ * answer has been taken, and how to end it.
  *
- * Over HTTP/2 Node emits `finish` on a response only together with `close`, and no `close` at all in several cases (see connection.ts), so
- * this listens to the stream; the end of the connection covers what is missed there.
+ * Over HTTP/2, Node emits `finish` on a response only together with `close`, and in several cases
+ * no `close` at all (see connection.ts). So this listens to the stream. The end of the connection
+ * covers the remaining cases.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { constants, Http2ServerRequest, type Http2ServerResponse, type ServerHttp2Stream } from 'node:http2';
@@ -18,30 +20,39 @@ export type TransportEvents = Readonly<{
 }>;
 
 export interface Transport {
-  /** Whether the request has come in whole. */
+  /** Whether the whole request has arrived. */
   readonly bodyIsIn: boolean;
-  /** Whether more can be sent before some is taken. */
+  /** Whether the peer must take something before more is written. */
   readonly isFull: boolean;
   listen(events: TransportEvents): void;
   /** Calls back once, when more can be sent. */
   onceDrained(resume: () => void): void;
-  /** Ends an answered request whose body is not wanted: HTTP/2 the stream, HTTP/1.1 the connection. */
+  /**
+   * Ends an answered request whose body is unwanted: over HTTP/2 its stream, over HTTP/1.1 its
+   * connection.
+   */
   endBody(): void;
-  /** Ends it half way, so that the peer knows it is not whole. */
+  /** Ends the answer in the middle, so that the peer knows it is incomplete. */
   cut(): void;
 }
 
-/** The protocol of its connection. A request of HTTP/1.1 may claim to be of version 0.9 or 2.0, and Node believes it. */
+/**
+ * The connection's protocol. A request over HTTP/1.1 may claim version 0.9 or 2.0, and Node
+ * believes it.
+ */
 export function isHttp2(request: unknown): request is Http2ServerRequest {
   return request instanceof Http2ServerRequest;
 }
 
-/** Whether a request that came over HTTP/1.1 says so. */
+/** Whether a request over HTTP/1.1 claims that version. */
 export function isOfHttp1({ httpVersionMajor }: IncomingMessage): boolean {
   return httpVersionMajor === 1;
 }
 
-/** Why a request cannot be taken as its peer means it, though Node passes over that: as Go, which answers before any handler. Undefined for all others. */
+/**
+ * Why a request must be refused that Node accepts but may read otherwise than its peer. Go refuses
+ * these before any handler. Undefined if there is nothing wrong.
+ */
 export function misfitOf(request: IncomingMessage): Refusal | undefined {
   const { headers, rawHeaders, httpVersionMinor } = request;
   if (!isHttp2(request)) {
@@ -54,7 +65,7 @@ export function misfitOf(request: IncomingMessage): Refusal | undefined {
   return { reason: 'ExpectationFailed', message: 'nothing but 100-continue may be expected' };
 }
 
-/** Whether a body comes with the request, or may come. */
+/** Whether the request has a body, or may have one. */
 export function hasBody(request: IncomingMessage): boolean {
   if (isHttp2(request)) return !(request.stream as unknown as ServerHttp2Stream).endAfterHeaders;
   const { headers } = request;
@@ -132,7 +143,7 @@ class Http2 implements Transport {
     this.#response.on('error', ignored);
     stream.once('finish', taken);
     stream.once('close', gone);
-    // If the peer has reset the stream, Node may wait until somebody reads what is left.
+    // If the peer has reset the stream, Node may wait until its remaining bytes are read.
     stream.once('aborted', () => {
       stream.destroy();
       gone();
@@ -147,16 +158,17 @@ class Http2 implements Transport {
     this.#stream.close(constants.NGHTTP2_NO_ERROR);
   }
 
-  /** With an error, or the peer would take the answer for whole. */
+  /** With an error: otherwise the peer would take the answer for complete. */
   cut(): void {
     this.#stream.destroy(new Error('the answer was cut'));
   }
 }
 
 /**
- * Node pauses a connection of HTTP/1.1 whose last answer is still on its way when the next request comes. But its parser takes bytes from TLS
- * itself, and the rest of the same read is then an error to it (HPE_PAUSED), which loses a request that may not be sent again. With a listener of
- * our own the bytes wait in the stream, which Node does pause.
+ * When the next request arrives while the last answer is on its way, Node pauses an HTTP/1.1
+ * connection. But its parser takes bytes from TLS directly, and then treats the rest of the same
+ * read as an error (HPE_PAUSED). That loses a request that may not be sent again. With a `data`
+ * listener the bytes wait in the stream, which Node does pause.
  */
 export function takeBytesOnlyWhenAsked(socket: TLSSocket): void {
   if (socket.alpnProtocol !== 'h2') socket.on('data', () => {});

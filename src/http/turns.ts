@@ -1,16 +1,18 @@
 /**
- * Hands out the time of turns of the event loop, in which callers take turns: a thousand requests of one caller delay another's by a few.
+ * Hands out turns of the event loop, in which callers alternate: a thousand requests of one caller
+ * delay another caller by a few.
  *
  *   caller a: ■ ■ ■ ■ … ┐
  *   caller b: ■         ├▶ a b c a c a … │ other work │ a a a …
  *   caller c: ■ ■       ┘
  *
- * HTTP/2 brings as many requests, and ends as many bodies, as fit into one read of a socket: over a thousand when a client takes each back at once. What a task costs
- * is known only once it is done: headers of 60 kB and metadata of 280 kB take milliseconds each.
+ * One read of an HTTP/2 socket may start over a thousand requests, if a client cancels each at
+ * once, and may end as many bodies. The cost of a task is known only afterwards: headers of 60 kB
+ * and metadata of 280 kB take milliseconds each.
  */
 import { setImmediate } from 'node:timers';
 
-/** A turn ends once it has worked for so long: its last task may exceed that. */
+/** A turn ends after this time; its last task may exceed it. */
 const turnMsMax = 5;
 
 export class Turns {
@@ -24,7 +26,7 @@ export class Turns {
     this.#nowMs = nowMs;
   }
 
-  /** Never runs it in the tick of the call. */
+  /** Never runs the task in the tick of the call. */
   add(caller: string, task: () => void): void {
     const own = this.#callers.get(caller);
     if (own === undefined) this.#callers.set(caller, [task]);
@@ -55,7 +57,8 @@ export class Turns {
     this.#callers.delete(caller);
     if (own.length > 0) this.#callers.set(caller, own);
     task();
-    // The tick behind all microtasks: what the task does until it waits for something counts too.
+    // Continue only after all microtasks and ticks, so that everything the task does before it
+    // waits counts.
     queueMicrotask(() => process.nextTick(() => (this.#nowMs() < this.#untilMs ? this.#next() : setImmediate(() => this.#turn()))));
   }
 }

@@ -1,47 +1,59 @@
 /**
- * What a peer has sent on a connection beside its requests. Node reads it without a word, megabytes in a turn of the event loop, and everybody waits.
+ * Counts the bytes that a peer sends besides its requests. Node reads them silently, megabytes in
+ * one turn of the event loop, which delays everybody.
  *
- * Of two kinds, each with the same bound: `bytesMax`, and `bytesPerSecond` for as long as such bytes come. Time in which none came allows nothing.
- * - Frames of HTTP/2 that ask for nothing, empty lines between requests of HTTP/1.1. As much as is sent to the peer may come in addition: who reads much confirms it.
- * - What TLS puts around bytes: changes of keys, records that bring a byte. They cost a hundred times what other bytes do, so little of what is asked or sent
- *   explains them.
+ * There are two kinds, each bounded by `bytesMax`, plus `bytesPerSecond` while such bytes arrive.
+ * Time without such bytes allows no more of them later.
+ * - Frames of HTTP/2 that request nothing, and empty lines between HTTP/1.1 requests. The peer
+ *   may also send as many as it receives, because it confirms what it reads.
+ * - TLS overhead: key updates, and records with one byte of data. Such bytes cost a hundred times
+ *   what others do, so only a small share of them is explained by requests and answers.
  */
 const bytesMax = 256 * 1024;
 const bytesPerSecond = 8 * 1024;
-/** What a request takes beside its headers and its body, and what TLS puts around it. */
+/** A request's bytes besides its headers and body, and its TLS overhead. */
 const requestBytes = 1024;
 const requestRecordBytes = 256;
-/** Frames that bring little of a body weigh as much as what they bring; and some of a body may come that is not wanted any more. */
+/**
+ * Short DATA frames may take as many bytes as their data. Also, some of a body may arrive after it
+ * is unwanted.
+ */
 const weightOfBody = 3;
-/** What TLS puts around bytes that are read, at most, in records of 700 bytes; and around what confirms bytes that were sent. */
+/**
+ * The largest TLS overhead of bytes read, in records of 700 bytes, and of the confirmations for
+ * bytes sent.
+ */
 const recordShare = 0.03;
 const confirmingShare = 0.01;
-/** The same for what is no HTTP any more: whoever speaks it counts its bytes. */
+/** The same for a connection that is no longer HTTP; its protocol counts its own bytes. */
 const otherRecordShare = 4;
 const msPerSecond = 1000;
 
-/** Bytes since the connection was opened. `wireBytes`: read of the socket under its TLS. `isHttp`: whether it still carries requests. */
+/**
+ * Bytes since the connection was opened. `wireBytes`: read from the socket under its TLS. `isHttp`:
+ * whether it still carries requests.
+ */
 export type Traffic = Readonly<{ wireBytes: number; bytesRead: number; bytesWritten: number; openMs: number; isHttp: boolean }>;
 
 export class UnaskedBytes {
   #asked = 0;
   #requests = 0;
   #lookedMs = 0;
-  /** What time has allowed. */
+  /** How many of these bytes the elapsed time has allowed. */
   readonly #allowed = { beside: 0, around: 0 };
 
-  /** A request has come, with headers of so many bytes. */
+  /** Called for each request. */
   request(headerBytes: number): void {
     this.#asked += requestBytes + headerBytes;
     this.#requests += 1;
   }
 
-  /** So many bytes of a body have come. */
+  /** Called for each piece of a body. */
   body(bytes: number): void {
     this.#asked += weightOfBody * bytes;
   }
 
-  /** To be asked again and again. */
+  /** Must be called at regular intervals. */
   isTooMuch({ wireBytes, bytesRead, bytesWritten, openMs, isHttp }: Traffic): boolean {
     const nowAllowed = ((openMs - this.#lookedMs) / msPerSecond) * bytesPerSecond;
     this.#lookedMs = openMs;

@@ -1,16 +1,16 @@
 /**
- * Sockets that make room for others, oldest first, by the network they come from: those in their handshake, those without
- * a certificate, and those beyond what their caller may have.
+ * Sockets that are closed to make room for others, the oldest first, by the network they come from.
+ * These are sockets in their handshake, without a certificate, or beyond their caller's quota.
  */
 import type { Socket } from 'node:net';
 
 /** How many of the oldest are searched for one that has not sent a byte. */
 const lookedAtMax = 64;
 
-/** The peer's end of a TCP connection, the same for a socket and for the TLS over it. */
+/** The peer's end of a TCP connection; the same for a socket and for the TLS socket on it. */
 export type End = Readonly<{ end: string; network: string }>;
 
-/** Undefined for a socket that was gone before it was looked at. */
+/** Undefined if the socket has closed already. */
 export function endOf({ localAddress, remoteAddress, remotePort }: Socket): End | undefined {
   if (remoteAddress === undefined) return undefined;
   return { end: `${localAddress} ${remoteAddress} ${remotePort}`, network: networkOf(remoteAddress) };
@@ -34,7 +34,7 @@ export class UnprovenSockets {
     this.#byNetwork.set(network, ends.add(end));
   }
 
-  /** Removes it, unless it is gone already and another socket has its end by now. */
+  /** Removes the socket, unless it has been removed and another socket has the same end. */
   delete({ end, network }: End, socket: Socket | undefined = this.#byEnd.get(end)): void {
     if (socket === undefined || this.#byEnd.get(end) !== socket) return;
     this.#byEnd.delete(end);
@@ -47,7 +47,10 @@ export class UnprovenSockets {
     return this.#byEnd.values();
   }
 
-  /** Closes the oldest of a network, or of the one that has the most; one that has not sent a byte goes first. False when there is none. */
+  /**
+   * Closes the oldest socket of a network, by default of the one with the most. A socket that has
+   * not sent a byte goes first. Returns false if there is none.
+   */
   dropOldest(network = this.#largest()): boolean {
     let oldest: string | undefined;
     let looked = 0;
@@ -71,7 +74,7 @@ export class UnprovenSockets {
   }
 }
 
-/** The address; of IPv6 the /64 it is in, because a host has as many addresses there as it likes. */
+/** The address, or for IPv6 its /64, because one host may use any address in that. */
 export function networkOf(address: string): string {
   const text = address.replace(/^::ffff:(?=\d+\.)/, '');
   if (!text.includes(':')) return text;

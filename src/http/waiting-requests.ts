@@ -1,7 +1,7 @@
 /**
- * Requests of one connection of HTTP/1.1 that came before the one ahead of them was answered. Nothing is made of them before their turn.
+ * Pipelined requests of one HTTP/1.1 connection. Nothing is done for a request before its turn.
  *
- * Bounds: `waitingMax` of them, and the room in memory that their caller has.
+ * Bounds: `waitingMax` requests, and their caller's room in memory.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Budget } from '../domain/budget.js';
@@ -9,9 +9,11 @@ import { headerBytesOf } from './session-settings.js';
 
 /** Clients that pipeline send a few requests at a time. */
 const waitingMax = 32;
-/** What Node makes of a request, beside its headers. */
+/** Node's memory for a request, besides its headers. */
 export const requestBytes = 4 * 1024;
-/** Node stops reading when so much of a body is unread: what its stream takes, and one TLS record. */
+/**
+ * How much of a body Node reads before anybody wants it: its stream's buffer, and one TLS record.
+ */
 const unreadBodyBytesMax = 32 * 1024;
 
 type Waiting = Readonly<{ request: IncomingMessage; response: ServerResponse; bytes: number }>;
@@ -29,7 +31,7 @@ export class WaitingRequests {
     return this.#waiting.at(-1)?.response;
   }
 
-  /** False when there is no room for it. */
+  /** Returns false if there is no room for the request. */
   tryAdd(request: IncomingMessage, response: ServerResponse): boolean {
     const bytes = bytesOf(request);
     if (this.#waiting.length >= waitingMax || !this.#room.tryTake(bytes)) return false;
@@ -37,7 +39,6 @@ export class WaitingRequests {
     return true;
   }
 
-  /** The one whose turn it is. */
   next(): Waiting | undefined {
     const next = this.#waiting.shift();
     if (next !== undefined) this.#room.give(next.bytes);
