@@ -1,9 +1,11 @@
 /**
- * Makes the body that is stored from the text that came in: splices in what `Stamp` asks for, and copies everything else.
+ * Makes the stored body from the text that was sent: applies the edits of `Stamp`, and copies
+ * everything else.
  *
- * Out goes `metadata.resourceVersion` (its revision is known only in the commit), `selfLink`, and what Kubernetes does not
- * know in the metadata: it drops that too. In go both place annotations, because every object that leaves the server must carry them. A name that stands twice keeps its last
- * value, as every reader of the text would have it.
+ * It removes `metadata.resourceVersion`, whose revision is known only at the commit, `selfLink`,
+ * and metadata that Kubernetes does not know, as Kubernetes does. It adds both place annotations,
+ * because every object that leaves the server must have them. A name that appears twice keeps its
+ * last value, because every JSON reader would use that.
  */
 import type { ClusterName } from '../domain/cluster.js';
 import { hasDuplicates } from './duplicate-members.js';
@@ -13,7 +15,7 @@ import type { Body, Marks } from '../domain/object.js';
 import type { ShardName } from '../domain/shard.js';
 import { applyEdits, mapEdits, mergeEdits, ownBuffer, removals, type Allocate, type Edit } from './text-edits.js';
 
-/** Members of `metadata` a stamp may set (JSON text) or drop (undefined). */
+/** Members of `metadata` that a stamp sets (JSON text) or drops (undefined). */
 export type MetadataStamp = Readonly<
   Partial<
     Record<
@@ -24,9 +26,12 @@ export type MetadataStamp = Readonly<
 >;
 
 export type Stamp = Readonly<{
-  /** Undefined for an object that will have no place, because it is only a dry run: its annotations stay, and `annotationsAt` means nothing. */
+  /**
+   * Undefined for a dry run, whose object gets no place. Its annotations stay, and `annotationsAt`
+   * is meaningless.
+   */
   place: Readonly<{ shard: ShardName; cluster: ClusterName }> | undefined;
-  /** The whole `apiVersion` to store, and the version part of it. */
+  /** The whole `apiVersion` to store, and its version part. */
   apiVersion: string;
   version: string;
   metadata: MetadataStamp;
@@ -61,7 +66,7 @@ export function compose(text: ObjectText, stamp: Stamp, allocate = ownBuffer): B
   };
 }
 
-/** What stands before and after the object. */
+/** The bytes before and after the object. */
 function outside({ bytes, top }: ObjectText): readonly Edit[] {
   return [
     { start: 0, end: top.start, text: '' },
@@ -69,14 +74,17 @@ function outside({ bytes, top }: ObjectText): readonly Edit[] {
   ].filter(({ start, end }) => end > start);
 }
 
-/** A body that is kept in memory must not hold the request or the frame that it came in. */
+/** A body in memory must not keep its request or frame alive. */
 function copied(bytes: Uint8Array, allocate: Allocate): Uint8Array {
   const copy = allocate(bytes.length);
   copy.set(bytes);
   return copy;
 }
 
-/** Many clients cut a watch at its newlines. A raw newline in JSON can only be space, so it may become one, in place, because the bytes are ours. */
+/**
+ * Many clients split a watch at newlines. A raw newline in JSON can only be white space, so it
+ * becomes a space. The change is made in place, because nobody else uses these bytes.
+ */
 function onOneLine(bytes: Uint8Array): Uint8Array {
   const { length } = bytes;
   for (let i = 0; i < length; i++) {
@@ -94,7 +102,10 @@ function versionEdit({ bytes, top }: ObjectText, { apiVersion }: Stamp): readonl
   return valueText(bytes, found) === wanted ? [] : [{ start: found.valueStart, end: found.valueEnd, text: wanted }];
 }
 
-/** Drops what is not stored, replaces what is there, and inserts what is missing behind the opening brace. */
+/**
+ * Drops what is not stored, replaces existing members, and inserts missing ones after the opening
+ * brace.
+ */
 function metadataEdits(
   { bytes }: ObjectText,
   metadata: Members,
@@ -123,7 +134,7 @@ function dropped(stamp: Stamp, unknown: Iterable<string> = []): ReadonlySet<stri
   ]);
 }
 
-/** Where the marks of the new text stand, computed from the old text and the edits. */
+/** The marks in the new text, computed from the old text and the edits. */
 function marks(text: ObjectText, metadata: Members, gone: ReadonlySet<string>, edits: readonly Edit[]): Marks {
   const insertedAnnotations = text.annotations === undefined ? annotationsInserted(text, metadata, edits) : undefined;
   return {
@@ -134,7 +145,7 @@ function marks(text: ObjectText, metadata: Members, gone: ReadonlySet<string>, e
   };
 }
 
-/** Where the resourceVersion stood; before the first member when there was none. */
+/** The place of the resourceVersion; before the first member if there was none. */
 function revisionPlace(metadata: Members, gone: ReadonlySet<string>): number {
   const revision = member(metadata, 'resourceVersion');
   if (revision === undefined) return metadata.start + 1;
@@ -152,7 +163,9 @@ function annotationsInserted(text: ObjectText, metadata: Members, edits: readonl
   return moved(metadata.start + 1, edits) + encoder.encode(edit?.text.slice(0, at)).length + opening.length;
 }
 
-/** The new place of an old offset: an edit before it has moved it, an insertion at it has not. */
+/**
+ * The new place of an old offset. An edit before the offset moves it; an insertion at it does not.
+ */
 function moved(offset: number, edits: readonly Edit[]): number {
   let at = offset;
   for (const { start, end, text } of edits) {
@@ -162,7 +175,7 @@ function moved(offset: number, edits: readonly Edit[]): number {
   return at;
 }
 
-/** The text with only the last of the members that stand twice. Rare, so it may build a new text. */
+/** The text with only the last of each repeated member. Rare, so it may build a new text. */
 function withoutDuplicates({ bytes, top, metadata, annotations, labels }: ObjectText): Uint8Array {
   const inner = new Map<number, string>();
   const rebuilt = (members: Members | undefined): void => {

@@ -1,15 +1,18 @@
 /**
- * A YAML configuration file as a plain value that remembers its lines, so that an error can name one.
+ * A YAML configuration file as a plain value, with the line of each key for error messages.
  *
- * YAML 1.2 core schema: `no` and `on` are texts, and a key given twice is an error, never silently the last one. Merge keys (`<<`) count, as they do for
- * kubectl, which writes kubeconfigs. One that is not the first of its mapping is refused: to kubectl it overrides what stands before, to others it does not.
+ * YAML 1.2 core schema: `no` and `on` are strings, and a repeated key is an error. Merge keys
+ * (`<<`) work, because they do in kubectl, which writes kubeconfigs. A merge key that is not the
+ * first of its mapping is refused: kubectl lets it override earlier keys, other readers do not.
  */
 import { LineCounter, isAlias, isMap, isScalar, isSeq, parseDocument, visit, type Document, type Node } from 'yaml';
 import { tokensOf } from './yaml.js';
 
 export type ConfigDocument = Readonly<{
   value: unknown;
-  /** The line, from 1, of the key or the member of a list at `path`, or else of what is nearest to it on the way there. */
+  /**
+   * The line, from 1, of the key or list member at `path`, or of the nearest one on the way to it.
+   */
   lineOf: (path: readonly (string | number)[]) => number;
 }>;
 
@@ -24,7 +27,7 @@ export class ConfigSyntaxError extends Error {
   }
 }
 
-/** A configuration names a thing twice at most; more aliases than this are an attack on memory. */
+/** A configuration uses an anchor twice at most; more aliases than this are an attack on memory. */
 const aliasesMax = 100;
 
 export function parseConfigDocument(text: string): ConfigDocument {
@@ -64,7 +67,7 @@ export function parseConfigDocument(text: string): ConfigDocument {
   };
 }
 
-/** What is deeper would end the process (yaml.ts Y1). */
+/** Deeper text would end the process (yaml.ts Y1). */
 function confirmDepth(text: string): void {
   const tokens = tokensOf(text);
   try {
@@ -74,7 +77,7 @@ function confirmDepth(text: string): void {
   }
 }
 
-/** Where the key or the member stands, and what it holds. */
+/** The offset of a key or list member, and its value. */
 type NodePlace = Readonly<{ offset: number | undefined; value: Node | undefined }>;
 
 function placeOf(step: string | number, node: Node | undefined, document: Document.Parsed): NodePlace | undefined {

@@ -1,14 +1,20 @@
 /**
- * What Go's clients can decode. An object that they cannot ends every list and watch of its type, for all shards, so each entrance refuses it: HTTP,
- * pushes, links, and what others have written into etcd. `test/integration/json/decodable.test.ts` compares the rule with client-go.
+ * What Go's clients can decode. An object that they cannot decode ends every list and watch of its
+ * type, for all shards. So every way in refuses it: HTTP, pushes, links, and values that others
+ * have written into etcd. `test/integration/json/decodable.test.ts` compares the rule with
+ * client-go.
  *
  * D1 Every number fits a float64.
- * D2 A watch of tables puts four levels around an object, and nothing puts more. With them it nests no deeper than Go reads.
- * D3 Go matches `kind` and `apiVersion` without regard to case, and so do many Go programs `metadata` and what is in it. Only these spellings are accepted.
- * D4 The metadata decodes as ObjectMeta (object-meta.ts). Go decodes every member that stands twice in a struct, not only the last one.
- * D5 No object has `items`. Go's decoders of what has no Go type, kubectl's among them, take any object that has them for a list.
+ * D2 The object and the levels around it nest no deeper than Go reads. A watch of tables adds
+ *    four levels, and nothing adds more.
+ * D3 Go matches `kind` and `apiVersion` without regard to case, and many Go programs do so for
+ *    `metadata` and its members. Only these spellings are accepted.
+ * D4 The metadata decodes as ObjectMeta (object-meta.ts). Go decodes every repeated member of a
+ *    struct, not only the last one.
+ * D5 No object has `items`. Go's decoders for values without a Go type, such as kubectl's, take
+ *    an object with `items` for a list.
  *
- * Whether the rest decodes as its kind is the business of the shard that owns the object.
+ * Whether the rest decodes as its kind is up to the shard that owns the object.
  */
 import { isUtf8 } from 'node:buffer';
 import { hasRepeats } from './duplicate-members.js';
@@ -20,7 +26,7 @@ const shownCharactersMax = 32;
 const structured = spellingsOf(['apiVersion', 'kind', 'metadata']);
 const decoder = new TextDecoder();
 
-/** The caller reads the metadata (D4). Throws NotJson. */
+/** Leaves the metadata's values to the caller (D4). Throws NotJson. */
 export function scanDecodable(bytes: Uint8Array, membersMax: number): ObjectText {
   if (!isUtf8(bytes)) throw new NotJson('the text is not UTF-8');
   const text = scanObject(bytes, nestingMax - levelsAround, membersMax);

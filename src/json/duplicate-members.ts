@@ -1,9 +1,11 @@
-/** Members of an object that stand twice: JSON allows it, and every reader this server meets takes the last one. */
+/** Members that appear twice in an object. JSON allows it, and JSON readers use the last one. */
 import type { Members, ObjectText } from './object-text.js';
 
 const comparedMax = 16;
 
-/** Names that stand twice in the top level, the metadata, the annotations or the labels, as dotted paths. */
+/**
+ * Repeated names in the top level, the metadata, the annotations or the labels, as dotted paths.
+ */
 export function duplicates(text: ObjectText): readonly string[] {
   return [
     ...repeated(text.top, ''),
@@ -13,7 +15,7 @@ export function duplicates(text: ObjectText): readonly string[] {
   ];
 }
 
-/** Both the reader of a text and its composer ask this. */
+/** A cache, because both the reader of a text and its composer need the result. */
 const withDuplicates = new WeakMap<ObjectText, boolean>();
 
 export function hasDuplicates(text: ObjectText): boolean {
@@ -25,7 +27,7 @@ export function hasDuplicates(text: ObjectText): boolean {
   return found;
 }
 
-/** Most objects have a handful of members, which are compared with one another faster than a set is built. */
+/** Most objects have few members, so comparing them pairwise is faster than building a set. */
 export function hasRepeats({ list }: Members): boolean {
   if (list.length > comparedMax) {
     const names = new Set<string>();

@@ -1,9 +1,11 @@
 /**
- * JSON text to tree: RFC 8259 to the letter, lossless (json-tree.ts T1–T4), in one pass with a stack of its own.
+ * Parses JSON text to a tree: strict RFC 8259, lossless (json-tree.ts T1–T4), in one pass with an
+ * explicit stack.
  *
- * Refusals are in the words of Go's encoding/json, which is what clients of Kubernetes know. A member that is named twice has its last
- * value, as there, unless that is refused. At most `depthMax` arrays and objects may be open at once; the default is Go's own 10,000.
- * Half a pair of surrogates stays what it is, unless the caller wants U+FFFD for it, as there.
+ * Refusals have the words of Go's encoding/json, which clients of Kubernetes know. As in Go, a
+ * repeated member has its last value, unless the caller refuses repeated members. At most
+ * `depthMax` arrays and objects may be open at once; the default is Go's 10,000. Half a surrogate
+ * pair is kept, unless the caller asks for U+FFFD, which Go uses.
  */
 import { badRequest, Refused } from '../domain/errors.js';
 import type { JsonTree } from './json-tree.js';
@@ -45,7 +47,7 @@ class JsonParser {
   readonly #replacesSurrogates: boolean;
   #at = 0;
   readonly #open: Open[] = [];
-  /** The name whose value comes next, for each open object, innermost last. */
+  /** For each open object, the innermost last: the name whose value comes next. */
   readonly #names: string[] = [];
 
   constructor(text: string, { depthMax, duplicates, surrogates }: Required<Options>) {
@@ -66,7 +68,10 @@ class JsonParser {
     }
   }
 
-  /** A complete value, or undefined when a container has opened and its first value is still to come. */
+  /**
+   * Returns a complete value, or undefined if a container was opened and its first value comes
+   * next.
+   */
   #begin(): JsonTree | undefined {
     this.#skipSpace();
     switch (this.#text[this.#at]) {
@@ -98,7 +103,7 @@ class JsonParser {
     return undefined;
   }
 
-  /** Puts a value into the innermost container; gives the container when that closes it. */
+  /** Adds a value to the innermost container. Returns the container if that completes it. */
   #place(container: Open, value: JsonTree): JsonTree | undefined {
     const isObject = container instanceof Map;
     if (isObject) this.#placeMember(container, this.#names.pop() as string, value);
@@ -122,7 +127,7 @@ class JsonParser {
     container.set(name, value);
   }
 
-  /** Where a member of the innermost object stands, as Kubernetes writes it: spec.items[0].name */
+  /** The path of a member of the innermost object, as Kubernetes writes it: spec.items[0].name */
   #pathTo(name: string): string {
     const names = this.#names.values();
     const outer = this.#open
@@ -160,7 +165,7 @@ class JsonParser {
     }
     this.#at++;
     if (!escaped) return this.#text.slice(start + 1, this.#at - 1);
-    // The literal is known to be valid; JSON.parse only undoes its escapes.
+    // The literal is valid already; JSON.parse only decodes its escapes.
     const text = JSON.parse(this.#text.slice(start, this.#at)) as string;
     return this.#replacesSurrogates ? text.replaceAll(loneSurrogate, '\ufffd') : text;
   }
@@ -185,7 +190,7 @@ class JsonParser {
   }
 
   #skipSpace(): void {
-    // Compact text has none: one comparison spares the pattern.
+    // Compact text has no white space, so this comparison saves the pattern.
     if (this.#text.charCodeAt(this.#at) <= firstPrintable) this.#match(spacePattern);
   }
 

@@ -1,12 +1,15 @@
 /**
  * JSON Patch, RFC 6902, on the lossless tree.
  *
- * J1 All or nothing: the target is never touched; a failing operation refuses the patch and is named (422, as upstream answers it).
- * J2 What no operation names is shared with the target, not copied.
- * J3 Work is bounded, whatever the patch says: at most 10,000 operations and 3 MiB of `copy` (both upstream's numbers), and
- *    at most 50 million array elements shifted by inserting and removing (about 0.1 s); beyond, 413.
+ * J1 All or nothing: the target never changes. If an operation fails, the patch is refused, and
+ *    the refusal names the operation (422, as upstream).
+ * J2 Values that no operation names are shared with the target, not copied.
+ * J3 Work is bounded: 10,000 operations and 3 MiB of `copy` (both are upstream's numbers).
+ *    Inserting and removing may shift 50 million array elements (about 0.1 s). Beyond a bound the
+ *    answer is 413.
  *
- * fast-json-patch and rfc6902 patch plain objects in place, compare numbers as floats and have none of J3.
+ * fast-json-patch and rfc6902 patch plain objects in place, compare numbers as floats and have no
+ * bound of J3.
  */
 import { badRequest, Refused, unreachable } from '../domain/errors.js';
 import type { Refusal } from '../domain/errors.js';
@@ -21,7 +24,7 @@ import type { Parsed } from '../domain/parsed.js';
 
 const operationMembers: ReadonlySet<string> = new Set(['op', 'path', 'from', 'value']);
 const operationsMax = 10_000;
-/** Of what a refusal quotes. */
+/** Bound of the texts that a refusal quotes. */
 const shownCharactersMax = 512;
 const copiedCharactersMax = 3 * 1024 * 1024;
 const movedElementsMax = 50_000_000;
@@ -33,7 +36,7 @@ type Operation =
   | Readonly<{ kind: 'remove'; path: JsonPointer; label: string }>
   | Readonly<{ kind: 'move' | 'copy'; path: JsonPointer; from: JsonPointer; label: string }>;
 
-/** RFC 6902 has members that it does not know passed over; a strict patch has none. */
+/** RFC 6902 ignores unknown members; a strict patch must not have any. */
 export function parseJsonPatch(tree: JsonTree, { isStrict = false } = {}): Parsed<JsonPatch> {
   return attempt(() => {
     if (!isJsonArray(tree)) throw new Refused(badRequest('a JSON patch is an array of operations'));
@@ -88,7 +91,10 @@ function pointerIn(operation: JsonObject, member: 'path' | 'from', label: string
 
 type Container = JsonTree[] | Map<string, JsonTree>;
 
-/** The tree being patched. Containers along a path are copied once, then changed in place; `#own` says which are ours. */
+/**
+ * The tree while it is patched. Containers along a path are copied once, then changed in place;
+ * `#own` contains the copies.
+ */
 class Draft {
   root: JsonTree;
   readonly #own = new Set<JsonTree>();
@@ -129,7 +135,10 @@ class Draft {
     this.#add(path, value, label);
   }
 
-  /** A copy is made from its own text: if it were shared, a later change in one place would show in the other. */
+  /**
+   * Copies through JSON text. If the value were shared, a later change in one place would show in
+   * the other.
+   */
   #copy(from: JsonPointer, label: string): JsonTree {
     const value = this.#get(from, label);
     this.#copiedCharacters += measureJson(value, copiedCharactersMax);
@@ -182,7 +191,7 @@ class Draft {
     return path.reduce((tree, name) => memberOf(tree, name, label), this.root);
   }
 
-  /** To Kubernetes, though not to RFC 6902, what an object has no member for is null. */
+  /** Unlike RFC 6902, Kubernetes tests a missing member of an object as null. */
   #tested(path: JsonPointer, label: string): JsonTree {
     const name = path.at(-1);
     const parent = name === undefined ? undefined : this.#get(path.slice(0, -1), label);
@@ -231,7 +240,7 @@ function indexOf(name: string, max: number, label: string): number {
   return index;
 }
 
-/** Upstream's message says nothing; kubectl prints the causes, so that is where the operation is named. */
+/** The message has upstream's words. The operation is named in the causes, which kubectl prints. */
 function failed(operation: string, reason: string): Refused {
   const [label, why] = [operation, reason].map((text) => text.slice(0, shownCharactersMax)) as [string, string];
   return new Refused({

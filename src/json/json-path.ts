@@ -1,13 +1,14 @@
 /**
- * The JSONPath that printer columns are written in, in Kubernetes' dialect: names, `\.` for a dot in a name, indexes,
+ * JSONPath for printer columns, in Kubernetes' dialect: names, `\.` for a dot in a name, indexes,
  * slices, wildcards and filters. https://kubernetes.io/docs/reference/kubectl/jsonpath/
  *
- * Own code because no maintained library reads it: jsonpath-plus and jsonpath read Goessner's dialect, know no `\.`, and
- * evaluate filters as JavaScript; RFC 9535 implementations refuse a path without `$`, which no column has; and
- * @kubernetes/client-node has jsonpath-plus inside.
+ * No maintained library reads this dialect. jsonpath-plus and jsonpath read Goessner's, lack `\.`,
+ * and evaluate filters as JavaScript. Implementations of RFC 9535 refuse a path without `$`, which
+ * no column has. @kubernetes/client-node contains jsonpath-plus.
  *
- * Left out are `..`, unions and `range`: no column uses them. What does not fit the value (a name in a list, an index
- * beyond the end, a comparison of a number with a text) finds nothing.
+ * `..`, unions and `range` are missing, because no column uses them. A step that does not fit the
+ * value finds nothing. Examples are a name in a list, an index beyond the end, or a comparison of a
+ * number with a text.
  */
 import { unreachable } from '../domain/errors.js';
 import { isObject } from '../domain/members.js';
@@ -21,7 +22,7 @@ type Step =
   | Readonly<{ kind: 'slice'; start: number; end: number | undefined; step: number }>
   | Readonly<{ kind: 'filter'; left: Operand; test: Test | undefined }>;
 
-/** `test` is missing when a filter only asks whether something is there. */
+/** `test`: undefined if the filter only asks whether its path exists. */
 type Test = Readonly<{ operator: Operator; right: Operand }>;
 type Operand = Readonly<{ kind: 'literal'; value: string | number | boolean }> | Readonly<{ kind: 'path'; path: JsonPath }>;
 type Operator = '==' | '!=' | '<' | '<=' | '>' | '>=';
@@ -35,7 +36,10 @@ const indexPattern = /\[(-?\d+)\]/y;
 const slicePattern = /\[(-?\d+)?:(-?\d+)?(?::(\d+))?\]/y;
 const filterPattern = /\[\?\(((?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^"')])*)\)\]/y;
 
-/** The steps of a path, or undefined when the text is not one that we know. A leading `$` or `@` is the value itself. */
+/**
+ * The steps of a path, or undefined if the text is not in this dialect. A leading `$` or `@` is the
+ * value itself.
+ */
 export function parseJsonPath(text: string): JsonPath | undefined {
   const steps: Step[] = [];
   let at = /^[$@]/.test(text) ? 1 : 0;
@@ -48,10 +52,10 @@ export function parseJsonPath(text: string): JsonPath | undefined {
   return steps;
 }
 
-/** The path that leads to nothing. */
+/** A path that finds nothing. */
 export const nowhere: JsonPath = [{ kind: 'slice', start: 0, end: 0, step: 1 }];
 
-/** Everything the path leads to from a parsed JSON value, in order. */
+/** All values that the path finds in a parsed JSON value, in order. */
 export function find(path: JsonPath, value: unknown): readonly unknown[] {
   let found: readonly unknown[] = [value];
   for (const step of path) found = found.flatMap((each) => follow(step, each));
@@ -135,7 +139,7 @@ function follow(step: Step, value: unknown): readonly unknown[] {
   }
 }
 
-/** A negative index counts from the end and does not wrap around. */
+/** A negative index counts from the end, but does not wrap around. */
 function elementAt(list: readonly unknown[], index: number): readonly unknown[] {
   const at = index < 0 ? index + list.length : index;
   return at >= 0 && at < list.length ? [list[at]] : [];
@@ -152,7 +156,7 @@ function valuesOf(operand: Operand, element: unknown): readonly unknown[] {
   return operand.kind === 'literal' ? [operand.value] : find(operand.path, element);
 }
 
-/** Only values of one basic type can be compared, and only texts and numbers have an order. */
+/** Only values of the same basic type can be compared, and only texts and numbers have an order. */
 function compare(operator: Operator, left: unknown, right: unknown): boolean {
   if (typeof left === 'boolean' && typeof right === 'boolean') {
     return operator === '==' ? left === right : operator === '!=' && left !== right;

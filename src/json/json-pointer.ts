@@ -1,7 +1,10 @@
-/** Where a member stands in a JSON tree: RFC 6901. `[]` is the whole tree. */
+/** The place of a value in a JSON tree: RFC 6901. `[]` is the whole tree. */
 export type JsonPointer = readonly string[];
 
-/** A pointer, or undefined when the text is not one: it must be empty or begin with '/', and '~' only begins ~0 and ~1. */
+/**
+ * Undefined if the text is no pointer. A pointer is empty or begins with '/', and '~' only appears
+ * in ~0 and ~1.
+ */
 export function parseJsonPointer(text: string): JsonPointer | undefined {
   if (text === '') return [];
   if (!text.startsWith('/') || /~(?![01])/.test(text)) return undefined;

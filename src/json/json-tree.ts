@@ -1,13 +1,18 @@
 /**
- * A JSON value that has lost nothing. Patches, YAML and comparisons of value work on it, never on JavaScript's own objects.
+ * A lossless JSON value. Patches, YAML and comparisons of values use it instead of JavaScript
+ * objects.
  *
  * T1 A number is its text: int64 beyond 2^53, `1.0` and `1e3` survive.
- * T2 An object is a Map: member order is kept ("10" does not move before "b"), and `__proto__`, `constructor` are names like others.
- * T3 A tree never changes: a patch builds a new one along the path and shares the rest, so untouched members cannot differ.
- * T4 Nothing here recurses, because text may nest 10,000 deep and Node's stack does not reach that far everywhere.
+ * T2 An object is a Map. It keeps the order of members ("10" does not move before "b"), and
+ *    `__proto__` and `constructor` are ordinary names.
+ * T3 A tree never changes. A patch builds a new one along the path and shares the rest, so
+ *    untouched members cannot differ.
+ * T4 Nothing here recurses, because text may nest 10,000 levels deep, and Node's stack may be
+ *    too short for that.
  *
- * lossless-json was tried and left: it keeps numbers and `__proto__`, but gives objects with Object.prototype (each look-up must
- * remember hasOwn), moves integer-like names to the front, and parses, compares and prints by recursion (T2, T4).
+ * lossless-json keeps numbers and `__proto__`, but its objects have Object.prototype, so each
+ * look-up needs hasOwn. It also moves integer-like names to the front, and parses, compares and
+ * prints by recursion (T2, T4).
  */
 export type JsonTree = null | boolean | string | JsonNumber | JsonArray | JsonObject;
 export type JsonNumber = Readonly<{ number: string }>;
@@ -33,7 +38,10 @@ export function formatJson(tree: JsonTree): string {
   return text;
 }
 
-/** How long the compact text would be, counted no further than just past `max`: a bound for what is about to be copied. */
+/**
+ * The length of the compact text, counted only until it exceeds `max`. Bounds what is about to be
+ * copied.
+ */
 export function measureJson(tree: JsonTree, max: number): number {
   let length = 0;
   for (const piece of piecesOf(tree)) {
@@ -43,7 +51,10 @@ export function measureJson(tree: JsonTree, max: number): number {
   return length;
 }
 
-/** Equal as JSON values: member order does not matter, numbers compare by their exact value. */
+/**
+ * Equal as JSON values: the order of members does not matter, and numbers are compared by their
+ * exact value.
+ */
 export function equalJson(left: JsonTree, right: JsonTree): boolean {
   const pairs: [JsonTree, JsonTree][] = [[left, right]];
 
@@ -71,8 +82,9 @@ export function equalJson(left: JsonTree, right: JsonTree): boolean {
 const exponentDigitsMax = 15;
 
 /**
- * One text per value: 1, 1.0, 10e-1 and 1e0 all become `1e0`; -0 is 0. No float and no BigInt takes part, so that the
- * work is linear in the text. An exponent of more than 15 digits keeps the spelling it came in: such numbers equal only themselves.
+ * One text per value: 1, 1.0, 10e-1 and 1e0 all become `1e0`; -0 is 0. It uses no float and no
+ * BigInt, so the work is linear in the text. A number whose exponent has more than 15 digits stays
+ * as it is, and equals only itself.
  */
 export function canonicalNumber({ number }: JsonNumber): string {
   const [, sign, whole, fraction = '', exponent = '0'] = numberPattern.exec(number) ?? [];
@@ -93,7 +105,7 @@ const numberPattern = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([-+]?[0-9]+))?$/;
 
 type Frame = { readonly names: Iterator<string> | undefined; readonly values: Iterator<JsonTree>; readonly close: string; first: boolean };
 
-/** The text piece by piece: one frame per open array or object. */
+/** Yields the text in pieces, with one frame per open array or object. */
 function* piecesOf(root: JsonTree): Generator<string> {
   const frames: Frame[] = [];
   let tree: JsonTree | undefined = root;

@@ -1,4 +1,7 @@
-/** The value of JSON text; undefined, which JSON does not have, when it is invalid. For reading answers, never for passing them on. */
+/**
+ * The value of JSON text; undefined if the text is invalid. Only for reading, because numbers may
+ * lose digits.
+ */
 export function jsonValue(text: string): unknown {
   try {
     return JSON.parse(text);

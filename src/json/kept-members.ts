@@ -1,6 +1,7 @@
 /**
- * Names that are kept on copies (domain/kept-names.ts) in the text of a body: which of them were set on the copy stands there too, as an annotation. All of them are put in at
- * the front, in one order, so that the same names on the same text are the same bytes. Everything else stays as it is.
+ * Reads and writes names that are kept on copies (domain/kept-names.ts) in the text of a body. An
+ * annotation lists which of them were set on the copy. All are inserted at the front in a fixed
+ * order, so equal inputs give equal bytes. Everything else stays as it is.
  */
 import { keptAnnotation, keptPlaces, type NamesOfType } from '../domain/kept-names.js';
 import type { Body } from '../domain/object.js';
@@ -9,12 +10,12 @@ import { applyEdits, mapEdits, mergeEdits, removals, type Edit } from './text-ed
 
 type Place = (typeof keptPlaces)[number];
 
-/** Of annotations and of labels, by name. */
+/** Values of annotations and of labels, by name. */
 export type Kept = Readonly<Record<Place, ReadonlyMap<string, string>>>;
 
 type Chosen = (place: Place, name: string) => string | undefined;
 
-/** What was set on the copy; undefined where nothing was. */
+/** The names and values set on the copy; undefined if there are none. */
 export function keptIn(body: Body, names: NamesOfType): Kept | undefined {
   const text = scanObject(body.bytes, Infinity);
   const marked = marksIn(text);
@@ -23,13 +24,13 @@ export function keptIn(body: Body, names: NamesOfType): Kept | undefined {
   return isEmpty(kept) ? undefined : kept;
 }
 
-/** What it has under the names, whoever has set that. */
+/** The values under the names, whether set on the copy or on the shard. */
 export function listedIn(body: Body, names: NamesOfType): Kept {
   const text = scanObject(body.bytes, Infinity);
   return chosen(names, (place, name) => textIn(text, place, name));
 }
 
-/** For each listed name what `choose` gives. */
+/** The result of `choose` for each listed name. */
 export function chosen(names: NamesOfType, choose: Chosen): Kept {
   const of = (place: Place): ReadonlyMap<string, string> => {
     const found = names[place].map((name) => [name, choose(place, name)] as const);
@@ -38,7 +39,10 @@ export function chosen(names: NamesOfType, choose: Chosen): Kept {
   return { annotations: of('annotations'), labels: of('labels') };
 }
 
-/** With all of `kept` that it lacks, marked as set on the copy: what a pusher sends replaces what was set under the same name. */
+/**
+ * Adds those of `kept` that the body lacks, marked as set on the copy. A value that the pusher
+ * sends wins over one that was set on the copy under the same name.
+ */
 export function withKept(body: Body, kept: Kept | undefined): Body {
   if (kept === undefined) return body;
   const text = scanObject(body.bytes, Infinity);
@@ -48,7 +52,7 @@ export function withKept(body: Body, kept: Kept | undefined): Body {
   return withNames(body, added, added);
 }
 
-/** With these values, of which those are marked. */
+/** Sets `values`, and marks the names in `marked`. */
 export function withNames(body: Body, values: Kept, marked: Kept): Body {
   const text = scanObject(body.bytes, Infinity);
   const { metadata } = text;
@@ -62,13 +66,13 @@ export function withNames(body: Body, values: Kept, marked: Kept): Body {
   return edited(body, edits);
 }
 
-/** Without what marks names as set on the copy: a new one, or one as its shard has it, has none of these. */
+/** Removes the marks: an object that is new, or as its shard has it, has none. */
 export function unmarked(body: Body): Body {
   const { annotations } = scanObject(body.bytes, Infinity);
   return annotations === undefined ? body : edited(body, removals(annotations, new Set([keptAnnotation])));
 }
 
-/** Without any of the names, and without labels where no other is left. */
+/** Removes all of the names, and `labels` itself if no other label is left. */
 export function withoutNames(body: Body, names: NamesOfType): Body {
   const { metadata, annotations, labels } = scanObject(body.bytes, Infinity);
   const areOthers = labels?.list.some(({ name }) => !names.labels.includes(name)) ?? false;
@@ -80,7 +84,7 @@ export function withoutNames(body: Body, names: NamesOfType): Body {
   return edited(body, edits);
 }
 
-/** As they are marked: `x.io/cordon`, `label x.io/zone`. */
+/** The marks in their text form: `x.io/cordon`, `label x.io/zone`. */
 export function marksOf(kept: Kept): readonly string[] {
   return keptPlaces.flatMap((place) => [...kept[place].keys()].map((name) => markOf(place, name)));
 }
@@ -103,7 +107,10 @@ function textIn({ bytes, ...text }: ObjectText, place: Place, name: string): str
   return typeof value === 'string' ? value : undefined;
 }
 
-/** The offsets are found anew: every stored body has annotations, because its place is among them. */
+/**
+ * Scans the result for its offsets. Every stored body has annotations, because its place is among
+ * them.
+ */
 function edited(body: Body, edits: readonly Edit[]): Body {
   if (edits.length === 0) return body;
   const bytes = applyEdits(body.bytes, mergeEdits(edits));

@@ -1,8 +1,9 @@
 /**
- * JSON Merge Patch, RFC 7386: null removes a member, an object merges, anything else replaces what was there.
+ * JSON Merge Patch, RFC 7386: null removes a member, an object merges, any other value replaces.
  *
- * Linear in the patch and in the members of the objects it goes through; what the patch does not name is shared, not copied. The
- * packages that do this (json-merge-patch, fast-json-merge…) work on plain objects and by recursion, so a tree of Maps needs its own twenty lines.
+ * The work is linear in the patch and in the members of the objects on its paths; all else is
+ * shared, not copied. The packages for this (json-merge-patch, fast-json-merge…) need plain objects
+ * and recurse.
  */
 import { isJsonObject } from './json-tree.js';
 import type { JsonObject, JsonTree } from './json-tree.js';

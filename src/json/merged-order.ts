@@ -1,10 +1,11 @@
 /**
- * The order of a merged list, as strategicpatch's normalizeElementOrder has it: items that the patch names are in its order, the
- * others in the order they had; where both were in the live list, an unnamed item stays before a named one that it stood before.
+ * The order of a merged list, as in strategicpatch's normalizeElementOrder. Items that the patch
+ * names keep the patch's order, the others keep their own. An unnamed item comes before the next
+ * named one if it preceded that in the live list.
  *
- *   live  a b c d      first  d b      merged  a d b c
+ *   live  a b c d      first  d b      merged  a c d b
  *
- * (a stood before d; c did not stand before d or b, so it comes when both are out.)
+ * (a and c preceded d in the live list.)
  */
 export function orderMerged<T>(
   items: ReadonlyMap<string, readonly T[]>,

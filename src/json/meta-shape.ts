@@ -1,10 +1,12 @@
 /**
- * What JSON may stand where in `metadata`: what Go's ObjectMeta decodes, with the errors of Go's decoder.
+ * Which JSON may appear in `metadata`: what Go's ObjectMeta decodes, with the errors of Go's
+ * decoder.
  *
- * The first byte of a value says its type, so little is decoded. Go decodes every member, also one that stands twice.
- * `null` is Go's zero value and may stand anywhere but as a label or annotation: there it would become ''
- * for some readers and stay null for others. Whole numbers are checked by their text: 1.0 is none in Go.
- * A member that ObjectMeta does not have may be anything, unless its name is another spelling of one that it has.
+ * The first byte of a value shows its type, so little is decoded. Go decodes every member,
+ * including repeated ones. `null` is Go's zero value and is allowed anywhere except in labels and
+ * annotations: there, some readers would read '' and others null. Integers are checked by their
+ * text, because Go does not accept 1.0. An unknown member may have any value, unless its name is
+ * another spelling of a known one.
  * https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
  */
 import { unreachable } from '../domain/errors.js';
@@ -15,7 +17,9 @@ import { otherSpelling, type Spellings, spellingsOf } from './other-spelling.js'
 type Shape = 'text' | 'truth' | 'integer' | 'time' | 'marks' | 'texts' | 'structs' | 'any';
 type Shapes = Readonly<{ known: ReadonlyMap<string, Shape>; spellings: Spellings }>;
 
-/** Those of the metadata, or of a struct in it, that Kubernetes' types do not have: they have no room for them. */
+/**
+ * Members of the metadata, or of a struct in it, that Kubernetes' types do not have and would drop.
+ */
 export type UnknownMembers = Readonly<{ path: string; members: Members; names: ReadonlySet<string> }>;
 
 const ownerReference = shapes({
@@ -66,7 +70,7 @@ const goTypes = {
 const shownCharactersMax = 64;
 const integer = /^-?(?:0|[1-9]\d{0,18})$/;
 
-/** What is wrong with the metadata; undefined when all is well. */
+/** The error in the metadata; undefined if there is none. */
 export function metaMisfit(text: ObjectText): string | undefined {
   const { bytes, top, metadata } = text;
   const found = member(top, 'metadata');
@@ -90,7 +94,7 @@ export function cannotUnmarshal(type: string, path: string, goType: string): str
   return `json: cannot unmarshal ${type} into Go struct field ${path} of type ${goType}`;
 }
 
-/** The type of the JSON value that begins there, as Go names it. */
+/** The type of the JSON value at that offset, in Go's words. */
 export function typeAt(bytes: Uint8Array, at: number): 'object' | 'array' | 'string' | 'bool' | 'null' | 'number' {
   switch (bytes[at]) {
     case 0x7b:
@@ -153,7 +157,7 @@ function fits(bytes: Uint8Array, value: Member, shape: Shape): boolean {
   }
 }
 
-/** Why it does not fit. */
+/** The error message for a value that does not fit. */
 function misfit(bytes: Uint8Array, value: Member, shape: Shape, path: string): string {
   const type = typeAt(bytes, value.valueStart);
   if (shape === 'time' && type === 'string')

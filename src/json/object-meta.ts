@@ -1,7 +1,8 @@
 /**
- * The decoded part of a body, which admission needs. Everything else stays text.
+ * The decoded part of a body, which admission needs. The rest stays text.
  *
- * O1 What is absent, null or empty is the same, as for Go: '' or 0n. A resourceVersion of "0" counts as none.
+ * O1 As in Go, absent, null and empty are the same: '' or 0n. A resourceVersion of "0" counts as
+ *    none.
  * O2 Numbers are read from their text, so an int64 beyond 2^53 is compared exactly.
  */
 import { parseCanonicalPath, pathAnnotation, type CanonicalPath } from '../domain/cluster.js';
@@ -20,14 +21,17 @@ export type ObjectMeta = Readonly<{
   labels: ReadonlyMap<string, string>;
   annotations: ReadonlyMap<string, string>;
   deletionGracePeriodSeconds: bigint | undefined;
-  /** All members as they came, of the right types: the rules of plain writes read the others from here. */
+  /** All members, with the right types; the rules of plain writes read the others from here. */
   decoded: Members;
 }>;
 
 /** The metadata does not decode. `message` is Go's. */
 export class MisfitMeta extends Error {}
 
-/** Throws MisfitMeta. A body without metadata has an empty one. Where somebody means harm, a byte takes 100 ns. */
+/**
+ * Throws MisfitMeta. A body without metadata has an empty one. In the worst case, a byte takes 100
+ * ns.
+ */
 export function parseObjectMeta(text: ObjectText, bytesMax: number): ObjectMeta {
   const found = member(text.top, 'metadata');
   if (found !== undefined && found.valueEnd - found.valueStart > bytesMax)
@@ -58,13 +62,16 @@ export function confirmMeta(text: ObjectText): void {
   if (misfit !== undefined) throw new MisfitMeta(misfit);
 }
 
-/** The canonical path an object claims for its logical cluster; a malformed one counts as none. */
+/** The canonical path that an object claims for its logical cluster; undefined if malformed. */
 export function pathOf({ annotations }: ObjectMeta): CanonicalPath | undefined {
   const path = annotations.get(pathAnnotation);
   return path === undefined ? undefined : parseCanonicalPath(path);
 }
 
-/** Undefined where it is absent or null. `text.metadata` is the one that counts: if there are two, the last one that is an object. */
+/**
+ * Undefined if absent or null. If the text has two metadata, `text.metadata` is the last one that
+ * is an object.
+ */
 function integerOf(text: ObjectText, name: string): bigint | undefined {
   const found = member(text.metadata, name);
   const literal = found === undefined ? 'null' : valueText(text.bytes, found);

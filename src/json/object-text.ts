@@ -1,27 +1,31 @@
 /**
- * Finds the spans of a JSON object's top-level members and of the members of `metadata`, `metadata.annotations` and
- * `metadata.labels`, in one pass that also checks every byte against RFC 8259. Nothing is decoded but the names found
- * on the way: a body is spliced by its spans and never re-serialised.
+ * Finds the spans of a JSON object's top-level members and of the members of `metadata`,
+ * `metadata.annotations` and `metadata.labels`. The same pass checks every byte against RFC 8259.
+ * It decodes only the names: a body is spliced by its spans and never re-serialised.
  *
- * Bounds: nesting is counted, never recursed into below `metadata`. Text is refused that nests deeper than `depthMax`, or has more than
- * `membersMax` members whose spans are kept and values within metadata. The caller has checked that the bytes are UTF-8.
+ * Bounds: below `metadata`, nesting is counted without recursion. Text is refused if it nests
+ * deeper than `depthMax`. It is also refused if it has more than `membersMax` members with a span
+ * and values within metadata. The caller has checked that the bytes are UTF-8.
  */
 
 /** How deep documents may nest: Go's own bound. */
 export const nestingMax = 10_000;
 
-/** The least number that a float64 rounds to infinity, digit by digit. */
+/** The digits of the least number that a float64 rounds to infinity. */
 const tooLarge = new TextEncoder().encode(String(2n ** 1024n - 2n ** 970n));
-/** Go reads no further digit of an exponent that has reached it. */
+/** Go ignores further digits of an exponent that has reached this. */
 const exponentMax = 10_000;
 
 /** A member of an object, as byte offsets: `"name" : value`. */
 export type Member = Readonly<{ name: string; keyStart: number; valueStart: number; valueEnd: number }>;
 
-/** The members of one object and where its braces stand; `end` is after the closing one. */
+/** The members of one object, and the offsets of its braces; `end` is after the closing one. */
 export type Members = Readonly<{ start: number; end: number; list: readonly Member[] }>;
 
-/** An element of `metadata.ownerReferences` or `metadata.managedFields`. `members`: undefined where it is no object. */
+/**
+ * An element of `metadata.ownerReferences` or `metadata.managedFields`. `members`: undefined if it
+ * is no object.
+ */
 export type Struct = Readonly<{ list: string; start: number; members: Members | undefined }>;
 
 export type ObjectText = Readonly<{
@@ -31,13 +35,13 @@ export type ObjectText = Readonly<{
   annotations: Members | undefined;
   labels: Members | undefined;
   structs: readonly Struct[];
-  /** Where the first number begins that is too large for a float64. */
+  /** Offset of the first number that is too large for a float64. */
   overflowAt: number | undefined;
-  /** Whether there is a line break, which can only stand between tokens. */
+  /** Whether there is a line break, which can only be between tokens. */
   hasLineBreaks: boolean;
 }>;
 
-/** The text is not the JSON object it should be. `message` says what was found where. */
+/** The text is not the expected JSON object. `message` says what was found where. */
 export class NotJson extends Error {}
 
 const quote = 0x22;
@@ -55,12 +59,13 @@ const knownNamesMax = 1024;
 const knownCharactersMax = 64;
 
 /**
- * Names of members by a hash of their bytes: objects of a type have the same ones, and new strings for them are a third of the
- * garbage of a scan. Module state, against the rule, because it remembers a pure function. Junk can fill it; then it takes no more.
+ * Names of members by a hash of their bytes. Objects of a type have the same names, and creating
+ * these strings is a third of a scan's garbage. It is module state, against the rule, because it
+ * caches a pure function. Junk can fill it; then it accepts no more.
  */
 const knownNames = new Map<number, string>();
 
-/** Throws NotJson when the bytes are not one JSON object within the bounds. */
+/** Throws NotJson if the bytes are not one JSON object within the bounds. */
 export function scanObject(bytes: Uint8Array, depthMax: number, membersMax = Infinity): ObjectText {
   const scanner = new Scanner(bytes, depthMax, membersMax);
   const start = scanner.skipSpace(0);
@@ -90,7 +95,7 @@ export function scanObject(bytes: Uint8Array, depthMax: number, membersMax = Inf
   return { bytes, top, metadata, annotations, labels, structs, overflowAt, hasLineBreaks };
 }
 
-/** The member of that name, the last one when it stands twice: so do all JSON readers this server meets. */
+/** The member of that name. If repeated, it is the last one, which JSON readers use. */
 export function member(members: Members | undefined, name: string): Member | undefined {
   return members?.list.findLast((candidate) => candidate.name === name);
 }
@@ -133,7 +138,7 @@ class Scanner {
     return i;
   }
 
-  /** Reads the object that opens at `at`. `descend` may read a value itself and return where it ends. */
+  /** Reads the object that opens at `at`. `descend` may read a value itself and return its end. */
   members(at: number, depth: number, descend: (name: string, at: number) => number | undefined): Members {
     const bytes = this.#bytes;
     if (bytes[at] !== openBrace) this.fail(at, 'looking for beginning of object');
@@ -157,7 +162,10 @@ class Scanner {
     }
   }
 
-  /** The end of a list in metadata, an array that opens at `at`. Its elements are added to `found`. */
+  /**
+   * Returns the end of a list in metadata, an array that opens at `at`, and adds its elements to
+   * `found`.
+   */
   structs(list: string, at: number, found: Struct[]): number {
     const bytes = this.#bytes;
     const depth = 3;
@@ -180,7 +188,7 @@ class Scanner {
       throw new NotJson(`more than ${this.#membersMax} members, labels, annotations and values in metadata`);
   }
 
-  /** Most names were met before, and are short and ASCII. */
+  /** Most names are short, ASCII and known already. */
   #name(start: number, end: number): string {
     const bytes = this.#bytes;
     let hash = end - start;
@@ -226,8 +234,9 @@ class Scanner {
   }
 
   /**
-   * The end of the value that begins at `at`, read with a stack of our own that holds whether each open one is an object. A body of the largest size
-   * is read in one turn of the event loop, so the usual cases come first and no call is made for space that is not there.
+   * The end of the value that begins at `at`. An explicit stack holds for each open container
+   * whether it is an object. The largest body is read in one turn of the event loop. So common
+   * cases come first, and nothing is called to skip absent white space.
    */
   #value(at: number, depth: number): number {
     const bytes = this.#bytes;
@@ -264,10 +273,11 @@ class Scanner {
       else if (byte === 0x6e) i = this.#literal(i, 'null');
       else i = this.#number(i);
 
-      // A value has ended: close what it closes, then go on to the next one.
+      // A value has ended: close the containers that it completes, then read the next value.
       for (;;) {
         if (open === 0) {
-          // The value of a member of metadata is decoded later, with every value in it. The member itself counts as the first.
+          // The values within metadata are decoded later, so each counts. The member itself has
+          // counted for the first.
           if (depth > 1) this.#count(values - 1);
           return i;
         }
@@ -291,7 +301,7 @@ class Scanner {
     }
   }
 
-  /** Behind `"key" :`, where its value begins. */
+  /** The position after `"key" :`, where its value begins. */
   #key(at: number): number {
     const bytes = this.#bytes;
     let i = this.#string(at, 'looking for beginning of object key string');
@@ -316,7 +326,9 @@ class Scanner {
     return this.#fraction(start, i);
   }
 
-  /** What follows the digits of a number, from `start` to `at`, if anything does. */
+  /**
+   * Reads the fraction and the exponent of a number, if any; its digits are from `start` to `at`.
+   */
   #fraction(start: number, at: number): number {
     const bytes = this.#bytes;
     let i = at;
@@ -335,7 +347,9 @@ class Scanner {
     return i;
   }
 
-  /** Whether a number that begins at `start`, and is less than 10 to that power, is too large for a float64. */
+  /**
+   * Whether the number at `start`, which is less than 10 to `power`, is too large for a float64.
+   */
   #overflows(start: number, power: number): boolean {
     const bytes = this.#bytes;
     let compared = 0;
@@ -343,7 +357,7 @@ class Scanner {
     for (let i = start; ; i++) {
       const byte = bytes[i];
       if (byte === 0x2e) continue;
-      // What is equal so far, and shorter, is less.
+      // The number is equal so far, and shorter, so it is less.
       if (!isDigit(byte)) return false;
       if (compared === 0 && byte === 0x30) zeros += 1;
       else if (power - zeros !== tooLarge.length) return power - zeros > tooLarge.length;

@@ -1,4 +1,7 @@
-/** Go's encoding/json takes a member for the one whose name differs in case alone. Unicode's folding counts: the sign of Kelvin is a k, the long s an s. */
+/**
+ * Go's encoding/json matches members without regard to case, with Unicode's folding: the Kelvin
+ * sign is a k, the long s an s.
+ */
 export type Spellings = ReadonlyMap<string, string>;
 
 export function spellingsOf(names: readonly string[]): Spellings {

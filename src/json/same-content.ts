@@ -1,13 +1,16 @@
 /**
- * Would storing `next` change anything? kcp repeats nearly every PUT, byte for byte, and a repetition must move nothing.
+ * Whether storing `next` would change anything. kcp repeats nearly every PUT byte for byte, and a
+ * repetition must not create a revision.
  *
- *   bytes equal ──▶ same        strings or floats differ ──▶ not the same        else: exact values decide
+ *   bytes equal ─▶ same    strings or floats differ ─▶ not the same    else: exact values decide
  *
- * Each step is dearer than the one before and rarer: comparing bytes answers kcp's repetitions, and the strings differ in nearly every real update,
- * which is seen without parsing (`stringsDiffer`). Native parsing finds other changes, and only texts that differ in member order or in the spelling
- * of numbers need the lossless trees. Equal numbers are equal as floats, so a difference there proves one. Nothing recurses: text may nest 10,000 deep.
+ * Each step costs more than the one before and is needed less often. Comparing bytes detects kcp's
+ * repetitions. Nearly every real update changes a string, which `stringsDiffer` sees without
+ * parsing. Native parsing finds other changes. Only texts with another order of members, or another
+ * spelling of numbers, need the lossless trees. Equal numbers are equal as floats, so a difference
+ * of floats proves a change. Nothing recurses, because text may nest 10,000 levels deep.
  *
- * A member that stands twice, deeper than in the metadata, counts as two: with and without it are two contents.
+ * A repeated member below the metadata counts as two, so removing one is a change.
  */
 import { Buffer } from 'node:buffer';
 import { parseJson } from './json-parser.js';
@@ -19,20 +22,26 @@ const quote = 0x22;
 const backslash = 0x5c;
 const decoder = new TextDecoder();
 
-/** Whether the two texts have other strings: then they do not say the same. Some nanoseconds a byte, and nothing is kept. */
+/**
+ * Whether the strings of the texts differ; then their contents differ. Takes some nanoseconds a
+ * byte, and allocates nothing.
+ */
 export function stringsDiffer(next: Uint8Array, stored: Uint8Array): boolean {
   const [left, right] = [sumOfStrings(next), sumOfStrings(stored)];
   return left !== undefined && right !== undefined && left !== right;
 }
 
-/** Two JSON texts that were checked before. */
+/** Both texts must be valid JSON. */
 export function sameContent(next: Uint8Array, stored: Uint8Array): boolean {
   if (Buffer.compare(next, stored) === 0) return true;
   const [left, right] = [decoder.decode(next), decoder.decode(stored)];
   return equalFloats(JSON.parse(left), JSON.parse(right)) && equalJson(exact(left), exact(right));
 }
 
-/** A sum over the strings of a text, whatever their order; undefined where one has an escape, because it may be spelled in several ways, or does not end. */
+/**
+ * A sum over the strings of a text, independent of their order. Undefined if a string has an
+ * escape, because there are several spellings, or does not end.
+ */
 function sumOfStrings(text: Uint8Array): number | undefined {
   let sum = 0;
   for (let i = 0; i < text.length; i += 1) {
@@ -42,7 +51,7 @@ function sumOfStrings(text: Uint8Array): number | undefined {
       if (i >= text.length || text[i] === backslash) return undefined;
       hash = (Math.imul(hash, 31) + (text[i] ?? 0)) | 0;
     }
-    // Squared, or what moves from one string to another would leave the sum as it is.
+    // Squared: otherwise, moving characters from one string to another could keep the sum.
     sum = (sum + Math.imul(hash, hash | 1)) | 0;
   }
   return sum;

@@ -1,6 +1,6 @@
 /**
- * Puts into a stored body, on its way out, what is not stored with it: the resourceVersion, and the apiVersion when it is
- * read in another served version than it was stored in. Copies bytes, parses nothing.
+ * Adds to an outgoing body what is not stored with it: the resourceVersion, and another apiVersion
+ * if it is read in another served version. It copies bytes and parses nothing.
  */
 import { member, scanObject } from './object-text.js';
 import type { Body } from '../domain/object.js';
@@ -9,7 +9,10 @@ const encoder = new TextEncoder();
 const quote = 0x22;
 const openingBrace = 0x7b;
 
-/** The text that belongs at `revisionAt`: before a member that begins there, or before the first one and the white space before it; else after the last one. */
+/**
+ * The text to insert at `revisionAt`. That is before a member that begins there, before the first
+ * member and its white space, or after the last member.
+ */
 export function revisionText({ bytes, marks: { revisionAt } }: Body, resourceVersion: string): string {
   return bytes[revisionAt] === quote || bytes[revisionAt - 1] === openingBrace
     ? `"resourceVersion":"${resourceVersion}",`

@@ -1,4 +1,7 @@
-/** Why a member is not accepted in a strict write, and warned of in another, in Kubernetes' words. Bounds: `pathCharactersMax` of its path are shown. */
+/**
+ * Why a strict write is refused, or another write gets a warning, in Kubernetes' words. Shows at
+ * most `pathCharactersMax` of a path.
+ */
 const pathCharactersMax = 256;
 
 export function strictCause(flaw: 'duplicate' | 'unknown', path: string): string {

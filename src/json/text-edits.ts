@@ -1,16 +1,22 @@
 /**
- * What is changed in the text of an object: spans and their replacements. Everything between them is copied, byte for
- * byte. Edits may touch but never overlap.
+ * Edits of an object's text: spans and their replacements. All bytes between them are copied. Edits
+ * may touch but never overlap.
  */
 import { Buffer } from 'node:buffer';
 import { member, valueText, type Members, type ObjectText } from './object-text.js';
 
-/** The bytes from `start` to `end`, of the old text, become `text`. Where both are the same, it is inserted. */
+/**
+ * `text` replaces the bytes of the old text from `start` to `end`. If both are equal, it is
+ * inserted.
+ */
 export type Edit = Readonly<{ start: number; end: number; text: string }>;
 
 const encoder = new TextEncoder();
 
-/** Each annotation, or each label, gets its value: replaced where it has another one, else inserted before all others. */
+/**
+ * Sets annotations or labels: replaces an existing value that differs, else inserts before all
+ * others.
+ */
 export function mapEdits(
   { bytes, ...text }: ObjectText,
   metadata: Members,
@@ -38,7 +44,9 @@ export function mapEdits(
   return edits;
 }
 
-/** One edit per member to drop; a run at the end also takes the comma before it. */
+/**
+ * One edit per member to drop; for a run at the end, one edit that includes the comma before it.
+ */
 export function removals(members: Members, gone: ReadonlySet<string>): readonly Edit[] {
   const { list } = members;
   const lastKept = list.findLastIndex(({ name }) => !gone.has(name));
@@ -54,7 +62,7 @@ export function removals(members: Members, gone: ReadonlySet<string>): readonly 
   return edits;
 }
 
-/** In order of place; insertions at one place become one. */
+/** Sorts by place, and joins insertions at one place. */
 export function mergeEdits(edits: readonly Edit[]): readonly Edit[] {
   const sorted = edits.toSorted((a, b) => a.start - b.start || a.end - b.end);
   const merged: Edit[] = [];
@@ -67,13 +75,13 @@ export function mergeEdits(edits: readonly Edit[]): readonly Edit[] {
   return merged;
 }
 
-/** Where new bytes are put. */
+/** Returns memory for new bytes. */
 export type Allocate = (length: number) => Uint8Array;
 
-/** A buffer for each, of its own and not filled with zeros: the caller writes all of it. */
+/** A new buffer each time, not filled with zeros: the caller writes all of it. */
 export const ownBuffer: Allocate = (length) => new Uint8Array(Buffer.allocUnsafeSlow(length).buffer);
 
-/** The same memory each time: what is put there is gone with the next. */
+/** The same memory each time: a call overwrites the result of the one before. */
 export function scratchBuffer(): Allocate {
   let scratch: Uint8Array = new Uint8Array(0);
   return (length) => {
@@ -82,7 +90,7 @@ export function scratchBuffer(): Allocate {
   };
 }
 
-/** The same bytes, not a copy, when there are no edits. */
+/** Returns `bytes` itself, not a copy, if there are no edits. */
 export function applyEdits(bytes: Uint8Array, edits: readonly Edit[], allocate = ownBuffer): Uint8Array {
   if (edits.length === 0) return bytes;
   const texts = edits.map(({ text }) => encoder.encode(text));

@@ -1,19 +1,25 @@
-/** How many values JSON text has, about: they decide what its tree will take in memory, not its length. */
+/**
+ * Estimates how many values JSON text has. The memory for its tree depends on that, not on its
+ * length.
+ */
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 
-/** Counted no further than just past `max`. An empty array or object counts as one, or two. */
+/** Counts only until `max` is exceeded. An empty array or object counts as one or two. */
 export function countValues(json: Uint8Array, max: number): number {
   let count = 1;
   for (let at = 0; at < json.length && count <= max; at++) {
     const byte = json[at];
     if (byte === quote) at = closingQuote(json, at);
-    // After each comma and each bracket that opens, 0x5b or 0x7b, stands a value.
+    // A value follows each comma and each opening bracket, 0x5b or 0x7b.
     else if (byte === comma || byte === 0x5b || byte === 0x7b) count += 1;
   }
   return count;
 }
 
-/** The text of a body that nobody has checked, where it is small enough to be parsed in one turn of the event loop. */
+/**
+ * The text of an unchecked body; undefined if it is too large to be parsed in one turn of the event
+ * loop.
+ */
 export function boundedText(
   body: Uint8Array,
   { bytesMax, valuesMax }: Readonly<{ bytesMax: number; valuesMax: number }>,

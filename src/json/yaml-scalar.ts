@@ -1,8 +1,10 @@
 /**
- * What a plain YAML scalar means, as sigs.k8s.io/yaml (goyaml v2) reads it, because that is upstream's
- * `application/yaml`: YAML 1.2's core schema and, from 1.1, `yes`, `on`, `0b11`, `1_000` and octal `017`; dates are strings.
+ * The value of a plain YAML scalar, as sigs.k8s.io/yaml (goyaml v2) reads it, because upstream's
+ * `application/yaml` uses that. It is YAML 1.2's core schema plus, from 1.1, `yes`, `on`, `0b11`,
+ * `1_000` and octal `017`. Dates are strings.
  *
- * Numbers lose nothing: a decimal keeps its digits and is only brought into JSON's grammar (`+5` is 5, `.5` is 0.5).
+ * Numbers lose nothing: a decimal keeps its digits, and only its form changes to JSON's (`+5` is 5,
+ * `.5` is 0.5).
  */
 import type { JsonTree } from './json-tree.js';
 
@@ -17,7 +19,7 @@ const radixPattern = /^([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+)$/;
 const uint64Max = 2n ** 64n - 1n;
 const radixCharactersMax = 80;
 
-/** The value; undefined for one that JSON does not have: infinity, not-a-number. */
+/** Undefined for values that JSON does not have: infinity, not-a-number. */
 export function resolvePlain(text: string): JsonTree | undefined {
   const word = words.get(text);
   if (word !== undefined) return word;
@@ -33,14 +35,14 @@ const plainPattern = /^[A-Za-z_/](?:[-\w./@+]|:(?=[\w/]))*(?: (?:[-\w./@+(),]|:(
 const plainCharactersMax = 200;
 const unprintable = /[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/g;
 
-/** A string that reads back as itself: plain where nothing can misread it, else quoted as in JSON. */
+/** A string that reads back as itself: plain if it is unambiguous, else quoted as in JSON. */
 export function formatScalar(text: string): string {
-  // Tested up to a bound, because the pattern needs room on the stack for each character.
+  // Bounded, because the pattern uses stack space for each character.
   const plain = text.length <= plainCharactersMax && plainPattern.test(text) && resolvePlain(text) === text;
   return plain ? text : escapeUnprintable(JSON.stringify(text));
 }
 
-/** JSON text is YAML but for a few characters, which can only stand in its strings. */
+/** JSON text is YAML except for a few characters, which can only be in its strings. */
 export function escapeUnprintable(json: string): string {
   return json.replaceAll(unprintable, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
@@ -61,7 +63,7 @@ function decimalNumber(text: string): string | undefined {
   return `${sign === '-' ? '-' : ''}${integer === '' ? '0' : integer}${fraction === '' ? '' : `.${fraction}`}${exponent}`;
 }
 
-/** goyaml knows `word`, `Word` and `WORD`, nothing between. */
+/** goyaml accepts `word`, `Word` and `WORD`, but no other mix. */
 function spellings<T>(texts: readonly string[], value: T): [string, T][] {
   return texts.flatMap((text) =>
     [text, text.charAt(0).toUpperCase() + text.slice(1), text.toUpperCase()].map((spelling): [string, T] => [spelling, value]),

@@ -1,17 +1,21 @@
 /**
- * YAML of request bodies and of answers to `Accept: application/yaml`, to and from the lossless tree.
+ * Converts YAML to and from the lossless tree, for request bodies and for answers to `Accept:
+ * application/yaml`.
  *
- * The `yaml` library reads syntax only (its failsafe schema); what scalars mean is ours (yaml-scalar.ts). Its defaults are not safe
- * for text from strangers, so:
+ * The `yaml` library reads syntax only (its failsafe schema); yaml-scalar.ts decides what scalars
+ * mean. The library's defaults are not safe for untrusted text, so:
  *
- * Y1 At most 200 collections are open at once, checked token by token. Deeper text takes the library to the end of the stack,
- *    where a regular expression that V8 compiles there aborts the process; no `catch` helps.
- * Y2 Aliases may add 3 MiB of text, so a billion laughs ends early. An alias shares its anchor's tree.
- * Y3 One document; no tags but YAML's own for JSON's types; keys become strings, a repeated one has its last value (as goyaml),
- *    or is refused where the caller asks for that.
- *    Text that Go's reader divides into other lines is refused, and so is what stands where the library passes over it.
- * Y4 What formatYaml writes, parseYaml reads back as the same tree. Below 64 levels it writes JSON, which is YAML: indentation
- *    would grow with the square of the depth. A tree has no half of a surrogate pair (json-parser.ts): YAML cannot write one.
+ * Y1 At most 200 collections are open at once, checked token by token. Deeper text takes the
+ *    library to the end of the stack. If V8 compiles a regular expression there, the process
+ *    aborts, and no `catch` helps.
+ * Y2 Aliases may add 3 MiB of text, which stops a billion laughs early. An alias shares its
+ *    anchor's tree.
+ * Y3 One document; no tags but YAML's own for JSON's types. Keys become strings. A repeated key
+ *    has its last value (as in goyaml), or is refused if the caller asks for that. Text that Go's
+ *    reader splits into other lines is refused, and so is text that the library would ignore.
+ * Y4 parseYaml reads the output of formatYaml back as the same tree. Below 64 levels formatYaml
+ *    writes JSON, which is YAML: indentation would grow with the square of the depth. A tree has no
+ *    half of a surrogate pair (json-parser.ts), because YAML cannot write one.
  */
 import { Composer, isAlias, isMap, isScalar, isSeq, Lexer, Parser, Scalar } from 'yaml';
 import type { CST, Document, ParsedNode, YAMLMap } from 'yaml';
@@ -24,14 +28,20 @@ import { escapeUnprintable, formatScalar, resolvePlain } from './yaml-scalar.js'
 
 const depthMax = 200;
 const aliasedCharactersMax = 3 * 1024 * 1024;
-/** Messages quote names, and some the library. */
+/** Messages quote names, and some quote the library. */
 const messageCharactersMax = 512;
 
-/** What YAML has as an escape only. */
+/** Characters that YAML allows only as an escape. */
 const unprintable = /[^\P{Cc}\t\n\r\u0085]|[\ufffe\uffff]/u;
-/** Go reads them as line breaks, and a byte order mark that begins a line as nothing. The library reads both as text. */
+/**
+ * Go reads these as line breaks, and ignores a byte order mark at the beginning of a line. The
+ * library reads both as text.
+ */
 const ambiguous = /\r(?!\n)|[\u0085\u2028\u2029]|(?!^)\ufeff/u;
-/** The library ends a quoted text where a line is less indented, and looks at its last character only. */
+/**
+ * The library ends a quoted text at a line that is less indented, and checks only its last
+ * character.
+ */
 const wholeQuotes: ReadonlyMap<string, RegExp> = new Map([
   ['single-quoted-scalar', /^'(?:[^']|'')*'$/],
   ['double-quoted-scalar', /^"(?:[^"\\]|\\[^])*"$/],
@@ -73,7 +83,7 @@ function documentsOf(text: string): readonly Document.Parsed[] {
   });
   const documents: Document.Parsed[] = [];
   for (const document of composer.compose(tokensOf(text))) {
-    // It warns of a directive that it does not know, and would go on without it.
+    // For an unknown directive the library only warns.
     const error = document.errors[0] ?? document.warnings.find(({ code }) => code === 'BAD_DIRECTIVE');
     if (error !== undefined) throw bad(error.message);
     documents.push(document);
@@ -81,7 +91,7 @@ function documentsOf(text: string): readonly Document.Parsed[] {
   return documents;
 }
 
-/** Throws Refused where the text is deeper than the library takes (Y1). */
+/** Throws Refused if the text is too deep for the library (Y1). */
 export function* tokensOf(text: string): Generator<CST.Token> {
   const parser = new Parser();
   for (const lexeme of new Lexer().lex(text)) {
@@ -131,7 +141,7 @@ class Reading {
     const members = new Map<string, JsonTree>();
     const merges: JsonTree[] = [];
     for (const { key, value, srcToken } of node.items) {
-      // The library passes over what follows `? key` where no colon stands between them.
+      // The library ignores text that follows `? key` without a colon.
       if (value === null && srcToken?.value !== undefined) throw bad("did not find expected ':'");
       if (isMergeKey(key)) {
         merges.push(this.treeOf(value));
@@ -158,7 +168,7 @@ function scalarOf(node: Exclude<ParsedNode, { items: unknown }>): JsonTree {
   return tree;
 }
 
-/** A block of text has no line break at its end where the document has none. The library adds one. */
+/** The library adds a line break at the end of a block scalar if the document has none there. */
 function textOf({ value, srcToken }: Scalar.Parsed): string {
   const text = String(value);
   const quoted = wholeQuotes.get(srcToken?.type ?? '');
@@ -207,11 +217,13 @@ function bad(message: string): Refused {
 
 const blockDepthMax = 64;
 const implicitKeyCharactersMax = 1000;
-/** A string of compact JSON, with the colon behind a name, or what stands between two. */
+/** A string of compact JSON, with the colon if it is a name; or the text between two strings. */
 const jsonPart = /"[^"\\]*(?:\\.[^"\\]*)*":?|[^"]+/gy;
 
 type Block = readonly JsonTree[] | JsonObject;
-/** `lead` begins the first line, `pad` the others: after "- " a collection begins on the same line. */
+/**
+ * `lead` begins the first line, `pad` the others: after "- " a collection begins on the same line.
+ */
 type Indent = Readonly<{ lead: string; pad: string; depth: number }>;
 
 function isBlock(tree: JsonTree): tree is Block {
@@ -244,7 +256,7 @@ function writeMember(lines: string[], start: string, { member, pad, depth }: { m
   writeBlock(lines, member, { lead: below, pad: below, depth: depth + 1 });
 }
 
-/** A key of over 1,024 characters must be announced. */
+/** A key of over 1,024 characters needs a `? ` before it. */
 function formatKey(name: string, pad: string): string {
   const key = formatScalar(name);
   return key.length > implicitKeyCharactersMax ? `? ${key}\n${pad}:` : `${key}:`;
@@ -252,7 +264,7 @@ function formatKey(name: string, pad: string): string {
 
 function formatInline(tree: JsonTree): string {
   if (typeof tree === 'string') return formatScalar(tree);
-  // Every string is looked at, so that none begins where another ends.
+  // Match every string, so that no match begins at the end of another string.
   return escapeUnprintable(formatJson(tree)).replaceAll(jsonPart, (text) =>
     text.startsWith('"') && text.endsWith(':') && text.length > implicitKeyCharactersMax ? `? ${text.slice(0, -1)} :` : text,
   );
