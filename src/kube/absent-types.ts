@@ -1,6 +1,8 @@
 /**
- * The readers whose type the server does not serve now. A type may come at any time, and is to be read within seconds; one that never comes must cost
- * the server next to nothing. So few are asked for every few seconds, and more of them twice a second together, but each once in two minutes.
+ * The readers whose type the server does not serve. A type may appear at any time, and should be
+ * read within seconds. A type that never appears must cost the server next to nothing. So a few
+ * readers ask every few seconds. Many readers together ask at most twice a second, but each at
+ * least every two minutes.
  */
 const waitMsMin = 5_000;
 const waitMsMax = 120_000;
@@ -21,7 +23,9 @@ export class AbsentTypes {
     return this.#readers.has(reader);
   }
 
-  /** For how long each of them waits at most between two requests, in milliseconds; half of it is the least. */
+  /**
+   * The longest wait of a reader between two requests, in milliseconds; the shortest is half of it.
+   */
   get waitMsMax(): number {
     return Math.min(Math.max(waitMsMin, this.#readers.size * msPerReader), waitMsMax);
   }

@@ -1,24 +1,24 @@
-/** Where objects of one type are on a server, as a URL: of all logical clusters, or of one. */
+/** The objects of one type on a server, in all logical clusters or in one, as a URL names them. */
 export type Collection = Readonly<{
   /** '*' for all of them. */
   cluster: string;
   group: string;
   version: string;
   resource: string;
-  /** The APIExport of kcp's own whose identity a request must name. */
+  /** kcp's own APIExport whose identity a request must name. */
   identityOf: string | undefined;
   /** As in a URL's `labelSelector`; '' for every object. */
   labelSelector: string;
 }>;
 
 export type ReadOptions =
-  /** What is there, as events, and what happens then. */
+  /** The present objects as events, then all changes. */
   | Readonly<{ kind: 'watch-list'; timeoutSeconds: number }>
   | Readonly<{ kind: 'watch'; resourceVersion: string; timeoutSeconds: number }>
-  /** `limit` 0: all of it in one answer. */
+  /** `limit` 0: the whole list in one answer. */
   | Readonly<{ kind: 'list'; limit: number; continueToken: string }>;
 
-/** The path and the query to ask with. `identity` is '' where none must be named. */
+/** The path and the query of a request. `identity`: '' if the request needs none. */
 export function formatRead(
   { cluster, group, version, resource, labelSelector }: Collection,
   identity: string,

@@ -1,10 +1,13 @@
 /**
- * HTTP/2 connections to a server, made with one set of certificates. A connection carries as many requests as the server allows; a further one is opened
- * when all are full, as Go's clients do it. Watches last for minutes, so a connection whose end the server has announced (GOAWAY) keeps
- * its own and gets no more.
+ * HTTP/2 connections to a server that share one set of certificates. A connection carries as many
+ * requests as the server allows. When all are full, another one is opened, as in Go's clients.
+ * Watches last for minutes, so a connection whose end the server has announced (GOAWAY) keeps its
+ * requests but gets no more.
  *
- * Bounds: one connection is being opened at a time, `openMsMax` long, and `sessionsMax` are open beside those whose end was announced. One that leaves a ping unanswered is ended, and so is one that had no request
- * between two pings. A stream that nobody reads fills its own window, `windowBytes`, and delays no other: Node gives back the connection's as bytes come.
+ * Bounds: one connection is opened at a time, within `openMsMax`. At most `sessionsMax` are open,
+ * besides those whose end was announced. A connection is closed if it leaves a ping unanswered, or
+ * had no request between two pings. A stream without a reader fills its own window, `windowBytes`,
+ * and delays no other: Node extends the connection's window as bytes arrive.
  */
 import {
   connect as connectSession,
@@ -20,35 +23,41 @@ import { untilAborted } from '../domain/until-aborted.js';
 import { limitInterim } from '../domain/interim-answers.js';
 import { UnreadBody, type UnreadRoom } from './unread-body.js';
 
-/** `tls`: certificates, and what the server's is checked against. `origin`: its scheme, host and port. */
+/**
+ * `tls`: the certificates, and the authorities for the server's. `origin`: its scheme, host and
+ * port.
+ */
 export type Http2SessionsParts = Readonly<{ origin: string; tls: ConnectionOptions; clock: Clock }>;
 
-/** `path` has its query. `hasBody`: whoever asks writes one, and ends it. */
+/** `path` includes its query. `hasBody`: the caller writes a body and ends it. */
 export type Http2Request = Readonly<{
   path: string;
   headers: Readonly<OutgoingHttpHeaders>;
   hasBody?: boolean;
-  /** For what of the answer nobody takes. */
+  /** Counts the bytes of the answer that nobody has read. */
   unread?: UnreadRoom;
   signal: AbortSignal;
 }>;
 
-/** `body`: of the answer. The stream, which Node ends with its connection, may have gone before it. */
+/** `body`: of the answer. It may outlast the stream, which Node ends with its connection. */
 export type Asked = Readonly<{ stream: ClientHttp2Stream; body: UnreadBody }>;
 
 export type Http2SessionsOptions = Readonly<{
   /** How long opening a connection may take. */
   openMsMax: number;
-  /** How often a connection is asked whether it lives, and how long the answer may take. */
+  /** How often a connection is pinged, and how long the answer may take. */
   pingIntervalMs: number;
   pingMsMax: number;
-  /** With as many that take requests, one that finds no room fails. */
+  /** If this many connections are full, a further request fails. */
   sessionsMax: number;
-  /** What may be on its way on one stream at once: of a server that answers after 40 ms, 256 KiB are 6 MB a second. */
+  /**
+   * How much may be under way on one stream. With a round trip of 40 ms, 256 KiB allow 6 MB a
+   * second.
+   */
   windowBytes: number;
 }>;
 
-/** As client-go, which asks a connection that was silent for 30 s whether it lives, and gives it 15 s. */
+/** As client-go, which pings a connection after 30 s of silence and waits 15 s for the answer. */
 const patientSessions: Http2SessionsOptions = Object.freeze({
   openMsMax: 30_000,
   pingIntervalMs: 30_000,
@@ -56,16 +65,22 @@ const patientSessions: Http2SessionsOptions = Object.freeze({
   sessionsMax: 1_000,
   windowBytes: 64 * 1024,
 });
-/** Of all streams of a connection together. */
+/** The window for all streams of a connection together. */
 const connectionWindowBytes = 1024 * 1024;
-/** Even where the server allows more. */
+/** The limit even if the server allows more. */
 const streamsMax = 1_000;
-/** Servers that serve many names name a few. */
+/** Servers with many names send a few origins. */
 const originsMax = 128;
-/** A server, or what is before it, that speaks HTTP/1.1 alone is asked again then: it may have been another one. */
+/**
+ * How long a server counts as HTTP/1.1 only. After that HTTP/2 is tried again, because a proxy or
+ * another server may have answered.
+ */
 const http1MsMax = 60_000;
 
-/** `requests`: under way. `allowed`: how many may be. `isIdle`: it had none since the last ping. */
+/**
+ * `requests`: under way. `allowed`: how many may be. `isIdle`: without requests since the last
+ * ping.
+ */
 type Session = { readonly socket: TLSSocket; requests: number; allowed: number; isIdle: boolean };
 
 export class Http2Sessions {
@@ -73,9 +88,9 @@ export class Http2Sessions {
   readonly #options: Http2SessionsOptions;
   readonly #sessions = new Map<ClientHttp2Session, Session>();
   #opening: Promise<void> | undefined;
-  /** Ends what is being opened. */
+  /** Aborts the connection that is being opened. */
   #late: AbortController | undefined;
-  /** Until when the server is taken to speak HTTP/1.1 alone. */
+  /** Until when the server counts as HTTP/1.1 only. */
   #http1UntilMs = -Infinity;
   /** Requests that have no connection yet. */
   #waiting = 0;
@@ -86,12 +101,15 @@ export class Http2Sessions {
     this.#options = options;
   }
 
-  /** Connections that are open. */
+  /** The number of open connections. */
   get size(): number {
     return this.#sessions.size;
   }
 
-  /** A request that was sent; undefined when the server speaks no HTTP/2. Throws what kept a connection from being opened, or the signal's reason. */
+  /**
+   * Sends a request; undefined if the server does not speak HTTP/2. Throws the reason why no
+   * connection could be opened, or the signal's reason.
+   */
   async request(asked: Http2Request): Promise<Asked | undefined> {
     this.#waiting += 1;
     try {
@@ -109,7 +127,10 @@ export class Http2Sessions {
     }
   }
 
-  /** Serves the requests that wait, and no more. Each connection is closed when its last request has ended. */
+  /**
+   * Serves the waiting requests, and no more. Each connection closes when its last request has
+   * ended.
+   */
   close(): void {
     this.#isClosed = true;
     if (this.#waiting === 0) this.#end();
@@ -117,11 +138,11 @@ export class Http2Sessions {
 
   #end(): void {
     this.#late?.abort(new CacheError('the connections to the server are closed'));
-    // One that is closed beside a request that is not on its way yet would refuse it.
+    // Closing a connection with a request that has not been sent yet would refuse that request.
     for (const [session, { requests }] of this.#sessions) if (requests === 0) session.close();
   }
 
-  /** One that only waits for the end of its requests is bounded by these. */
+  /** A connection that only finishes its requests does not count. */
   #openCount(): number {
     return [...this.#sessions.keys()].filter(({ closed, destroyed }) => destroyed || !closed).length;
   }
@@ -135,7 +156,7 @@ export class Http2Sessions {
   #send(session: ClientHttp2Session, { path, headers, hasBody = false, unread, signal }: Http2Request): Asked {
     const stream = session.request({ ...headers, [constants.HTTP2_HEADER_PATH]: path }, { endStream: !hasBody, signal });
     const body = new UnreadBody(stream, { room: unread, signal });
-    // What has been reset may be answered on and on.
+    // A server may send interim responses without end, even for a stream that was reset.
     limitInterim(stream, (error) => session.destroy(error));
     const of = this.#sessions.get(session);
     if (of === undefined) return { stream, body };
@@ -178,7 +199,7 @@ export class Http2Sessions {
       signal.addEventListener('abort', () => session.destroy(signal.reason as Error), { once: true });
       session.once('remoteSettings', () => resolve());
       session.once('close', () => reject(new CacheError('the server has closed the connection')));
-      // Of a connection that is open, the requests say what has ended it.
+      // Once the connection is open, its requests report the error.
       session.on('error', reject);
     });
     const of: Session = { socket, requests: 0, allowed: allowedBy(session), isIdle: false };
@@ -197,7 +218,7 @@ export class Http2Sessions {
     });
   }
 
-  /** Returns what stops it. */
+  /** Returns a function that stops the pings. */
   #ping(session: ClientHttp2Session, of: Session): () => void {
     const { clock } = this.#parts;
     const { pingIntervalMs, pingMsMax } = this.#options;
@@ -206,7 +227,8 @@ export class Http2Sessions {
     const later = (delayMs: number, task: () => void): void => {
       if (!isOver) cancel = clock.after(delayMs, task);
     };
-    // On a slow link the answer waits behind what is on its way; a server that sends that is there.
+    // On a slow link, the answer waits behind the bytes that are on their way. A server that sends
+    // anything is alive.
     const judgeLater = (): void => {
       const heardBytes = of.socket.bytesRead;
       later(pingMsMax, () => {
@@ -217,7 +239,8 @@ export class Http2Sessions {
     const ask = (): void => {
       if (of.isIdle) session.close();
       of.isIdle = of.requests === 0;
-      // The two ends have agreed on its end, but a peer that has fallen silent since leaves the socket open, and the session says nothing.
+      // Both ends have agreed to close. If the peer then falls silent, its socket stays open and
+      // the session reports nothing.
       if (session.destroyed) return later(pingMsMax, () => of.socket.destroy());
       judgeLater();
       session.ping(() => {
@@ -233,7 +256,7 @@ export class Http2Sessions {
   }
 }
 
-/** Node keeps each origin that a server names as its own. */
+/** Node keeps each origin that a server sends. */
 function limitOrigins(session: ClientHttp2Session): void {
   let count = 0;
   session.on('origin', (origins: readonly string[]) => {
@@ -252,7 +275,7 @@ function securely(options: ConnectionOptions, signal: AbortSignal): Promise<TLSS
     signal.addEventListener('abort', () => socket.destroy(signal.reason as Error), { once: true });
     socket.once('secureConnect', () => resolve(socket));
     socket.once('close', () => reject(new CacheError('the server has closed the connection')));
-    // What breaks it later is its session's.
+    // Later errors are reported by the session.
     socket.on('error', reject);
   });
 }

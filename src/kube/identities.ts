@@ -1,7 +1,7 @@
 /**
- * The identity hashes of kcp's own APIExports. Requests for all clusters name types bound from one as `resource:identity`, as kcp's
- * informers do (kcp: pkg/server/bootstrap/identity.go). The root shard has the exports themselves; every other shard keeps
- * their identities in a ConfigMap.
+ * The identity hashes of kcp's own APIExports. A request for all clusters names a type of such an
+ * export as `resource:identity`, as kcp's informers do (kcp: pkg/server/bootstrap/identity.go). The
+ * root shard has the exports themselves; every other shard keeps their identities in a ConfigMap.
  */
 import { textAt } from '../domain/text-at.js';
 import type { KubeClient } from './kube-client.js';
@@ -33,7 +33,7 @@ export class Identities {
     return identity;
   }
 
-  /** An identity is looked up again when nothing was found under it: the export may have been recreated. */
+  /** Called if a request with the identity found nothing: the export may have been recreated. */
   forget(exportName: string): void {
     this.#known.delete(exportName);
   }

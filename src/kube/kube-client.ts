@@ -1,8 +1,9 @@
 /**
- * Sends requests to a server over HTTPS, and gives the answer as it arrives.
+ * Sends requests to a server over HTTPS, and streams the answers.
  *
- * Bounds: `answerMsMax` and `silenceMsMax`, a request's own, without a status or a byte while we want one; a refusal is read up to `refusalBytesMax`. What
- * we do not read stays in the server's window, so a slow reader slows the server and costs no memory.
+ * Bounds: a request's `answerMsMax` for the status, and its `silenceMsMax` for each part of the
+ * body that the reader waits for. A refusal is read up to `refusalBytesMax`. Unread bytes stay in
+ * the server's window, so a slow reader slows the server and costs no memory.
  */
 import { certificateFaultOf, explainCertificateFault } from '../domain/certificate-fault.js';
 import { CacheError } from '../domain/errors.js';
@@ -13,8 +14,9 @@ import type { KubeAccess } from './kube-access.js';
 import { KubeConnections, type KubeAnswer } from './kube-connections.js';
 
 /**
- * The server answered with something else than 200. `reason` is '' when that was no Status. `continueToken`: with which a list whose token
- * expired may go on at a newer revision; '' if there is none. `retryAfterMs`: 0 if the server asks for no wait.
+ * The server answered with a status other than 200. `reason`: '' if the body was no Status.
+ * `continueToken`: continues a list whose token expired at a newer revision; '' if there is none.
+ * `retryAfterMs`: 0 if the server asks for no wait.
  */
 export class KubeRefusal extends Error {
   readonly status: number;
@@ -32,7 +34,7 @@ export class KubeRefusal extends Error {
   }
 }
 
-/** `inspect`: sees the headers of every answer, and throws for one that must not be read. */
+/** `inspect`: gets the headers of every answer, and throws if the answer must not be read. */
 export type KubeClientParts = Readonly<{
   access: KubeAccess;
   clock: Clock;
@@ -40,7 +42,10 @@ export type KubeClientParts = Readonly<{
   inspect?: (headers: KubeAnswer['headers']) => void;
 }>;
 
-/** `path` has its query. `answerMsMax`: how long the status may take. `silenceMsMax`: how long each part of the body may take. */
+/**
+ * `path` includes its query. `answerMsMax`: how long the status may take. `silenceMsMax`: how long
+ * each part of the body may take.
+ */
 export type KubeRequest = Readonly<{ path: string; answerMsMax: number; silenceMsMax: number; signal: AbortSignal }>;
 
 const refusalBytesMax = 16 * 1024;
@@ -51,7 +56,7 @@ export class KubeClient {
   readonly #connections: KubeConnections;
   readonly #inspect: (headers: KubeAnswer['headers']) => void;
 
-  /** `userAgent`: what the server's audit log and metrics know the requests by. */
+  /** `userAgent`: identifies the requests in the server's audit log and metrics. */
   constructor({ access, clock, userAgent, inspect = () => {} }: KubeClientParts) {
     this.#access = access;
     this.#clock = clock;
@@ -59,7 +64,10 @@ export class KubeClient {
     this.#connections = new KubeConnections({ access, clock, userAgent });
   }
 
-  /** Resolves when a 200 has come, with its body, which must be read or returned. Throws KubeRefusal for any other answer. */
+  /**
+   * Resolves with the body of a 200, which must be read or returned. Throws KubeRefusal for any
+   * other answer.
+   */
   async open(asked: KubeRequest): Promise<AsyncGenerator<Uint8Array, void>> {
     const credentials = await this.#access.credentials(asked.signal);
     const answer = await this.#answered(asked, (path, signal) => this.#connections.request({ path, signal }, credentials));
@@ -76,7 +84,10 @@ export class KubeClient {
     throw refusalOf(status, await beginningOf(chunks), String(headers['retry-after'] ?? ''));
   }
 
-  /** The whole body of a 200, as a text; undefined if it is longer than `bytesMax`. Throws as `open` does. */
+  /**
+   * The whole body of a 200 as text; undefined if it is longer than `bytesMax`. Throws as `open`
+   * does.
+   */
   async read(asked: KubeRequest, bytesMax: number): Promise<string | undefined> {
     const body = new GatheredBytes();
     for await (const chunk of await this.open(asked)) {
@@ -86,12 +97,12 @@ export class KubeClient {
     return body.takeWhole().toString('utf8');
   }
 
-  /** Ends the connections that are kept; those in use end with their request's signal. */
+  /** Closes idle connections; those in use close when the signals of their requests abort. */
   close(): void {
     this.#connections.close();
   }
 
-  /** Within the request's time. The request ends with its signal, whenever that is. */
+  /** Limits the time until the answer begins. The request's signal also ends the body. */
   async #answered(
     { path, answerMsMax, signal }: KubeRequest,
     ask: (path: string, signal: AbortSignal) => Promise<KubeAnswer>,
@@ -113,7 +124,7 @@ export class KubeClient {
     }
   }
 
-  /** Node's message about a certificate names neither the server nor who says whom to trust. */
+  /** Node's message about a certificate names neither the server nor the source of the CA. */
   #explained(error: unknown): unknown {
     const fault = certificateFaultOf(error);
     const { server, source, caSource } = this.#access;
@@ -147,7 +158,10 @@ async function beginningOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
   return text;
 }
 
-/** A Status, from an answer or from an ERROR event; any other text becomes the message itself. `retryAfter`: the answer's header, in seconds. */
+/**
+ * A Status from an answer or an ERROR event; any other text becomes the message itself.
+ * `retryAfter`: the header, in seconds.
+ */
 export function refusalOf(status: number, text: string, retryAfter = ''): KubeRefusal {
   const asked = /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) : 0;
   try {

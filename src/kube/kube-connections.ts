@@ -1,7 +1,8 @@
 /**
- * Connections to a server that are kept and used again: of HTTP/2, and of HTTP/1.1 where something before the server speaks nothing else. A server learns
- * who asks when a connection is made, so one is used only by requests with the certificates that it was made with. Others are
- * closed as soon as they are idle; a watch on one of them goes on until it ends.
+ * Connections to a server that are kept and used again: HTTP/2, or HTTP/1.1 if a proxy speaks
+ * nothing else. The server authenticates a connection when it is opened. So a connection is used
+ * only by requests with the certificates that it was made with. Connections with other certificates
+ * are closed as soon as they are idle; a watch on one of them continues until it ends.
  */
 import { Agent, request } from 'node:https';
 import { constants, type IncomingHttpHeaders } from 'node:http2';
@@ -14,11 +15,14 @@ import { limitInterim } from '../domain/interim-answers.js';
 import type { Credentials, KubeAccess } from './kube-access.js';
 import { UnreadBody } from './unread-body.js';
 
-/** `path` has its query. */
+/** `path` includes its query. */
 export type GetRequest = Readonly<{ path: string; signal: AbortSignal }>;
 
-/** `body` must be read or destroyed. `isCutOff`: whether its end is one that the server did not make; a stream of HTTP/2 ends without an error then.
- * One that is reset without a code cannot be told from a whole one. */
+/**
+ * `body` must be read or destroyed. `isCutOff`: whether the body ended before the server ended it;
+ * an HTTP/2 stream then ends without an error. A stream that is reset without a code cannot be
+ * distinguished from a complete one.
+ */
 export type KubeAnswer = Readonly<{
   status: number;
   headers: Readonly<Record<string, unknown>>;
@@ -29,9 +33,9 @@ export type KubeAnswer = Readonly<{
 type Kept = Readonly<{ certificates: string; sessions: Http2Sessions; agent: Agent }>;
 type Headers = Readonly<Record<string, string>>;
 
-/** Over HTTP/1.1: after how long without a byte TCP itself asks whether the peer is there. */
+/** HTTP/1.1: after this long without a byte, TCP probes whether the peer is alive. */
 const probeAfterMs = 30_000;
-/** Of one request, each on another connection. */
+/** How many connections may refuse one request. */
 const refusalsMax = 3;
 
 export class KubeConnections {
@@ -46,7 +50,7 @@ export class KubeConnections {
     this.#userAgent = userAgent;
   }
 
-  /** Resolves with the beginning of an answer. Throws what kept it from coming. */
+  /** Resolves with the beginning of an answer. Throws the reason if there is none. */
   async request(asked: GetRequest, credentials: Credentials): Promise<KubeAnswer> {
     const { authorization } = credentials;
     const headers: Headers = {
@@ -63,13 +67,14 @@ export class KubeConnections {
       try {
         return await answered(sent);
       } catch (error) {
-        // It was sent while the server announced the connection's end: nothing was done, and another connection takes it.
+        // The request was sent while the server announced the connection's end. The server has done
+        // nothing, so another connection may send it again.
         if (sent.stream.rstCode !== constants.NGHTTP2_REFUSED_STREAM || refusals === refusalsMax) throw error;
       }
     }
   }
 
-  /** Ends the connections that are kept; those in use end with the signals of their requests. */
+  /** Closes idle connections; those in use close when the signals of their requests abort. */
   close(): void {
     if (this.#kept !== undefined) retire(this.#kept);
   }
@@ -104,7 +109,7 @@ function answered({ stream, body }: Asked): Promise<KubeAnswer> {
       resolve({ status: headers[':status'] ?? 0, headers, body, isCutOff: () => !body.isWhole }),
     );
     stream.once('close', () => reject(new CacheError('the server has closed the request')));
-    // Behind the beginning of the answer, whoever reads the body hears of it.
+    // After the answer has begun, the body reports the error.
     stream.on('error', reject);
   });
 }

@@ -1,18 +1,25 @@
 /**
- * Reads the objects of one collection: a sync of all of them, then what happens to them, until it is
- * stopped. Objects are spans of what arrived; they are never re-serialised.
+ * Reads the objects of one collection: a sync of all of them, then their changes, until it is
+ * stopped. Objects are spans of the received bytes; they are never re-serialised.
  *
- *   nowhere ──▶ WatchList ──bookmark──▶ following ──stream ends──▶ following        a watch behind the last revision
+ *   nowhere ──▶ WatchList ──bookmark──▶ following ──stream ends──▶ following (a new watch)
  *      ▲           │ refused, broken off    ▲ │
- *      │           └──▶ LIST, page by page ─┘ │                                     a page that fails is asked for again
- *      └──────────── revision gone ───────────┘                                     a new sync, from `begin`
+ *      │           └──▶ LIST, page by page ─┘ │   a failed page is requested again
+ *      └──────────── revision gone ───────────┘   a new sync, from `begin`
  *
- * R1 What the taker did not take counts as not read: a place in the history moves on only once everything before it was taken.
- * R2 Neither a page nor a watch that breaks off costs what was read before it. read-step.ts says what follows what.
- * R3 After a failure without progress we wait, longer each time, and as long as the server asks; after progress we go on at once. A new sync always
- *    waits, longer each time while none of them lasts. Progress is a page, the end of a sync, or another revision: a bookmark that repeats one is none.
- * R4 A server whose revision falls has lost some of its history, and keeps quiet about it to a watch that is ahead of it: it is read anew.
- * Bounds: one chunk of what arrives and the object that is arriving, `objectBytesMax`; nothing is read ahead of the taker.
+ * R1 A read that its consumer has not accepted counts as not read. The position advances only
+ *    once the consumer has accepted everything before it.
+ * R2 A page or a watch that breaks off does not lose earlier reads. read-step.ts decides the
+ *    next step.
+ * R3 After a failure without progress the reader waits, longer each time, and at least as long
+ *    as the server asks. After progress it continues at once. A new sync always waits, longer each
+ *    time until one lasts. Progress is a page, the end of a sync, or a new revision; a bookmark
+ *    that repeats a revision is none.
+ * R4 A server whose revision falls has lost some of its history, and a watch that is ahead of it
+ *    gets no event or error. So the reader syncs again.
+ *
+ * Bounds: one received chunk, and the object that is arriving, up to `objectBytesMax`. Nothing is
+ * read ahead of the consumer.
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log, LogFields } from '../diagnostics/log.js';
@@ -41,10 +48,10 @@ export type Read =
   | Readonly<{ kind: 'object'; object: SourceObject; changed: boolean }>
   /** `object`: its last state. */
   | Readonly<{ kind: 'deleted'; object: SourceObject }>
-  /** Everything up to there was read. */
+  /** Everything up to that revision was read. */
   | Readonly<{ kind: 'end' | 'bookmark'; revision: string }>;
 
-/** What every reader of a server shares. */
+/** Shared by all readers of a server. */
 export type ReaderParts = Readonly<{
   client: KubeClient;
   identities: Identities;
@@ -52,41 +59,41 @@ export type ReaderParts = Readonly<{
   clock: Clock;
   random: () => number;
   log: Log;
-  /** For what all readers may have to say at once, when the server is away. */
+  /** For messages that all readers may log at once, when the server is away. */
   boundedLog: BoundedLog;
 }>;
 
-/** Where a reader is, and how it got there. */
+/** The state of a reader. */
 type Place = {
-  /** What it asks for next, or is reading. */
+  /** The next or present request. */
   step: ReadStep;
   refusesWatchList: boolean;
   /** Whether the server has accepted the present request. */
   wasAccepted: boolean;
   /** Requests in a row without progress. */
   failures: number;
-  /** When a failure was warned of; undefined since the last progress. */
+  /** When the last warning of a failure was logged; undefined since the last progress. */
   warnedMs: number | undefined;
-  /** Whether the type was absent, and nothing has been accepted since. */
+  /** Whether the type was absent, and no request has been accepted since. */
   isAbsent: boolean;
-  /** The last revision up to which everything was taken. */
+  /** The consumer has accepted everything up to this revision. */
   revision: string | undefined;
   readonly pace: ResyncPace;
 };
 
 /** As client-go: five to ten minutes. */
 const watchSecondsMin = 300;
-/** Longer than a server takes for any answer it gives up on. */
+/** Longer than a server works on any answer. */
 const silenceMs = 75_000;
-/** A watch that lasted so long was no failure, though nothing happened. */
+/** A watch that lasted this long did not fail, even without an event. */
 const steadyMs = 1_000;
 const pageObjects = 500;
 const backoff: BackoffBounds = { backoffBaseMs: 800, backoffMaxMs: 30_000 };
-/** No server keeps a reader away for longer, whatever it asks. */
+/** The longest wait that a server may ask for. */
 const retryAfterMaxMs = 300_000;
-/** How often a failure that goes on is warned of. */
+/** How often a lasting failure is logged as a warning. */
 const warnAgainMs = 600_000;
-/** As much as client-go takes in one event. */
+/** The largest event that client-go accepts. */
 const objectBytesMax = 16 * 1024 * 1024;
 const decoder = new TextDecoder();
 
@@ -150,7 +157,7 @@ export class KubeReader {
     this.#accepted(place);
     const openedMs = this.#parts.clock.now();
     let syncing = step.kind === 'watch-list';
-    // At once: what was read before counts no more, though the server may take its time.
+    // Yield at once: everything read before is outdated, and the server may take its time.
     if (syncing) yield [{ kind: 'begin' }];
     let reads: Read[] = [];
     for await (const batch of lines(chunks, objectBytesMax)) {
@@ -161,7 +168,8 @@ export class KubeReader {
         if (event.type === 'ERROR') failure = refusalOf(0, decoder.decode(event.object));
         if (failure !== undefined) break;
         const object = readSourceObject(event.object);
-        // Nobody could go on from there: a watch from '' begins with now, and what was removed meanwhile would stay.
+        // No watch could resume there: a watch from '' starts at the present, so deletes in between
+        // would be missed.
         if (object.resourceVersion === '') failure = new CacheError('an event of a watch without a resourceVersion');
         if (failure !== undefined) break;
         if (event.type === 'BOOKMARK') {
@@ -183,7 +191,7 @@ export class KubeReader {
     if (this.#parts.clock.now() - openedMs >= steadyMs) this.#progress(place);
   }
 
-  /** One page, or all of it. */
+  /** One page, or the whole list. */
   async *#list(place: Place, step: ReadStep & { kind: 'list' }, signal: AbortSignal): AsyncGenerator<readonly Read[], void> {
     const { continueToken, isWhole } = step;
     const cutter = new ListCutter(objectBytesMax);
@@ -200,7 +208,7 @@ export class KubeReader {
     const { group, version } = this.#collection;
     if (envelope.apiVersion !== formatApiVersion(group, version))
       throw new CacheError(`an answer of ${envelope.apiVersion} is no list of this type`);
-    // What happened since the first page comes with the watch after it.
+    // The watch that follows starts at the first page's revision, so it brings all later changes.
     const revision = step.revision ?? envelope.resourceVersion;
     if (envelope.continueToken === '') {
       yield [{ kind: 'end', revision }];
@@ -227,7 +235,7 @@ export class KubeReader {
     this.#parts.absent.delete(this);
   }
 
-  /** Everything up to `revision` was taken. */
+  /** Called once the consumer has accepted everything up to `revision`. */
   #reached(place: Place, revision: string): void {
     if (place.step.kind !== 'watch') {
       if (isOlder(revision, place.revision))
@@ -245,7 +253,7 @@ export class KubeReader {
     place.warnedMs = undefined;
   }
 
-  /** Decides what is asked for next; returns for how long it has to wait at least, in milliseconds. */
+  /** Chooses the next request. Returns the least time to wait, in milliseconds. */
   #fail(place: Place, error: unknown): number {
     const { step, refusesWatchList } = place;
     const after = stepAfter(step, error, place);
@@ -254,14 +262,18 @@ export class KubeReader {
     this.#parts.absent.delete(this);
     if (after.isAbsent) this.#absent(place, error);
     else this.#logFailure(place, { asked: step.kind, next: after.step.kind, ...failureFields(error) });
-    // The same request would be refused again: another one is made at once, and never again this one.
+    // The server would refuse this request again. Another one is made at once, and this one never
+    // again.
     if (after.refusesWatchList && !refusesWatchList) place.failures = 0;
     const resyncMs = step.kind === 'watch' && after.step.kind !== 'watch' ? place.pace.failedMs() : 0;
     const askedMs = error instanceof KubeRefusal ? Math.min(error.retryAfterMs, retryAfterMaxMs) : 0;
     return Math.max(resyncMs, askedMs * (1 + this.#parts.random() / 10));
   }
 
-  /** The first failure waits between nothing and its bound, every further one for half of its bound at least. */
+  /**
+   * The first failure waits between zero and its bound, every further one at least half of its
+   * bound.
+   */
   #retryMs({ failures }: Place): number {
     const { random, absent } = this.#parts;
     if (failures === 0) return 0;
@@ -269,7 +281,7 @@ export class KubeReader {
     return backoffMs(failures, failures === 1 ? random : () => (1 + random()) / 2, bounds);
   }
 
-  /** Once is a stream that ended; twice is a problem. */
+  /** A single failure may be a stream that ended; two in a row are a problem. */
   #logFailure(place: Place, fields: LogFields): void {
     const nowMs = this.#parts.clock.now();
     if (place.failures < 2 || (place.warnedMs !== undefined && nowMs - place.warnedMs < warnAgainMs))
@@ -292,7 +304,10 @@ export class KubeReader {
   }
 }
 
-/** Of two revisions that can be compared. They are opaque in principle; those of etcd, which every kcp has, count its writes. */
+/**
+ * Whether a revision is older, if both are numbers. Revisions are opaque in principle, but kcp's
+ * come from etcd, which counts its writes.
+ */
 function isOlder(revision: string, than: string | undefined): boolean {
   return than !== undefined && /^\d+$/.test(revision) && /^\d+$/.test(than) && Number(revision) < Number(than);
 }

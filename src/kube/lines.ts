@@ -1,13 +1,15 @@
 /**
- * Cuts what arrives into the lines of a watch. A batch is what one chunk completed; the beginning of a line is held until its
- * end arrives, `lineBytesMax` at most.
+ * Cuts received bytes into the lines of a watch. A batch has the lines that one chunk completed.
+ * The beginning of a line is kept until its end arrives, up to `lineBytesMax`.
  */
 import { CacheError } from '../domain/errors.js';
 import { GatheredBytes } from '../domain/gathered-bytes.js';
 
 const newline = 0x0a;
 
-/** Lines without their newline. What follows the last one is no event, and is dropped with the stream. */
+/**
+ * Lines without their newline. Bytes after the last newline are no complete event, and are dropped.
+ */
 export async function* lines(chunks: AsyncIterable<Uint8Array>, lineBytesMax: number): AsyncGenerator<readonly Uint8Array[], void> {
   const begun = new GatheredBytes();
   for await (const chunk of chunks) {

@@ -1,19 +1,21 @@
 /**
- * Cuts a page of a list into the texts of its items while it arrives, so that no page is ever held as a whole. What stands
- * around the items is kept, because it has the list's revision and its continue token; API servers write it before or after them.
+ * Cuts a page of a list into the texts of its items while it arrives, so that memory never holds a
+ * whole page. The text around the items is kept, because it has the list's revision and its
+ * continue token. API servers write it before or after the items.
  *
- *   {"kind":"…List", … "items":[ {…} , {…} , … ], "metadata":{"resourceVersion":"…","continue":"…"}}
- *   └─ envelope ──────────────┘  └ item ┘          └─ envelope ──────────────────────────────────────┘
+ *   {"kind":"…List",… "items":[ {…} , {…} , … ], "metadata":{"resourceVersion":"…","continue":"…"}}
+ *   └─ envelope ─────────────┘  └ item ┘          └─ envelope ───────────────────────────────────┘
  *
- * It reads only strings, brackets and what stands between items; whoever gets an item checks its text. What is no list is refused: taken for an empty one, it would
- * remove all that was listed before. Bounds: one item, `itemBytesMax`; the envelope, `envelopeBytesMax`.
+ * It parses only strings, brackets and the text between items; the consumer of an item checks its
+ * text. A text that is no list is refused. If it counted as an empty list, all objects listed
+ * before would be removed. Bounds: one item, `itemBytesMax`; the envelope, `envelopeBytesMax`.
  */
 import { CacheError } from '../domain/errors.js';
 import { GatheredBytes } from '../domain/gathered-bytes.js';
 import { parseJson } from '../json/json-parser.js';
 import { textAt } from '../domain/text-at.js';
 
-/** `apiVersion`: '' where there is none. `continueToken`: '' on the last page. */
+/** `apiVersion`: '' if absent. `continueToken`: '' on the last page. */
 export type ListEnvelope = Readonly<{ apiVersion: string; resourceVersion: string; continueToken: string }>;
 
 const quote = 0x22;
@@ -24,11 +26,17 @@ const openBracket = 0x5b;
 const closeBracket = 0x5d;
 const comma = 0x2c;
 const spaces: readonly number[] = [0x20, 0x09, 0x0a, 0x0d];
-/** Not the end of a longer name. */
+/** The look-behind excludes the end of a longer name. */
 const itemsAhead = /(?<!\\)"items"\s*:\s*$/;
-/** Of what stands before a list: one with more spaces than that is not found, and the page refused. */
+/**
+ * How many bytes before a list are searched for its name. With more white space the name is not
+ * found, and the page is refused.
+ */
 const lookedAtBytes = 256;
-/** A continue token holds the last name, which may have no bound: kcp takes ClusterRoles with names of 50,000 characters. */
+/**
+ * A continue token contains the last name, which may be long: kcp accepts ClusterRoles with names
+ * of 50,000 characters.
+ */
 const envelopeBytesMax = 256 * 1024;
 const lastBytes = new TextDecoder();
 
@@ -41,9 +49,9 @@ export class ListCutter {
   #inString = false;
   #escaped = false;
   #inItems = false;
-  /** What stands before this place among the items. */
+  /** The token before the present position among the items. */
   #before: 'nothing' | 'item' | 'comma' = 'nothing';
-  /** The item that is arriving, as far as earlier chunks had it. */
+  /** The part of the present item that earlier chunks had. */
   readonly #begun = new GatheredBytes();
 
   constructor(itemBytesMax: number) {
@@ -84,10 +92,10 @@ export class ListCutter {
     return items;
   }
 
-  /** The envelope of the page; throws when the page did not come to its end. */
+  /** The envelope of the page. Throws if the page is incomplete. */
   end(): ListEnvelope {
     if (this.#depth !== 0 || this.#envelope === '') throw new CacheError('a list broke off');
-    // Readers do not agree which one of two counts.
+    // Readers differ in which of two repeated names they use.
     if (parseJson(this.#envelope, { duplicates: 'refused' }).kind === 'refused')
       throw new CacheError('a list that is no JSON, or in which a name stands twice');
     const parsed = JSON.parse(this.#envelope) as Readonly<{ items?: unknown; metadata?: Readonly<Record<string, unknown>> }>;
@@ -95,7 +103,7 @@ export class ListCutter {
     if (resourceVersion === '') throw new CacheError('a list without a resourceVersion');
     const { items, metadata = {} } = parsed;
     const continueToken = metadata['continue'] ?? '';
-    // A list without items is null in Go.
+    // Go writes a list without items as null.
     if (items !== null && !Array.isArray(items)) throw new CacheError('a list without items');
     if (items !== null && items.length > 0) throw new CacheError('a list whose name for items is written in another way');
     if (typeof continueToken !== 'string') throw new CacheError('a list whose continue is no text');

@@ -1,6 +1,7 @@
 /**
- * A failure to read, as fields of a log. What a server, a network or a file did is one sentence: where our own code was then says nothing, and eighteen
- * readers fail at once. Anything else is a bug of ours, and keeps its stack.
+ * The log fields of a failed read. An error of a server, a network or a file becomes one sentence.
+ * A stack would say nothing about its cause, and eighteen readers fail at once. Any other error is
+ * a bug of this software, and keeps its stack.
  */
 import type { LogFields } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
@@ -12,7 +13,10 @@ export function failureFields(error: unknown): LogFields {
   return isOfOutside(error) ? { why: withCauses(error) } : { error };
 }
 
-/** Node gives an error of the network or of a file a code; but a wrong argument, which is ours, has one too. */
+/**
+ * Node sets `code` on errors of the network and of files, but also on wrong arguments, which are
+ * bugs.
+ */
 function isOfOutside(error: unknown): error is Error {
   if (error instanceof TypeError || error instanceof RangeError) return false;
   return error instanceof Error && (error instanceof CacheError || typeof Reflect.get(error, 'code') === 'string');

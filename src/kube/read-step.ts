@@ -1,30 +1,34 @@
 /**
- * What a reader asks its server for, and what it asks next when that fails. A table and no more; client-go's reflector and its pager are the model.
+ * A table of what a reader requests, and what it requests next when that fails. client-go's
+ * reflector and its pager are the model.
  *
- *   asked        what failed                            next
- *   watch-list   not supported (400, 422)               pages, for this sync and every later one
- *                it broke off after it was accepted     pages, for this sync: one that breaks off costs no other
- *   page         its token expired, another came        the same list goes on with that one
- *                its token expired or is not taken      the list anew, in one answer
- *   watch        its revision is gone or is not taken   a new sync
- *   any          the type is not served (404)           a new sync, patiently
+ *   request      failure                                next
+ *   watch-list   not supported (400, 422)               pages, in this and every later sync
+ *                broke off after it was accepted        pages, in this sync only
+ *   page         its token expired, with a new token    the same list, with the new token
+ *                its token expired or is refused        the list again, in one answer
+ *   watch        its revision is gone or is refused     a new sync
+ *   any          the type is not served (404)           a new sync, after a long wait
  *                anything else                          the same again
  */
 import { KubeRefusal } from './kube-client.js';
 
 export type ReadStep =
-  /** What is there, as events, and what happens then. */
+  /** The present objects as events, then all changes. */
   | Readonly<{ kind: 'watch-list' }>
-  /** `continueToken`: '' at the first page. `revision`: of the first page, undefined before it. `isWhole`: all of the list in one answer. */
+  /**
+   * `continueToken`: '' at the first page. `revision`: of the first page, undefined before it.
+   * `isWhole`: the whole list in one answer.
+   */
   | Readonly<{ kind: 'list'; continueToken: string; revision: string | undefined; isWhole: boolean }>
   | Readonly<{ kind: 'watch'; revision: string }>;
 
-/** `isAbsent`: the type is not served. `refusesWatchList`: every later sync is made of lists. */
+/** `isAbsent`: the type is not served. `refusesWatchList`: every later sync uses lists. */
 export type AfterFailure = Readonly<{ step: ReadStep; isAbsent: boolean; refusesWatchList: boolean }>;
 
 const firstPage: ReadStep & { kind: 'list' } = { kind: 'list', continueToken: '', revision: undefined, isWhole: false };
 
-/** The beginning of a sync. */
+/** The first step of a sync. */
 export function syncStep({ refusesWatchList }: Readonly<{ refusesWatchList: boolean }>): ReadStep {
   return refusesWatchList ? firstPage : { kind: 'watch-list' };
 }

@@ -1,6 +1,7 @@
 /**
- * What selection and stamping need of an object of the server. Only these members are decoded, from their spans; the text is
- * copied as it came. An API server is trusted to write each name once, and UTF-8; the cache checks both again.
+ * The parts of a server's object that selection and stamping need. Only these members are decoded,
+ * from their spans; the text itself is copied unchanged. The reader trusts an API server to write
+ * each name once, and UTF-8. The cache checks both again.
  */
 import { member, type Members, nestingMax, type ObjectText, scanObject, valueText } from '../json/object-text.js';
 
@@ -12,18 +13,18 @@ export type SourceObject = Readonly<{
   name: string;
   uid: string;
   resourceVersion: string;
-  /** The shard that a cache has written into it; '' for an object that comes from no cache. */
+  /** The shard that a cache has written into it; '' if the object does not come from a cache. */
   shard: string;
-  /** Whether its deletion was asked for. */
+  /** Whether its deletion was requested. */
   deleting: boolean;
   hasFinalizers: boolean;
-  /** Whether it carries the annotation that kcp marks RBAC and logical clusters with. */
+  /** Whether it has the annotation by which kcp marks RBAC and logical clusters for replication. */
   marked: boolean;
 }>;
 
 export type Labels = readonly (readonly [key: string, value: string])[];
 
-/** Decoded anew with each call. */
+/** Decodes the labels in each call. */
 export function labelsOf({ text: { bytes, metadata } }: SourceObject): ReadonlyMap<string, unknown> {
   const found = valueOf(bytes, metadata, 'labels');
   return new Map(Object.entries(typeof found === 'object' && found !== null ? found : {}));

@@ -1,22 +1,28 @@
-/** The body of an answer, of which its reader takes nothing for a while: what comes meanwhile is gathered, and counted. */
+/**
+ * The body of an answer whose reader may pause. Bytes that arrive meanwhile are kept in memory and
+ * counted.
+ */
 import { Readable } from 'node:stream';
 import { GatheredBytes } from '../domain/gathered-bytes.js';
 import type { Room } from '../domain/room.js';
 
-/** Where what is unread counts. */
+/** Counts the unread bytes. */
 export type UnreadRoom = Pick<Room, 'tryTake' | 'give'>;
 
-/** `signal`: ends the body, also when all of it has come. */
+/** `signal`: ends the body, even once all of it has arrived. */
 export type UnreadBodyOptions = Readonly<{ room?: UnreadRoom | undefined; signal?: AbortSignal | undefined }>;
 
 const uncounted: UnreadRoom = Object.freeze({ tryTake: () => true, give: () => {} });
 
 /**
- * What comes from `source`, a message of HTTP/1.1 or a stream of HTTP/2, for one reader. Source and body end apart: a source that has ended closes at once, and Node drops what is
- * unread of a stream when its connection closes. Without room for a piece the body is destroyed.
+ * Passes on what comes from `source`, a message of HTTP/1.1 or a stream of HTTP/2, to one reader.
+ * Source and body end separately. A source that has ended closes at once. When a connection closes,
+ * Node drops the unread bytes of its streams, but not those in the body. Without room for a piece
+ * the body is destroyed.
  *
- * To be made before the first piece can have come. The reader takes what there is, never a number of bytes. An error of the source destroys the body; a
- * source that is cut off without one ends it.
+ * It must be created before the first piece can have arrived. The reader must read whatever there
+ * is, never a number of bytes. An error of the source destroys the body; a source that is cut off
+ * without an error ends it.
  */
 export class UnreadBody extends Readable {
   readonly #source: Readable;
@@ -32,29 +38,34 @@ export class UnreadBody extends Readable {
     const end = source.push.bind(source, null);
     source.push = (piece: Uint8Array | null) => {
       if (piece !== null) return this.#take(piece);
-      // Node says so of a source that is destroyed, too, and of a stream that was reset without an error.
+      // Node also pushes null when a source is destroyed, and when a stream was reset without an
+      // error.
       this.#isWhole ||= !source.destroyed && !source.closed;
       if (this.#isWhole) this.#endSource();
       return end();
     };
-    // What breaks a source is said when it closes, unless all of it had come; and whoever reads hears of it.
+    // `close` reports the source's error, unless the whole body had arrived. The reader gets it
+    // from the body.
     source.on('error', () => {});
     this.on('error', () => {});
     source.once('close', () => {
       if (source.errored === null || this.#hasSourceEnded) this.#endSource();
       else this.destroy(source.errored);
     });
-    // Nothing stays in it, so that it says its end at once.
+    // Keeps the source empty, so that it ends at once.
     source.resume();
   }
 
-  /** Whether the source has said that this is all: what ends its connection later takes nothing of it. */
+  /**
+   * Whether the source has ended completely. A later end of its connection does not change that.
+   */
   get isWhole(): boolean {
     return this.#isWhole;
   }
 
   override read(size?: number): unknown {
-    // Node asks for nothing when it looks whether there is more to read. What flows is handed over within `push`, until its reader pauses.
+    // Node calls with size 0 only to find out whether there is more. While the reader is not
+    // paused, `push` passes each piece on at once.
     while (size !== 0 && this.#unread.bytes > 0 && this.readableLength === 0 && !this.#isPaused()) {
       const piece = this.#unread.shift();
       this.#room.give(piece?.length ?? 0);
@@ -75,12 +86,12 @@ export class UnreadBody extends Readable {
     done(error);
   }
 
-  /** To Node, who reads as `readable` says is paused, too. */
+  /** For Node, a reader with a `readable` listener counts as paused too. */
   #isPaused(): boolean {
     return this.isPaused() && this.listenerCount('readable') === 0;
   }
 
-  /** Whether more is wanted. */
+  /** Returns whether more is wanted. */
   #take(piece: Uint8Array): boolean {
     if (this.destroyed) return false;
     if (this.#unread.bytes === 0 && this.readableLength === 0 && !this.#isPaused()) return this.push(piece);

@@ -1,10 +1,13 @@
-/** One line of a watch, cut into what happened and the text of the object it happened to. */
+/** One line of a watch, cut into the event's type and the text of its object. */
 import { CacheError } from '../domain/errors.js';
 import { member, nestingMax, scanObject, valueText } from '../json/object-text.js';
 
 export type WatchEvent = Readonly<{ type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'; object: Uint8Array }>;
 
-/** Every API server writes an event like this, and nothing after the object; the reader of the object notices if not. */
+/**
+ * Every API server writes events in this form, with nothing after the object. If there is more, the
+ * reader of the object fails.
+ */
 const usual = /^\{"type":"(ADDED|MODIFIED|DELETED|BOOKMARK|ERROR)","object":$/;
 const longestStart = '{"type":"BOOKMARK","object":'.length;
 const openBrace = 0x7b;
