@@ -344,8 +344,8 @@ export class Connection implements ExchangeOwner {
   }
 
   destroy(): void {
-    // The session first. If the socket were destroyed first, nghttp2 would go on with the bytes
-    // received, open streams that Node no longer creates, and end the process.
+    // Destroy the session first. Otherwise nghttp2 would parse the bytes already received, for
+    // streams that Node does not create any more, and that ends the process.
     if (this.#session?.destroyed === false) this.#session.destroy();
     // Without this, the session would wait for a peer that may be dead, with the socket open.
     this.#socket.destroy();

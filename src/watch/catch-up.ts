@@ -8,7 +8,7 @@
  *
  * W8 A cohort reads at most up to the position of the next cohort, and merges with it there.
  *    So the log between two positions is read once for all watchers that wait at the first.
- * W9 A cohort waits `patienceMs` for members with full queues, then reads on without them.
+ * W9 A cohort waits `patienceMs` for members with long queues, then reads on without them.
  *    Such a member enters again at its own position: a slow reader delays only itself.
  *
  * In each round every cohort reads one chunk, the cohort that is furthest behind first. After each
@@ -43,7 +43,7 @@ class Cohort<Member extends Follower> {
   readonly type: LogType;
   readonly fanOut: FanOut<Member>;
   readonly members = new Set<Member>();
-  /** Members with full queues (`hasMuch`). */
+  /** Members with long queues (`hasMuch`). */
   readonly taking = new Set<Member>();
   /** When the cohort reads on without the members in `taking`. */
   patienceEndMs = Infinity;
@@ -216,7 +216,7 @@ export class CatchUp<Member extends Follower> {
     const nowMs = this.#parts.clock.now();
     larger.patienceEndMs = Math.min(larger.patienceEndMs, smaller?.patienceEndMs ?? Infinity, nowMs + patienceMs);
     if (nowMs >= larger.patienceEndMs) return this.#makeReady(larger);
-    // The larger cohort may have been ready before a watcher with a full queue joined.
+    // The larger cohort may have been ready before a watcher with a long queue joined.
     this.#ready.delete(larger);
     larger.cancelPatience();
     larger.cancelPatience = this.#parts.clock.after(larger.patienceEndMs - nowMs, () => this.#makeReady(larger));

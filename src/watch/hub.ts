@@ -1,18 +1,19 @@
 /**
- * Delivers commits to the open watches. Live watches are served in time slices of the event loop,
- * and a live watch whose reader keeps up is written to directly. `CatchUp` serves the watches that
- * are behind. It hands a watch back in the tick in which the watch has everything published.
+ * Delivers commits to the open watches. Live watches are served in time slices of the event loop.
+ * If the reader of a live watch keeps up, the hub writes to its exchange directly. `CatchUp` serves
+ * the watches that are behind. It hands a watch back in the tick in which the watch has everything
+ * published.
  *
  *   commit ─▶ at once ─▶ written to every socket
  *   commit ─┐
  *   commit ─┴▶ together, a little later
  *
- * If a delivery round took T, the next begins at least `periodFactor` * T after its start, but at
- * most `periodMsMax` after it. So a few watches get each commit at once. With many watches, a flood
- * of small commits becomes a few writes to each socket.
+ * If a delivery round took T, the next one begins `periodFactor` * T after its start, or
+ * `periodMsMax` after it if that is earlier. So a few watches get each commit at once. With many
+ * watches, a flood of small commits becomes a few writes to each socket.
  *
- * A watch that joins or ends is sent everything published first. A bookmark names the revision up
- * to which its watch has received everything.
+ * Before a watch joins or ends, its group is sent everything published. A bookmark names the
+ * revision up to which its watch has received everything.
  *
  * A watch with bookmarks gets one every `bookmarkIntervalMs` while it is live, and one
  * `bookmarkBeforeEndMs` before its timeout.

@@ -1,7 +1,7 @@
 /**
- * The present state of a view, as encoded pages that readers share. Readers share them until its
- * type changes, whatever else is written. So many informers that start together, or shortly after
- * one another, cost one reading and one encoding.
+ * The present state of a view, as encoded pages that readers share until an object of the view's
+ * type changes. So many informers that start together, or shortly after one another, cost one
+ * reading and one encoding.
  *
  *   informer 1 ──page 1──page 2──page 3──▶        the first at a page reads and encodes it; from
  *   informer 2 ──────────page 1──page 2──▶        the second reader on, pages are kept
@@ -12,9 +12,8 @@
  * Their pages are not kept, so they evict no pages that others share.
  *
  * Bounds: `sharedBytesMax` of encoded pages over all views; the oldest are evicted first. A view
- * without readers is kept for `keptMs`, but only `idleViewsMax` of those whose pages have less
- * than `keptBytesMin`. The event loop gets a turn before every page, and after some of them
- * (pace.ts).
+ * without readers is kept for `keptMs`, but only `idleViewsMax` of those whose pages have less than
+ * `keptBytesMin`. The event loop gets a turn before every page, and after some of them (pace.ts).
  */
 import type { Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';

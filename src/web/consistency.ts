@@ -1,6 +1,6 @@
 /**
  * Which requests must wait until this server has published every earlier acknowledged write,
- * whichever server of the store acknowledged it. If the store has one server, that is always so.
+ * whichever server of the store acknowledged it. If the store has one server, no request waits.
  *
  *   resourceVersion        get, list, watch
  *   unset, or a continue   waits: a consistent read

@@ -1,7 +1,8 @@
 /**
  * The query of `GET /services/cache/freshness`: `resource`, and optionally `group`, `identity` and
- * `shard`. Any other name is refused, because a caller would take the answer to half of its
- * question for the whole. The query of a look-up follows the same rules (look-up-question.ts).
+ * `shard`. Any other name is refused. If it were ignored, its sender would take the answer for an
+ * answer to the whole question. The query of a look-up follows the same rules
+ * (look-up-question.ts).
  */
 import { coreAlias, declaredName } from '../domain/declaration.js';
 import { badRequest } from '../domain/errors.js';

@@ -52,8 +52,8 @@ export async function list(call: Call, ports: KubePorts): Promise<Answer> {
   const form = formOf(call, answered, ports.clock);
   const { scope, selector } = narrow(call, options.selector);
   const { page, items, end } = await read(call, pageOf(options, scope, selector, ports), form, ports);
-  // The URL may have meant other objects at the requested revision, or may mean others since this
-  // request waited for shared pages.
+  // Refuse if the URL meant other objects at the requested revision, or came to mean others while
+  // this request waited for shared pages.
   if (showsOthersSince(Math.min(call.bound.at, page.revision), call, ports) || (await hasChanged(call.bound, ports)))
     throw new Refused(showsOthers());
   return answerList(call, listBytes({ page, items, end }, form, ports), answered, ports);

@@ -33,8 +33,8 @@ export class RequestLog {
   }
 
   /**
-   * The access log; a watch is logged at its end. The lines of callers who may not read are limited
-   * as their refusals are.
+   * The access log; a watch is logged at its end. The lines of callers who may not read are
+   * rate-limited, like those of refusals.
    */
   answered({ exchange, verb, caller = exchange.caller }: LoggedRequest, tookMs: number): void {
     const { request, response } = exchange;

@@ -1,7 +1,7 @@
 /**
- * Whom RBAC lets read a view of an APIExport, besides masters (`--view-callers=rbac`). It makes the
- * checks that kcp makes for its own view, on the ClusterRoles and ClusterRoleBindings that kcp
- * replicates, which are those that matter here:
+ * Whom RBAC lets read a view of an APIExport, besides masters (`--view-callers=rbac`). kcp
+ * replicates the ClusterRoles and ClusterRoleBindings that concern this. The checks are those that
+ * kcp makes for its own view:
  *
  *   its LogicalCluster serves content, and requires no   ┐ by the objects in the export's logical
  *   group that the caller is not in                      │ cluster, on the one shard that has
@@ -92,7 +92,7 @@ export class ViewCallers {
 
   /**
    * Returns a deciding type that is not current. If a shard is written over plain HTTP, everything
-   * written is here, but the shard may have newer changes that nobody wrote.
+   * written is here, but the shard may have newer changes that are not written yet.
    */
   async #stale(shard: ShardName): Promise<Resource | undefined> {
     for (const { group, resource, identity } of deciding) {
