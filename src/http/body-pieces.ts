@@ -12,7 +12,7 @@ import type { Readable } from 'node:stream';
 import type { Budget } from '../domain/budget.js';
 import { isHttp2 } from './transport.js';
 
-/** What Node keeps in memory for a piece. */
+/** The memory that Node uses for a piece. */
 const pieceBytesMin = 256;
 const shortBytesMax = 4_096 * pieceBytesMin;
 /** Allowed even without room: a caller that buffers much elsewhere can still send a short body. */

@@ -347,7 +347,7 @@ export class Connection implements ExchangeOwner {
     // Destroy the session first. Otherwise nghttp2 would parse the bytes already received, for
     // streams that Node does not create any more, and that ends the process.
     if (this.#session?.destroyed === false) this.#session.destroy();
-    // Without this, the session would wait for a peer that may be dead, with the socket open.
+    // The session alone would wait for a peer that may be dead, and keep the socket open.
     this.#socket.destroy();
     this.#closed();
   }

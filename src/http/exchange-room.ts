@@ -67,7 +67,6 @@ export class ExchangeRoom implements Room {
     else this.add(-surplus);
   }
 
-  /** Returns all room: the exchange has nothing in memory. */
   clear(): void {
     this.give(this.#bytes);
   }

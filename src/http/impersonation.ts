@@ -36,8 +36,8 @@ export function reservedExtra(names: Iterable<string>): string | undefined {
 }
 
 /**
- * As in kube-apiserver, 400 if the request names no user. Undefined for a request in its caller's
- * own name.
+ * The refusal of a request in another user's name; 400 if it names no user, as in kube-apiserver.
+ * Undefined for a request in its caller's own name.
  */
 export function impersonationRefused({ headers }: Pick<IncomingMessage, 'headers'>): Refused | undefined {
   const name = Object.keys(headers).find(asksInAnothersName);

@@ -91,7 +91,7 @@ export class Listener {
   readonly #handshakes = new UnprovenSockets();
   /** Sockets without a certificate, or beyond their caller's quota. */
   readonly #unproven = new UnprovenSockets();
-  /** For requests whose headers, or whose bodies, have arrived. */
+  /** Turns of requests whose headers, or whose bodies, have arrived. */
   readonly #turns = new Turns();
   readonly #connections = new Map<TLSSocket, Connection>();
   readonly #bySession = new WeakMap<ServerHttp2Session, Connection>();
@@ -212,8 +212,8 @@ export class Listener {
   /**
    * Trusts these authorities for new connections, which cannot resume an earlier session. An open
    * connection stays only if its caller would be the same. An anonymous one whose certificate is
-   * trusted from now on ends too, so that it comes back with a name. Resolves when all others have
-   * ended.
+   * trusted from now on ends too, so that it comes back with a name. Resolves once every connection
+   * that must end has ended.
    */
   trust(authorities: TrustedAuthorities): Promise<void> {
     this.#authorities = authorities;

@@ -158,7 +158,7 @@ class Http2 implements Transport {
     this.#stream.close(constants.NGHTTP2_NO_ERROR);
   }
 
-  /** With an error: otherwise the peer would take the answer for complete. */
+  /** Ends the stream with an error; otherwise the peer would take the answer for complete. */
   cut(): void {
     this.#stream.destroy(new Error('the answer was cut'));
   }

@@ -25,7 +25,10 @@ const weightOfBody = 3;
  */
 const recordShare = 0.03;
 const confirmingShare = 0.01;
-/** The same for a connection that is no longer HTTP; its protocol counts its own bytes. */
+/**
+ * The largest TLS overhead of a connection that is no longer HTTP; its protocol counts its own
+ * bytes.
+ */
 const otherRecordShare = 4;
 const msPerSecond = 1000;
 

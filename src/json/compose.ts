@@ -2,10 +2,10 @@
  * Makes the stored body from the text that was sent: applies the edits of `Stamp`, and copies
  * everything else.
  *
- * It removes `metadata.resourceVersion`, whose revision is known only at the commit, `selfLink`,
- * and metadata that Kubernetes does not know, as Kubernetes does. It adds both place annotations,
- * because every object that leaves the server must have them. A name that appears twice keeps its
- * last value, because every JSON reader would use that.
+ * It removes `selfLink`, metadata that Kubernetes does not know (as Kubernetes does), and
+ * `metadata.resourceVersion`, because the revision is known only at the commit. It adds both place
+ * annotations, because every object that leaves the server must have them. A name that appears
+ * twice keeps its last value, because every JSON reader would use that.
  */
 import type { ClusterName } from '../domain/cluster.js';
 import { hasDuplicates } from './duplicate-members.js';

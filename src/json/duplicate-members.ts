@@ -15,7 +15,7 @@ export function duplicates(text: ObjectText): readonly string[] {
   ];
 }
 
-/** A cache, because both the reader of a text and its composer need the result. */
+/** Remembers results, because both the reader of a text and its composer ask. */
 const withDuplicates = new WeakMap<ObjectText, boolean>();
 
 export function hasDuplicates(text: ObjectText): boolean {

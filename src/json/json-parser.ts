@@ -205,7 +205,7 @@ function refusal(message: string): Refused {
   return new Refused(badRequest(message));
 }
 
-/** As Go quotes a character in a message. */
+/** Quotes a character as Go does in its messages. */
 function formatCharacter(character: string): string {
   if (character === "'") return `'\\''`;
   if (character === '"') return `'"'`;

@@ -69,8 +69,8 @@ export function pathOf({ annotations }: ObjectMeta): CanonicalPath | undefined {
 }
 
 /**
- * Undefined if absent or null. If the text has two metadata, `text.metadata` is the last one that
- * is an object.
+ * Undefined if absent or null. If there are two `metadata` members, `text.metadata` is the last one
+ * that is an object.
  */
 function integerOf(text: ObjectText, name: string): bigint | undefined {
   const found = member(text.metadata, name);

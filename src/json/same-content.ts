@@ -39,8 +39,8 @@ export function sameContent(next: Uint8Array, stored: Uint8Array): boolean {
 }
 
 /**
- * A sum over the strings of a text, independent of their order. Undefined if a string has an
- * escape, because there are several spellings, or does not end.
+ * A sum over the strings of a text, independent of their order. Undefined if a string does not end,
+ * or has an escape, because escapes have several spellings.
  */
 function sumOfStrings(text: Uint8Array): number | undefined {
   let sum = 0;

@@ -1,6 +1,7 @@
 /**
  * Adds to an outgoing body what is not stored with it: the resourceVersion, and another apiVersion
- * if it is read in another served version. It copies bytes and parses nothing.
+ * if it is read in another served version. It copies bytes; only another apiVersion needs a scan of
+ * the body.
  */
 import { member, scanObject } from './object-text.js';
 import type { Body } from '../domain/object.js';

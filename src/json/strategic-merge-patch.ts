@@ -219,14 +219,14 @@ function isListDirective(item: JsonTree): item is JsonObject {
   return isJsonObject(item) && item.has('$patch');
 }
 
-/** Throws Refused if it is unknown. */
+/** Throws Refused for an unknown directive. */
 function directiveOf(patch: JsonObject): 'delete' | 'replace' | 'merge' | undefined {
   const directive = patch.get('$patch');
   if (directive === undefined || directive === 'delete' || directive === 'replace' || directive === 'merge') return directive;
   throw bad('unknown $patch directive');
 }
 
-/** The same for an item of a list. */
+/** The directive of a list item. Throws Refused for an unknown one. */
 function listDirectiveOf(item: JsonObject): 'delete' | 'replace' {
   const directive = item.get('$patch');
   if (directive === 'delete' || directive === 'replace') return directive;

@@ -7,7 +7,7 @@ export type Collection = Readonly<{
   resource: string;
   /** kcp's own APIExport whose identity a request must name. */
   identityOf: string | undefined;
-  /** As in a URL's `labelSelector`; '' for every object. */
+  /** The text of a URL's `labelSelector`; '' for every object. */
   labelSelector: string;
 }>;
 

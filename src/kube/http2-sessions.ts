@@ -57,7 +57,7 @@ export type Http2SessionsOptions = Readonly<{
   windowBytes: number;
 }>;
 
-/** As client-go, which pings a connection after 30 s of silence and waits 15 s for the answer. */
+/** client-go's values: it pings after 30 s of silence, and waits 15 s for the answer. */
 const patientSessions: Http2SessionsOptions = Object.freeze({
   openMsMax: 30_000,
   pingIntervalMs: 30_000,
@@ -142,7 +142,7 @@ export class Http2Sessions {
     for (const [session, { requests }] of this.#sessions) if (requests === 0) session.close();
   }
 
-  /** A connection that only finishes its requests does not count. */
+  /** A connection that only finishes its requests does not count; their number bounds these. */
   #openCount(): number {
     return [...this.#sessions.keys()].filter(({ closed, destroyed }) => destroyed || !closed).length;
   }

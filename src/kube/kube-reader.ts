@@ -81,7 +81,7 @@ type Place = {
   readonly pace: ResyncPace;
 };
 
-/** As client-go: five to ten minutes. */
+/** client-go's timeout: five to ten minutes. */
 const watchSecondsMin = 300;
 /** Longer than a server works on any answer. */
 const silenceMs = 75_000;

@@ -8,7 +8,7 @@
  *   page         its token expired, with a new token    the same list, with the new token
  *                its token expired or is refused        the list again, in one answer
  *   watch        its revision is gone or is refused     a new sync
- *   any          the type is not served (404)           a new sync, after a long wait
+ *   any          the type is not served (404)           a new sync; when: absent-types.ts
  *                anything else                          the same again
  */
 import { KubeRefusal } from './kube-client.js';

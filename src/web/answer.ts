@@ -15,7 +15,6 @@ export function jsonAnswer(code: number, text: string): Answer {
 /** The negotiated encoding, and the worker that converts to it. */
 export type Writing = Readonly<{ encoding: Answered['encoding']; heavy: HeavyWork }>;
 
-/** One object in the negotiated form and encoding. */
 export function objectAnswer(
   code: number,
   object: StoredObject,

@@ -101,7 +101,6 @@ export function byGroup<Type extends Described>(types: readonly Type[]): Readonl
   return new Map([...groups].map(([group, versions]) => [group, new Map([...versions].sort(([a], [b]) => compareVersions(a, b)))]));
 }
 
-/** The types of a group that are served in a version. */
 export function servedAt<Type extends Described>(types: readonly Type[], group: string, version: string): readonly Type[] {
   return types.filter((type) => type.group === group && serves(type, version));
 }

@@ -137,7 +137,7 @@ async function* listBytes({ page, items, end }: Read, form: ObjectForm, ports: K
   yield isFirst ? Buffer.concat([form.listOpening, metadata]) : metadata;
 }
 
-/** The same bytes in pieces of at least `longBytesMin`, except the last. */
+/** Joins pieces until each has at least `longBytesMin`; only the last may be shorter. */
 async function* inLongPieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let held: Uint8Array | undefined;
   for await (const piece of pieces) {

@@ -54,7 +54,6 @@ export function roleGiven(binding: Uint8Array, { user, groups }: Subject): strin
   return isNamed ? textAt(roleRef, 'name') : undefined;
 }
 
-/** Whether a rule of the ClusterRole allows the action. */
 export function roleAllows(role: Uint8Array, action: Action): boolean {
   const { rules } = readMembers(role);
   return itemsOf(rules)

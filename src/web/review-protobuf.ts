@@ -26,7 +26,7 @@ const numberMax = 2 ** 29 - 1;
 /** The texts and messages in a message by number, in the order in which they were sent. */
 type Fields = ReadonlyMap<number, readonly Buffer[]>;
 
-/** The same value as parsing the review's JSON. Throws Refused(400). */
+/** Returns what parsing the review's JSON would return. Throws Refused(400). */
 export function decodeReview(bytes: Uint8Array): unknown {
   const whole = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!whole.subarray(0, magic.length).equals(magic)) throw malformed();

@@ -61,7 +61,7 @@ export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
 async function follow(call: Call, ports: KubePorts, request: WatchRequest): Promise<void> {
   const { exchange, bound } = call;
   const open = ports.watches.open(request);
-  // Without one of these, a commit cannot change which objects the URL means.
+  // If the URL has none of these, no commit can change which objects it means.
   const canShowOthers = [bound.path, bound.shownBy, bound.declaredBy].some((leads) => leads !== undefined);
   const moves = canShowOthers
     ? ports.commits.subscribe((commit) => {

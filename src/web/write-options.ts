@@ -11,7 +11,7 @@ export type WriteOptions = Readonly<{ dryRun: boolean; fieldValidation: FieldVal
 export type DeleteOptions = Readonly<{ dryRun: boolean; uid: string | undefined; resourceVersion: string | undefined }>;
 
 const fieldManagerBytesMax = 128;
-/** As Go's unicode.IsPrint. */
+/** Accepts what Go's unicode.IsPrint accepts. */
 const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u;
 const propagationPolicies = ['Foreground', 'Background', 'Orphan'];
 const unsafeDelete = 'ignoreStoreReadErrorWithClusterBreakingPotential';
