@@ -185,8 +185,8 @@ export class Exchange {
   }
 
   /**
-   * Resolves when it is the caller's turn to have a body or a page read, in a later turn of the
-   * event loop; also once the exchange is over.
+   * Resolves in a later turn of the event loop, when the caller may have a body or a page read. It
+   * also resolves if the exchange is over.
    */
   turn(): Promise<void> {
     return this.#owner.turn();
