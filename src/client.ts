@@ -1,6 +1,8 @@
 /**
- * What the package exports: pushing the objects of a shard into a cache from a program, looking objects up, locally and then in a
- * cache, and resolving paths. Most need only `openSender`, `openCacheReader` and `openPathResolver`; `Sender` and `CacheReader` themselves take another clock or transport.
+ * The exports of the package. With them a program pushes the objects of a shard into a cache, reads
+ * objects (locally first, then from a cache) and resolves paths. Most programs need only
+ * `openSender`, `openCacheReader` and `openPathResolver`. The classes `Sender` and `CacheReader`
+ * accept another clock or transport.
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -51,23 +53,29 @@ export type { SenderEnd, SenderState, SliceProgress } from './sender/sender-stat
 export type { SliceSource, Outgoing } from './sender/source.js';
 
 export type OpenSenderOptions = Readonly<{
-  /** Whose objects are pushed; `identity` must speak for it. */
+  /** The shard whose objects are pushed. The certificate in `identity` must speak for it. */
   shard: string;
-  /** Where caches are reached, such as `https://localhost:6443`; tried in turn. */
+  /** URLs of caches, such as `https://localhost:6443`. The sender tries them in turn. */
   caches: readonly [string, ...string[]];
   /** PEM texts. */
   identity: ClientIdentity;
-  /** Program and version, for the log of the cache. */
+  /** Program and version. The cache logs it. */
   agent: string;
-  /** It does not wait for the shard's present pusher, and ends it. Otherwise it is a standby until that is gone. */
+  /**
+   * True: the sender takes the shard over and ends its present pusher. False: the sender is a
+   * standby until that pusher is gone.
+   */
   takesOver?: boolean;
-  /** Nothing is logged when left out. */
+  /** Without it nothing is logged. */
   log?: Log;
 }>;
 
 const randomSteps = 2 ** 32;
 
-/** A sender over websockets, with default bounds. It does nothing until `run`. Throws when `shard` is not the name of a shard. */
+/**
+ * A sender over websockets, with default bounds. It does nothing until `run`. Throws when `shard`
+ * is not a valid shard name.
+ */
 export function openSender({ shard: name, caches, identity, agent, takesOver = false, log = silent }: OpenSenderOptions): Sender {
   const shard = parseShardName(name);
   if (shard === undefined) throw new Error(`${JSON.stringify(name)} is no name of a shard`);
@@ -92,15 +100,21 @@ export function openSender({ shard: name, caches, identity, agent, takesOver = f
 }
 
 export type OpenPathResolverOptions = Readonly<{
-  /** Where the cache is reached, such as `https://localhost:6443`. */
+  /** URL of the cache, such as `https://localhost:6443`. */
   cache: string;
-  /** PEM texts, or a function that gives them, called for each request: a renewed certificate is used from then on. */
+  /**
+   * PEM texts, or a function that returns them. The function is called for each request, so the
+   * next request uses a renewed certificate.
+   */
   identity: ClientIdentity | (() => ClientIdentity);
-  /** Others than the default ones; durations in milliseconds. */
+  /** Override the default bounds. Durations are in milliseconds. */
   bounds?: Partial<LookupBounds>;
 }>;
 
-/** Asks one cache over HTTPS where paths lead. It holds connections until `close`. Throws when `cache` is no https URL. */
+/**
+ * Resolves paths by asking one cache over HTTPS. It holds connections until `close`. Throws when
+ * `cache` is no https URL.
+ */
 export function openPathResolver({ cache, identity, bounds }: OpenPathResolverOptions): PathResolver {
   const options = Object.freeze({ ...defaultLookupBounds, ...bounds, cache });
   return new PathResolver({ connection: new CacheConnection({ clock: systemClock, identity: givenBy(identity) }, options) });
@@ -108,13 +122,16 @@ export function openPathResolver({ cache, identity, bounds }: OpenPathResolverOp
 
 export type OpenCacheReaderOptions = OpenPathResolverOptions &
   Readonly<{
-    /** Types that are asked for often: all their objects are kept in memory, by a watch each. */
+    /** Types that are read often. The reader watches each and keeps all its objects in memory. */
     watch?: readonly WatchedRef[];
-    /** For the watches. Nothing is logged when left out. */
+    /** The log of the watches. Without it nothing is logged. */
     log?: Log;
   }>;
 
-/** Reads one cache over HTTPS. It holds connections until `close`. Throws when `cache` is no https URL. */
+/**
+ * Reads one cache over HTTPS. It holds connections until `close`. Throws when `cache` is no https
+ * URL.
+ */
 export function openCacheReader({ cache, identity, watch = [], bounds, log = silent }: OpenCacheReaderOptions): CacheReader {
   const clock = systemClock;
   const options = Object.freeze({ ...defaultLookupBounds, ...bounds, cache });

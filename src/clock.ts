@@ -1,10 +1,18 @@
-/** The real time behind `Clock`. Rooms get it as a parameter; only main.ts, commands and client.ts name it. */
+/**
+ * The real time behind `Clock`. Rooms receive it as a parameter; only main.ts, commands and
+ * client.ts import it.
+ */
 import type { Clock } from './domain/ports.js';
 
-/** Node keeps delays in 31 bits: a longer one, such as the 30 days of a tombstone, would fire at once. Longer waits are cut up. */
+/**
+ * Node keeps timer delays in 31 bits. A longer delay, such as the 30 days of a tombstone, would
+ * fire at once, so it is split into several timers.
+ */
 const timerDelayMaxMs = 2 ** 31 - 1;
 
-/** When `performance` began to count. Later steps of the wall clock do not count. */
+/**
+ * The wall clock at the start of the process. Later steps of the wall clock do not change `now`.
+ */
 const startedMs = Math.floor(performance.timeOrigin);
 
 export const systemClock: Clock = Object.freeze({

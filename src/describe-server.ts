@@ -1,4 +1,7 @@
-/** What a server reports on itself: values that are cheaper to ask for than to follow, and what readiness and liveness mean. */
+/**
+ * What a server reports about itself: metrics that are read only when they are scraped, and the
+ * checks of readiness and liveness.
+ */
 import { statfs } from 'node:fs/promises';
 import type { Settings } from './config/settings.js';
 import { DiskSpace, type DiskRoom } from './diagnostics/disk-space.js';
@@ -30,13 +33,13 @@ export type DescribedServer = Readonly<{
   tier: Tier;
   listener: Listener;
   quotas: Quotas;
-  /** Whether callers can be authenticated, or need not be. */
+  /** True also if the server was started without a client CA on purpose. */
   isAuthenticating: boolean;
 }>;
 
 export type DescribeOptions = Pick<Settings, 'metricsSlicesMax' | 'dataDirectory' | 'etcdServers'>;
 
-/** What a store tells of its commits and its compaction. */
+/** Counts the commits and the compactions of a store. */
 export function storeObserver(metrics: Metrics): StoreObserver {
   return {
     committed: ({ written, refused }, elapsedMs) => {
@@ -54,7 +57,7 @@ const noClientCa = 'everybody is anonymous and refused: give --client-ca-file, o
 export function describeServer(server: DescribedServer, { metricsSlicesMax, dataDirectory, etcdServers }: DescribeOptions): void {
   const { metrics, health, clock, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating } = server;
   metrics.buildInfo.set(1, { version: version() });
-  // Prometheus sees no rate in a series that begins with its first refusal.
+  // Start each series at 0: Prometheus sees no rate in a series that begins with its first refusal.
   for (const reason of Object.keys(reasons)) metrics.refusals.add(0, { reason });
   metrics.beforeRender(async () => showReport(metrics, await freshness.report(), { slicesMax: metricsSlicesMax }));
   if (etcdServers.length === 0) {
@@ -96,7 +99,7 @@ function showDisk({ diskAvailableBytes, diskSizeBytes }: Metrics, room: DiskRoom
   diskSizeBytes.set(room.sizeBytes, { folder: 'data' });
 }
 
-/** Every kind has a value, because an alert cannot compare with none. */
+/** Sets every kind of caller, also to 0, because an alert cannot compare with a missing series. */
 function showConnections({ connectionsOpen }: Metrics, { connections }: Listener): void {
   for (const caller of callerKinds) for (const protocol of protocols) connectionsOpen.set(0, { caller, protocol });
   for (const { peer, protocol } of connections) connectionsOpen.add(1, { caller: peer.kind, protocol });

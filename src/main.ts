@@ -1,21 +1,26 @@
 #!/usr/bin/env node
 /**
- * The process around the program; the only file that knows `process`, beside a failpoint, which ends it.
+ * The process around the program. Only this file and a failpoint, which ends the process, use
+ * `process`.
  *
- * Signals: SIGTERM and SIGINT stop; a second one that cuts a stop short ends the process with 1. SIGHUP reads files again. SIGUSR1, with which Node opens its
- * inspector, and SIGUSR2, which ends a process, do nothing. The server itself is loaded only when it is to run, so that help and usage errors come at once and
- * need no native module.
+ * SIGTERM and SIGINT stop the program. A second one that cuts a stop short ends the process with 1.
+ * SIGHUP reloads files. SIGUSR1 and SIGUSR2 do nothing. By default Node opens its inspector on
+ * SIGUSR1, and SIGUSR2 ends a process.
+ *
+ * The server is loaded only when it will run, so help and usage errors are fast and need no native
+ * module.
  */
 import { constants } from 'node:os';
 import { basename } from 'node:path';
 import type { Log } from './diagnostics/log.js';
 import type { ProgramSurroundings } from './program.js';
 
-// First of all, before anything of ours is loaded: until somebody listens, Node answers SIGUSR1 by opening its inspector, to which anybody on the machine may then connect.
+// This must run before any other module is loaded. Until a listener exists, Node answers SIGUSR1 by
+// opening its inspector, to which any user of the machine can connect.
 for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {});
 const endings = ['SIGTERM', 'SIGINT'] as const;
 const endAtOnce = (signal: NodeJS.Signals): void => process.exit(128 + constants.signals[signal]);
-// The first process of a container is ended by no signal that it does not listen to.
+// The kernel ignores signals to process 1 of a container unless the process listens to them.
 if (process.pid === 1) for (const signal of endings) process.on(signal, endAtOnce);
 
 const [{ systemClock }, { exitCodes }, { runProgram }] = await Promise.all([
@@ -24,7 +29,7 @@ const [{ systemClock }, { exitCodes }, { runProgram }] = await Promise.all([
   import('./program.js'),
 ]);
 
-// Whoever reads what is printed may have enough of it: `strata status --watch | head`.
+// The reader of a pipe may close it early: `strata status --watch | head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? exitCodes.done : exitCodes.failed));
 
 const surroundings: ProgramSurroundings = {
@@ -38,7 +43,7 @@ const surroundings: ProgramSurroundings = {
   logStream: process.stderr,
   untilStopped: (log) => {
     exitOnBugs(log);
-    // A server reads its files again then. An agent reads them again all the time.
+    // The server adds its own listener to reload files. An agent polls its files anyway.
     process.on('SIGHUP', () => {});
     return firstSignal();
   },
@@ -46,7 +51,10 @@ const surroundings: ProgramSurroundings = {
   exit: (code) => process.exit(code),
 };
 
-/** The first signal asks for a stop, which waits for what is under way; a second one ends the process at once. */
+/**
+ * The first signal asks for a stop, which waits for requests under way. A second one ends the
+ * process at once.
+ */
 function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let asked = false;
@@ -59,7 +67,10 @@ function firstSignal(): Promise<NodeJS.Signals> {
   });
 }
 
-/** An error that nobody awaited or caught is a bug: the state of the process is unknown, and only a new one is right again. */
+/**
+ * An error that nobody awaited or caught is a bug. The state of the process is then unknown, so the
+ * process ends.
+ */
 function exitOnBugs(log: Log): void {
   const crash = (error: unknown): void => {
     log.error('process.crashed', { error });

@@ -1,4 +1,7 @@
-/** Opens every certificate that this server uses, reads them again while it runs, and reports when each expires. */
+/**
+ * Opens every certificate that the server uses, reloads them while it runs, and reports when each
+ * expires.
+ */
 import { callerOf, type TwoKinds } from './certificates/caller-from-certificate.js';
 import { CertificateExpiry, parsedOnce } from './certificates/certificate-expiry.js';
 import { ClientAuthorities } from './certificates/client-authorities.js';
@@ -15,18 +18,20 @@ import type { Listener, ListenerParts } from './http/listener.js';
 
 export type OpenCertificates = Readonly<{
   serving: ServingCertificate;
-  /** Undefined: everybody is anonymous. */
+  /** Undefined: every caller is anonymous. */
   authorities: TrustedAuthorities | undefined;
   callerOf: ListenerParts['callerOf'];
   expiry: CertificateExpiry;
-  /** What is read again, by its name in the log. */
+  /** Starts to reload files. The keys of the result are the names that the log uses. */
   watch: (listener: Pick<Listener, 'show' | 'trust'>) => Readonly<Record<string, Reloadable | undefined>>;
 }>;
 
-/** Whose certificates may say for whom they ask. */
+/**
+ * The CA of authenticating proxies (RequestHeader), and the names that their certificates may have.
+ */
 export type ProxyAuthorities = Readonly<{ requestheaderCaFile: string | undefined; requestheaderNames: readonly string[] }>;
 
-/** Throws CacheError when one of them cannot be used. */
+/** Throws CacheError when a certificate file cannot be used. */
 export async function openCertificates(
   settings: Settings,
   parts: Readonly<{ clock: Clock; log: Log }>,
@@ -50,7 +55,8 @@ export async function openCertificates(
     parsedOnce(() => ({ use: 'serving', file: serving.file, pem: serving.pair.cert })),
     parsedOnce(() => clients && { use: 'client-ca', file: clients.file, pem: clients.pem }),
     parsedOnce(() => proxies && { use: 'requestheader-ca', file: proxies.file, pem: proxies.pem }),
-    // Read for each connection to the parent, so also for this.
+    // The link reads this file for each connection to the parent, so the expiry check reads it
+    // again too.
     parsedOnce(() => (parentCertFile === undefined ? undefined : parentFile(parentCertFile))),
   ];
   const expiry = new CertificateExpiry(parts, used);
@@ -76,7 +82,10 @@ function parentFile(file: string): Readonly<{ use: 'parent'; file: string; pem: 
   return { use: 'parent', file, pem: readText(file, 'certificate for the parent') };
 }
 
-/** What the handshake asks for and believes; whose of them a certificate is, is told afterwards. */
+/**
+ * What the TLS handshake requests and accepts. `callerOf` decides afterwards which of both vouches
+ * for a certificate.
+ */
 function bothOf(one: TrustedAuthorities | undefined, other: TrustedAuthorities | undefined): TrustedAuthorities | undefined {
   if (one === undefined || other === undefined) return one ?? other;
   return {

@@ -1,4 +1,4 @@
-/** Opens the console: what it shows is what the other rooms report. */
+/** Opens the console, which shows what the other rooms report. */
 import { randomBytes } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 import { ActivityLog } from './console/activity.js';
@@ -14,10 +14,13 @@ import type { Catalogue } from './domain/catalogue.js';
 import type { Clock, Freshness } from './domain/ports.js';
 import type { ConsoleParts } from './web/console-routes.js';
 
-/** Five minutes. */
+/** 150 samples, one every 2 s: five minutes. */
 const activityOptions = { intervalMs: 2_000, samplesMax: 150 };
 
-/** However many people look, the cache looks at itself no more often, and spends no more than a tenth of its time on it. */
+/**
+ * All viewers share one overview. The cache computes it at most this often, and spends at most a
+ * tenth of its time on it.
+ */
 const overviewMs = 500;
 const timesWhatItTook = 9;
 
@@ -33,7 +36,7 @@ type Parts = Readonly<{
 
 export type OpenConsole = ConsoleParts & Readonly<{ close: () => void }>;
 
-/** `readFiles` is tried again when it failed. */
+/** When `readFiles` has failed, the next request calls it again. */
 export function openConsole(
   { cacheId, freshness, catalogue, metrics, lastLines, clock, log }: Parts,
   readFiles = readPageFiles,
@@ -70,7 +73,7 @@ export function openConsole(
         const nowMs = clock.now();
         last = { nextMs: Math.max(startedMs + overviewMs, nowMs + (nowMs - startedMs) * timesWhatItTook), overview };
       };
-      // Until it is made, whoever else asks waits for it too.
+      // Callers that ask meanwhile wait for the same overview.
       last = { nextMs: Infinity, overview };
       overview.then(settled, settled);
       return overview;

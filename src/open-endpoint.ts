@@ -1,4 +1,4 @@
-/** Opens the endpoint for pushers and caches, with the limits for both. */
+/** Opens the endpoint for pushers and child caches, with the limits for both. */
 import type { Duplex } from 'node:stream';
 import type { Settings } from './config/settings.js';
 import type { Log } from './diagnostics/log.js';
@@ -20,8 +20,9 @@ import type { Tier } from './tier/tier.js';
 import { failure } from './web/status.js';
 
 /**
- * Bytes that a pusher or a child has not read yet. Below the first bound it is read from and sent to again; beyond the second, which is room for
- * some of the largest frames, it is cut off.
+ * Bytes sent to a pusher or child that it has not read yet. Above `bufferedBytesMax`, room for some
+ * of the largest frames, the endpoint cuts it off. Below `bufferedBytesLow` the endpoint reads from
+ * it and sends to it again.
  */
 const bufferedBytesLow = 64 * 1024;
 const bufferedBytesMax = 16 * 1024 * 1024;
@@ -61,7 +62,7 @@ export function openEndpoint(
   );
 }
 
-/** What pushes of pushers and caches are admitted with. */
+/** The rules by which pushes of pushers and caches are admitted. */
 export function intakeRules(settings: Settings, catalogue: Catalogue): IntakeRules {
   const { frameBytesMax, frameMutationsMax, bodyBytesMax } = settings;
   return {

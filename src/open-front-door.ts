@@ -1,4 +1,7 @@
-/** Opens the front door over what a cache holds: its mapping file, the certificates that it shows to backends, and what it answers by itself. */
+/**
+ * Opens the front door over the store of a cache: its mapping file, the certificates that it shows
+ * to backends, and its own answers.
+ */
 import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import { readAuthorities, readPair } from './certificates/pair-files.js';
@@ -36,7 +39,10 @@ type Parts = Readonly<{ store: Pick<Store, 'objects' | 'revisions'>; paths: Path
 
 const endpointPattern = /^\/(readyz|livez)(?:\/([^/]+))?$/;
 
-/** `filesPollMs`: how old what was read of a certificate may be. Throws SettingsError for a mapping file that cannot be used, CacheError for a certificate. */
+/**
+ * `filesPollMs`: how long a certificate file that was read stays in use. Throws SettingsError for
+ * an unusable mapping file, CacheError for an unusable certificate.
+ */
 export async function openFrontDoor(
   settings: FrontDoorSettings,
   parts: Parts,
@@ -50,7 +56,7 @@ export async function openFrontDoor(
   const backends = new Backends(parts);
   const shown = new ShownCertificates(parts, { filesPollMs });
   for (const mapping of mappings) shown.of(mapping);
-  // A backend may cause as many as it likes.
+  // Bounded, because a backend may cause any number of failures.
   const failures = new BoundedLog(parts);
   const groups = { passed: settings.passedGroups, dropped: settings.droppedGroups };
   const refusals = new BoundedLog(parts);
@@ -82,7 +88,10 @@ function readMappings(file: string): readonly Mapping[] {
   });
 }
 
-/** What backends are shown, read again every so often. A pair that cannot be used is logged, and the former one stays. */
+/**
+ * The certificates that backends are shown, read again at intervals. A pair that cannot be used is
+ * logged, and the previous pair stays in use.
+ */
 class ShownCertificates {
   readonly #parts: Pick<Parts, 'clock' | 'log'>;
   readonly #filesPollMs: number;

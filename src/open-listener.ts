@@ -1,4 +1,4 @@
-/** Opens what accepts connections, for a server, and for one that stands aside. */
+/** Opens the listener of a server, and that of a server that stands aside. */
 import { setImmediate } from 'node:timers';
 import type { Settings } from './config/settings.js';
 import type { Health } from './diagnostics/health.js';
@@ -22,10 +22,13 @@ export type ServingParts = Readonly<{
   quotas: Quotas;
 }>;
 
-/** The kernel takes a megabyte over TLS in some five milliseconds. */
+/** The kernel accepts a megabyte over TLS in some five milliseconds. */
 const turnBytesMax = 1024 * 1024;
 
-/** The caller lets it `listen`. `passesOn`: somebody else checks the tokens of requests, and in whose name they ask. */
+/**
+ * The caller calls `listen`. `passesOn`: another server checks bearer tokens and impersonation, so
+ * this one does not.
+ */
 export function openListener(
   settings: Settings,
   { log, clock, metrics, certificates, quotas }: ServingParts,

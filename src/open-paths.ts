@@ -9,7 +9,7 @@ import type { Resource } from './domain/resource.js';
 import type { Revision } from './domain/revision.js';
 import { PathIndex } from './paths/path-index.js';
 
-/** `changedAt`: of the newest change to a type. */
+/** `changedAt`: the revision of the newest change to a type. */
 type PathParts = Readonly<{ store: Pick<Store, 'objects' | 'paths'>; freshness: Freshness; changedAt: (type: Resource) => Revision }> &
   Readonly<{ metrics: Metrics; clock: Clock; log: Log }>;
 

@@ -1,6 +1,7 @@
 /**
- * Opens every room over an open store, hands out ports, and closes in reverse. The only file that knows all rooms. It is loaded while the
- * committer's thread starts (server.ts).
+ * Opens every room over an open store, hands out ports, and closes the rooms in reverse order. It
+ * is the only file that knows all rooms. It is loaded while the committer's thread starts
+ * (server.ts).
  */
 import { setImmediate } from 'node:timers';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -59,9 +60,12 @@ import { ViewCallers } from './web/view-callers.js';
 
 export type OpenServer = Readonly<{
   port: number;
-  /** Reads again at once what may change while the server runs; by its name in the log. */
+  /**
+   * Reloads at once what may change while the server runs. The keys are the names that the log
+   * uses.
+   */
   reload: () => ReadonlyMap<string, Reloaded>;
-  /** Stops in the order that `http/listener.ts` gives; resolves when everything is closed. */
+  /** Stops in the order that `http/listener.ts` gives. Resolves when everything is closed. */
   stop: () => Promise<void>;
   /** Resolves when the server cannot go on. */
   failed: Promise<Error>;
@@ -79,16 +83,23 @@ export type RoomParts = ServingParts &
     lastLines: LastLines;
   }>;
 
-/** Publishes other link policies than those of the settings, from the call on until its result is closed. */
+/**
+ * Publishes link policies that replace those of the settings, until the caller closes the result.
+ */
 export type WatchPolicies = (publish: (policies: LinkPolicies) => void) => Reloadable | undefined;
 
 const eventLoop = { resolutionMs: 5, windowMs: 10_000 };
-/** How long a plain writer must be quiet until what it wrote counts as everything. */
+/** How long a plain HTTP writer must be quiet before what it wrote counts as complete. */
 const plainQuietMs = 30_000;
 const sharedBytesMax = 64 * 1024 * 1024;
-/** Changes wait for one another, so that handing them out to watches takes no more than a quarter of the time; but not for long. */
+/**
+ * Commits are delivered to watches together, so that delivery takes at most a quarter of the time.
+ * A commit waits at most `periodMsMax`.
+ */
 const handOuts = { periodFactor: 4, periodMsMax: 10 };
-/** Initial state sent in one turn of the event loop: a megabyte takes TLS about a millisecond. */
+/**
+ * Initial state sent in one turn of the event loop. TLS takes about a millisecond for a megabyte.
+ */
 const turnBytesMax = 1024 * 1024;
 
 /** Resolves when the server listens. */
@@ -98,7 +109,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const catalogue = new Catalogue(typesFile.types, pathTypes);
   const pace = new Pace(turnBytesMax, setImmediate);
   const { objects, revisions, history, writer, commits, state: known, peers } = store;
-  /** What ends when the server stops, the last first. */
+  /** Closed when the server stops, the last one first. */
   const open: (Room | Subscription)[] = [store];
   const newest = new NewestChanges({ commits, revisions });
   const changedAt = ({ identity, ...type }: Scope): Revision => newest.of({ ...type, identity: identity === '*' ? undefined : identity });
@@ -274,7 +285,8 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const polledTypes = typesFile.polled((types) => {
     const { begun, ended, widened } = catalogue.replaceTable(types);
     for (const type of ended) hub.endOf(type);
-    // What was refused of these is missing here: all of it is asked for. One that begins may have been here before.
+    // The cache refused objects of widened types, so they are missing here: ask for all objects
+    // again. A type that begins may have had objects here earlier.
     for (const { group, resource, identity } of [...widened, ...begun]) dropType({ group, resource, identity });
     sessions.declared();
     tier.followTypes(begun);
@@ -285,7 +297,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
       trust: async (authorities) => {
         console?.sessions.endAll();
         await listener.trust(authorities);
-        // Until the last connection of before was judged, one may have asked for a link.
+        // A connection that `trust` had not checked yet may have obtained a link meanwhile.
         console?.sessions.endAll();
       },
     }),

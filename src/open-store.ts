@@ -1,4 +1,7 @@
-/** Opens the store that the settings name, within their limits. Beside the commands that work on the files of a store, the only file outside of `store/` that knows an engine. */
+/**
+ * Opens the store that the settings name, with their limits. Outside `store/`, only this file and
+ * the commands that work on the files of a store know an engine.
+ */
 import { readClientTls } from './certificates/client-tls.js';
 import { options } from './config/options.js';
 import { keptNamesOf, type Settings } from './config/settings.js';
@@ -11,16 +14,25 @@ import type { EtcdLimits, EtcdOptions } from './store/etcd/store-options.js';
 import type { QueueLimits } from './store/mutation-queue.js';
 import type { StoreLimits, StoreParts } from './store/sqlite/store-options.js';
 
-/** A snapshot in progress holds compaction back no longer than this. */
+/** A snapshot in progress delays compaction no longer than this. */
 const snapshotHoldMs = 300_000;
-/** A little more than fills a chunk with objects of the usual 2.5 kB: rows read beyond the chunk are read again. */
+/**
+ * A little more than fills a chunk with objects of the usual 2.5 kB. Rows read beyond the chunk are
+ * read again.
+ */
 const snapshotRowsMax = 128;
-/** How much all pushers together may have waiting, so that the committer never idles and nobody waits long for pushes. */
+/**
+ * Pushes of all pushers that may wait in the queue, in commits: the committer never idles, and no
+ * writer waits long for pushes.
+ */
 const commitsOfPushesMax = 2;
-/** By what commits are smaller while several write, because each waits for the others': a fifth of the delay for a tenth of the rate. */
+/**
+ * Divides the size of a commit while several lanes write, because each waits for the commits of the
+ * others. It cuts the delay to a fifth for a tenth of the rate.
+ */
 const sharedDivisor = 8;
 
-/** Throws a CacheError that says why it cannot be opened. */
+/** Throws a CacheError that says why the store cannot be opened. */
 export async function openStore(settings: Settings, parts: StoreParts, startCommitter?: StartCommitter): Promise<Store | DamagedStore> {
   if (settings.etcdServers.length > 0) {
     const { openEtcd } = await import('./store/etcd/open-etcd.js');
@@ -31,7 +43,10 @@ export async function openStore(settings: Settings, parts: StoreParts, startComm
   return unlessDamaged(openSqlite(settings.dataDirectory, ownMigrations, storeLimits(settings), parts, startCommitter));
 }
 
-/** Else all servers would watch at one member, and end together where that keeps silent while history is compacted. */
+/**
+ * Each server begins with another endpoint. Otherwise all servers would watch at one member. All
+ * their watches would end together if that member fell silent while history is compacted.
+ */
 function fromAnyOn(endpoints: readonly string[], random: () => number): readonly string[] {
   const first = Math.floor(random() * endpoints.length);
   return [...endpoints.slice(first), ...endpoints.slice(0, first)];
@@ -41,7 +56,7 @@ type EtcdSettings = Pick<Settings, 'etcdServers' | 'etcdPrefix' | 'etcdCaFile' |
 
 const etcdFlags = { ca: options.etcdCaFile.flag, cert: options.etcdCertFile.flag, key: options.etcdKeyFile.flag };
 
-/** How the etcd that the settings name is reached. */
+/** How to reach the etcd that the settings name. */
 export function etcdOptionsOf(settings: EtcdSettings): EtcdOptions {
   const { etcdServers, etcdPrefix, etcdCaFile: caFile, etcdCertFile: certFile, etcdKeyFile: keyFile, etcdTimeoutMs } = settings;
   const tls = (): EtcdTls | undefined =>
@@ -51,7 +66,7 @@ export function etcdOptionsOf(settings: EtcdSettings): EtcdOptions {
 
 function etcdLimits(settings: Settings): EtcdLimits {
   return {
-    // Lanes write to etcd side by side.
+    // Lanes write to etcd in parallel, so none waits for the commits of another.
     queue: { ...queueLimits(settings), sharedDivisor: 1 },
     history: { ageMs: settings.etcdHistoryAgeMs, changesMax: settings.historyChangesMax, bytesMax: settings.etcdHistoryBytesMax },
     snapshot: { rowsMax: snapshotRowsMax, bytesMax: settings.listChunkBytesMax },

@@ -1,4 +1,6 @@
-/** Opens this cache's place in the tree (tier/) from its settings: its name, its parent, its bounds. */
+/**
+ * Opens this cache's place in the tree (tier/) from its settings: its name, its parent, its bounds.
+ */
 import { X509Certificate } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 import { parseCaller } from './certificates/caller-from-certificate.js';
@@ -38,7 +40,7 @@ export type OpenTierParts = Readonly<{
 const progressIntervalMs = 5_000;
 const refusedRetryMs = 30_000;
 const awayRetryMs = 100;
-/** The most that one frame of a link holds, so that slices share the link. */
+/** The maximum of one frame of a link. It is small so that slices share the link. */
 const batch = { batchMutationsMax: 256, batchBytesMax: 512 * 1024 };
 
 /** Throws when the certificate for the parent cannot be read. */
@@ -57,7 +59,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
       pushers: sessions,
       reportAbsent: (key) => parts.watches.reportAbsent(key),
       sendPushersAway: () => sessions.evictAll('unavailable', 'the store was rolled back', awayRetryMs),
-      // Read again each time: certificates are renewed in place.
+      // Read the files for each connection, because certificates are renewed in place.
       connect: (url, signal) => connectSocket(url, readIdentity(settings), { clock, signal }, connectOptions),
     },
     policies,

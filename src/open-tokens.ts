@@ -1,4 +1,6 @@
-/** Opens what checks tokens at the front door: the files that its options name, issuers, a webhook. */
+/**
+ * Opens what checks tokens at the front door: the files that its options name, issuers, a webhook.
+ */
 import { checkAuthorities, readAuthorities, readText } from './certificates/pair-files.js';
 import { readCheckedFile } from './config/checked-file.js';
 import { tokenOptions } from './config/command-options.js';
@@ -20,12 +22,12 @@ export type TokenSettings = CommandValues<typeof tokenOptions>;
 
 type Parts = Readonly<{ clock: Clock; log: Log }>;
 
-/** kcp's. */
+/** The default issuer of kcp. */
 const usualIssuer = 'https://kcp.default.svc';
 
 /**
- * Undefined: nothing here checks tokens. Who must be asked comes last, so that nobody else's token is sent there: issuers, and then the webhook. Throws SettingsError,
- * CacheError.
+ * Undefined: the front door checks no tokens. Issuers come after local files and the webhook comes
+ * last, so no foreign token is sent to them. Throws SettingsError, CacheError.
  */
 export async function openTokens(settings: TokenSettings, parts: Parts): Promise<TokenReader | undefined> {
   const problems = [...problemsOf(settings)];
@@ -39,7 +41,7 @@ export async function openTokens(settings: TokenSettings, parts: Parts): Promise
   return readerOf([...local, ...(await webhookReaders(settings, parts))]);
 }
 
-/** What options say that does not fit together. */
+/** Options that contradict each other, or that need another one. */
 function* problemsOf(settings: TokenSettings): Iterable<string> {
   const { serviceAccountKeyFiles, authenticationConfig, oidcIssuerUrl, oidcClientId } = settings;
   if (serviceAccountKeyFiles.length === 0)
@@ -66,7 +68,7 @@ const optionsOfIssuer = [
   'oidcSigningAlgorithms',
 ] as const;
 
-/** The flags among these that say anything. */
+/** The flags among these that have a value. */
 function givenOf(settings: TokenSettings, names: readonly (keyof TokenSettings)[]): readonly string[] {
   const isGiven = (value: unknown): boolean =>
     value !== undefined && (value instanceof Map ? value.size : (value as readonly unknown[]).length) > 0;

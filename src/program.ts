@@ -1,9 +1,9 @@
 /**
- * The command line as a function: which command the arguments call, what they print, and with which code the process is to end. It knows of the process only
- * what it is given.
+ * The command line as a function: which command the arguments call, what it prints, and its exit
+ * code. It reaches the process only through its parameters.
  *
- * Exit codes: those of `exitCodes`, and those that a command declares. Called by the name `cache-server` or `kcp-front-proxy` it is that program of kcp's,
- * flags and all.
+ * Exit codes: those of `exitCodes`, and those that a command declares. When it is called
+ * `cache-server` or `kcp-front-proxy`, it accepts the flags of that kcp program.
  */
 import { CommanderError } from 'commander';
 import { commandGroups, commands } from './commands/commands.js';
@@ -24,10 +24,13 @@ import { readRegularFile } from './regular-file.js';
 import { runServer, type ServerSurroundings } from './run-server.js';
 import { version } from './version.js';
 
-/** `uid`: as whom it runs, where the system has such numbers. */
+/** `uid`: the user id that the program runs as, on systems that have user ids. */
 export type ProgramSurroundings = ServerSurroundings & Readonly<{ printError: (text: string) => void; uid: number | undefined }>;
 
-/** `called`: the name that the program was started by. `hasFailed`: what it has begun may still be open, and is not to be waited for. */
+/**
+ * `called`: the name under which the program was started. `hasFailed`: the process should exit
+ * without waiting for what the command left open.
+ */
 export async function runProgram(
   { called, args }: Readonly<{ called: string; args: readonly string[] }>,
   surroundings: ProgramSurroundings,
@@ -37,7 +40,7 @@ export async function runProgram(
     return { exitCode: await run(name, args, surroundings), hasFailed: false };
   } catch (error) {
     const exitCode = exitCodeOf(error);
-    // Its help is on standard error already.
+    // commander has already printed the help to standard error.
     const isSaid = exitCode === exitCodes.done || (error instanceof CommanderError && error.code === 'commander.help');
     if (!isSaid) surroundings.printError(`${name}: ${explain(error).replace(/^error: /, '')}${adviceOnAccess(error, surroundings.uid)}\n`);
     return { exitCode, hasFailed: exitCode !== exitCodes.done };
@@ -83,7 +86,10 @@ function everyCommand(surroundings: ProgramSurroundings): readonly DeclaredComma
     options: [{ ...configFileOption, placeholder: 'file', default: undefined }, ...Object.values(options), ...Object.values(proxyOptions)],
     run: ({ flags }) => runProxy(surroundings, { flags, warnings: [] }, {}),
   };
-  /** Listed only for the help: commander would read some of upstream's flags as its own, so they never get here. */
+  /**
+   * Listed only in the help. commander would read some of the upstream flags as its own, so `run`
+   * never passes these commands to it.
+   */
   const inPlaceHelp: readonly DeclaredCommand[] = Object.entries(inPlaceOf).map(([name, { what }]) => ({
     words: [name],
     operands: '',
@@ -98,7 +104,7 @@ type Flags = SettingsSources['flags'];
 type Defaults = Readonly<Record<string, string>>;
 type ReadFlags = Readonly<{ flags: Flags; warnings: readonly string[] }>;
 
-/** A program of kcp's that this one can stand in for, by its name. */
+/** A kcp program that this one can replace. */
 type InPlaceOf = Readonly<{
   what: string;
   table: UpstreamTable;

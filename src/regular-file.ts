@@ -1,15 +1,20 @@
 /**
- * The content of a file that an operator names, at a start and while the process runs. Only a regular file is read, because only that comes to an end in bounded time: a FIFO
- * holds up whoever opens it until somebody writes to it, and a device such as /dev/zero never ends.
+ * Reads a file that an operator names, at a start and while the process runs. Only a regular file
+ * is read, because only its reading ends in bounded time. Opening a FIFO blocks until somebody
+ * writes to it, and a device such as /dev/zero never ends.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
 import { CacheError } from './domain/errors.js';
 
 const bytesMax = 64 * 1024 * 1024;
 
-/** Throws CacheError for what is no regular file, or has more than 64 MiB, and what the file system throws; the caller names the file. */
+/**
+ * Throws CacheError for a file that is not regular or has more than 64 MiB, and the errors of the
+ * file system. The caller names the file.
+ */
 export function readRegularFile(path: string): string {
-  // Looked at once it is open, because it may be replaced at any time. O_NONBLOCK does not wait for the writer of a FIFO.
+  // Check the file after opening it, because it may be replaced at any time. O_NONBLOCK does not
+  // wait for the writer of a FIFO.
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const stats = fstatSync(fd);
@@ -22,7 +27,7 @@ export function readRegularFile(path: string): string {
   }
 }
 
-/** Of a folder the file system says so itself. */
+/** A folder is not listed: reading it fails with an error that names the cause. */
 function otherKind(stats: Stats): string | undefined {
   if (stats.isFIFO()) return 'FIFO';
   if (stats.isCharacterDevice() || stats.isBlockDevice()) return 'device';

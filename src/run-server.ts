@@ -1,4 +1,6 @@
-/** The command that serves: a server from its settings until a signal or its own failure ends it. */
+/**
+ * The command `serve`: runs a server from its settings until a signal or its own failure ends it.
+ */
 import type { Surroundings } from './commands/command.js';
 import { exitCodes } from './config/command-line.js';
 import { idleLinks } from './config/idle-links.js';
@@ -14,15 +16,17 @@ import { version } from './version.js';
 
 export type ServerSurroundings = Surroundings &
   Readonly<{
-    /** From then on SIGHUP, which by itself ends a process, calls the listener. */
+    /**
+     * From the first call on, SIGHUP calls the listener. Without a listener SIGHUP ends the
+     * process.
+     */
     onHangUp: (listener: () => void) => void;
     exit: (code: number) => void;
   }>;
 
-/** `warnings`: about its flags. */
+/** `warnings`: about the flags. */
 export type ServerStart = Readonly<{ sources: SettingsSources; warnings: readonly string[]; frontDoor?: ServerParts['frontDoor'] }>;
 
-/** Runs a server until a signal or its own failure ends it. */
 export async function runServer(surroundings: ServerSurroundings, { sources, warnings, frontDoor }: ServerStart): Promise<void> {
   const { clock, environment, random, exit } = surroundings;
   const hangUp = new HangUp(surroundings);
@@ -59,7 +63,10 @@ export async function runServer(surroundings: ServerSurroundings, { sources, war
   exit(exitCodes.done);
 }
 
-/** SIGHUP, which by itself would end the process. One that comes before the server is up is handled once it is. */
+/**
+ * Handles SIGHUP, which would otherwise end the process. A SIGHUP that arrives before the server is
+ * up is handled once it is up.
+ */
 class HangUp {
   #isWaiting = false;
   #answer: (() => void) | undefined;
@@ -78,7 +85,7 @@ class HangUp {
   }
 }
 
-/** One line for all: what changed, what did not, and what cannot be used. */
+/** Writes one line for everything: what changed, what did not, and what cannot be used. */
 function logReloaded(log: Log, reloaded: ReadonlyMap<string, Reloaded>): void {
   const named = (kind: Reloaded['kind']): readonly string[] => [...reloaded].filter(([, each]) => each.kind === kind).map(([what]) => what);
   const failed = Object.fromEntries([...reloaded].flatMap(([what, each]) => (each.kind === 'failed' ? [[what, explain(each.error)]] : [])));

@@ -1,5 +1,6 @@
 /**
- * Starts a server: its certificates and its store, and then every room over that (open-rooms.ts). Tests start this very function.
+ * Starts a server: its certificates, its store, and then every room over that store
+ * (open-rooms.ts). Tests start this same function.
  *
  *   certificates ─▶ the store: lock, checks, life ─▶ the committer's thread starts ──────┬─▶ every room ─▶ it listens
  *                                                 └▶ the modules of the rooms are loaded ┘
@@ -20,9 +21,9 @@ import { DamagedStore } from './store/damaged-store.js';
 import type { StartCommitter } from './store/sqlite/committer-messages.js';
 import { Quotas } from './http/quotas.js';
 
-/** Of requests that wait for a turn of the event loop, which takes milliseconds. */
+/** Bytes of requests that wait for a turn of the event loop, which takes milliseconds. */
 const waitingBytesMax = 64 * 1024 * 1024;
-/** Of answers that a front door has from the servers behind it, and nobody takes. */
+/** Bytes of backend answers that a front door holds because no client has read them yet. */
 const unreadBytesMax = 256 * 1024 * 1024;
 
 export type RunningServer = OpenServer & Readonly<{ url: string }>;
@@ -32,15 +33,15 @@ export type ServerParts = Readonly<{
   clock: Clock;
   /** In [0, 1). */
   random: () => number;
-  /** By default never. */
+  /** Without it policies never change while the server runs. */
   watchPolicies?: WatchPolicies | undefined;
-  /** It serves as the front door of an installation, and not as a cache. */
+  /** With it the server is the front door of an installation, and not a cache. */
   frontDoor?: FrontDoorSettings | undefined;
-  /** SQLite's committer, by default in a thread of its own. */
+  /** SQLite's committer. By default it runs in its own thread. */
   startCommitter?: StartCommitter | undefined;
 }>;
 
-/** Throws an error that says what is wrong when the server cannot start. */
+/** Throws an error that says why the server cannot start. */
 export async function startServer(
   settings: Settings,
   { log: given, clock, random, watchPolicies, frontDoor, startCommitter }: ServerParts,

@@ -1,8 +1,10 @@
 /**
- * The server while its store is damaged: it lives, is not ready, says why, and serves nothing, until an operator has acted and restarts it. It holds
- * nothing in the data directory, so that `strata restore` can work there meanwhile.
+ * The server while its store is damaged. It is alive, is not ready, says why, and serves nothing
+ * until an operator acts and restarts it. It holds no file in the data directory, so `strata
+ * restore` can work there meanwhile.
  *
- * An exit would explain less, again and again; an empty store would show every informer that nothing exists.
+ * Rejected: an exit would restart again and again and explain less. An empty store would show every
+ * informer that nothing exists.
  */
 import type { Settings } from './config/settings.js';
 import { healthQueryOf, type Health, type HealthEndpoint } from './diagnostics/health.js';
@@ -15,12 +17,12 @@ import type { OpenServer } from './open-rooms.js';
 import type { DamagedStore } from './store/damaged-store.js';
 import { failure } from './web/status.js';
 
-/** Everybody may read it, so the file's place is only in the log. */
+/** Everybody may read it, so only the log names the file. */
 const reason = 'the store is damaged and was moved out of the way: see the log, then run strata restore';
 const refusal: Refusal = { reason: 'ServiceUnavailable', message: reason };
 const healthPath = /^\/(healthz|livez|readyz)(?:\?|$)/;
 
-/** A server that does nothing else. */
+/** Starts a server that only reports its health. */
 export async function standAside(settings: Settings, { file, problem }: DamagedStore, parts: ServingParts): Promise<OpenServer> {
   const { log, health, certificates } = parts;
   log.error('store.damaged', { file, problem, consequence: 'nothing is served until a store is restored, or this file is moved away' });

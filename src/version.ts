@@ -1,4 +1,4 @@
-/** Which release this is, as package.json says: for the command line and the server it starts. */
+/** The release, as package.json says, for the command line and the server that it starts. */
 import { readFileSync } from 'node:fs';
 
 export function version(): string {
