@@ -40,8 +40,8 @@ type Parts = Readonly<{ store: Pick<Store, 'objects' | 'revisions'>; paths: Path
 const endpointPattern = /^\/(readyz|livez)(?:\/([^/]+))?$/;
 
 /**
- * `filesPollMs`: how long a certificate file that was read stays in use. Throws SettingsError for
- * an unusable mapping file, CacheError for an unusable certificate.
+ * `filesPollMs`: the maximum age of a certificate that was read from its file. Throws SettingsError
+ * for an unusable mapping file, CacheError for an unusable certificate.
  */
 export async function openFrontDoor(
   settings: FrontDoorSettings,

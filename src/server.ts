@@ -2,8 +2,8 @@
  * Starts a server: its certificates, its store, and then every room over that store
  * (open-rooms.ts). Tests start this same function.
  *
- *   certificates ─▶ the store: lock, checks, life ─▶ the committer's thread starts ──────┬─▶ every room ─▶ it listens
- *                                                 └▶ the modules of the rooms are loaded ┘
+ *   certificates ─▶ store: lock, checks, life ┬▶ the committer's thread starts ─┬▶ rooms ─▶ listen
+ *                                             └▶ rooms' modules are loaded ─────┘
  */
 import type { Settings } from './config/settings.js';
 import { TypesFile } from './config/types-file.js';

@@ -1,4 +1,4 @@
-/** What the proxy answers by itself, in the words of kcp's. Pure. */
+/** The proxy's own answers, in the words of kcp's front proxy. Pure. */
 import { shown } from '../diagnostics/shown.js';
 
 export type OwnAnswer = Readonly<{ code: number; headers: Readonly<Record<string, string>>; body: string }>;
@@ -7,7 +7,7 @@ const nosniff = { 'x-content-type-options': 'nosniff' };
 const unstored = { 'cache-control': 'no-cache, private' };
 const retryAfterSeconds = 1;
 
-/** Before anybody is authenticated, so that nobody learns which workspaces there are. */
+/** Sent before authentication, so that nobody learns which workspaces exist. */
 export function accessNotPermitted(method: string, path: string): OwnAnswer {
   return forbidden('', method, path, ': workspace access not permitted');
 }
@@ -25,25 +25,28 @@ export function extraNotAllowed(key: string): OwnAnswer {
 
 export const unauthorized: OwnAnswer = status(401, 'Unauthorized', 'Unauthorized', { headers: unstored });
 
-/** A Workspace on the way is unavailable. */
+/** A Workspace on the path is unavailable. */
 export const notAvailable: OwnAnswer = text(503, 'Not available.\n');
 export const pageNotFound: OwnAnswer = text(404, '404 page not found\n');
 export const malformed: OwnAnswer = text(400, '400 Bad Request\n');
 export const headersTooLong: OwnAnswer = text(431, '431 Request Header Fields Too Large\n');
 export const expectationFailed: OwnAnswer = { code: 417, headers: {}, body: '' };
 
-/** To a browser that asks whether its page may. */
+/** The answer to a CORS preflight request that is allowed. */
 export const mayAsk: OwnAnswer = { code: 204, headers: {}, body: '' };
 
-/** An upgrade to anything but a websocket. */
+/**
+ * The answer to an upgrade to another protocol than websocket, or to a websocket that fails
+ * unexpectedly.
+ */
 export const badGateway: OwnAnswer = { code: 502, headers: {}, body: '' };
 
-/** Nothing was sent to a backend: a client may ask again. */
+/** Nothing was sent to a backend, so the client may retry. */
 export function tryAgain(message: string): OwnAnswer {
   return later(503, 'ServiceUnavailable', message);
 }
 
-/** Something was sent, and what became of it is not known. */
+/** The request was sent, and its outcome is not known. */
 export function brokenOff(message: string): OwnAnswer {
   return status(502, 'InternalError', message, { headers: unstored });
 }

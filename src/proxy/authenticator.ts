@@ -1,6 +1,7 @@
 /**
- * Who asks: by certificate or, where tokens are checked here, by token. As kcp's front proxy: a certificate that is good counts first, and where tokens are checked,
- * who shows neither is refused.
+ * Authenticates a request by its client certificate or, if the front door checks tokens, by its
+ * token. As in kcp's front proxy, a valid certificate takes precedence. If the front door checks
+ * tokens, a request with neither is refused.
  */
 import type { IncomingMessage } from 'node:http';
 import { withAuthenticated, type Caller } from '../domain/caller.js';
@@ -15,7 +16,7 @@ export type AuthenticatorParts = Readonly<{
   groups: GroupRules;
   /** Undefined: backends check tokens. */
   tokens: TokenReader | undefined;
-  /** Why a token was refused. */
+  /** Reports why a token was refused. */
   refused: (error: InvalidToken) => void;
 }>;
 
@@ -26,7 +27,10 @@ export class Authenticator {
     this.#parts = parts;
   }
 
-  /** `untrusted`: nobody vouches for who asks, or nothing was shown where tokens are checked. Undefined: the backend finds out. */
+  /**
+   * `untrusted`: no CA vouches for the certificate, the token is refused, or the front door checks
+   * tokens and the request has neither. Undefined: the backend authenticates the request.
+   */
   async identityOf(caller: Caller, request: IncomingMessage): Promise<Identity | 'untrusted' | undefined> {
     const { groups, tokens } = this.#parts;
     const byCertificate = identityOf(caller, request, groups);
@@ -48,7 +52,10 @@ export class Authenticator {
   }
 }
 
-/** An empty group is none, as it is for whoever reads the header. Throws InvalidToken where a header cannot carry what a token says (IDENTITY-1). */
+/**
+ * Empty groups are left out, because servers that read the header ignore them. Throws InvalidToken
+ * if a header cannot carry a value of the token (IDENTITY-1).
+ */
 function identityOfUser({ user, groups, extra }: TokenUser, rules: GroupRules): Identity {
   const named = groups.filter((group) => group !== '');
   if (![user, ...named, ...Object.values(extra).flat()].every(isHeaderValue))

@@ -1,4 +1,6 @@
-/** What all requests to backends share: what is shown to them, how one over HTTP/1.1 is kept to its time, and what an error says of it. */
+/**
+ * Shared by all requests to backends: the credentials, the time limits of HTTP/1.1, and the errors.
+ */
 import type { ClientRequest } from 'node:http';
 import { isIP } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -6,30 +8,41 @@ import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { limitInterim } from '../domain/interim-answers.js';
 
-/** How a backend is spoken to: what it shows is checked against `ca`, and it is shown the pair. PEM texts. The same object as long as they are the same. */
+/**
+ * `ca` verifies the backend's certificate. `cert` and `key` are shown to the backend. All are PEM
+ * texts. As long as the texts stay the same, it is the same object.
+ */
 export type BackendCredentials = Readonly<{ ca: string; cert: string; key: string }>;
 
-/** Nothing of the request has reached the backend. */
+/** Nothing of the request reached the backend. */
 export class NotSent extends CacheError {}
-/** Nor will it: no connection takes headers of that length. */
+/** The request was not sent: no connection accepts headers of that length. */
 export class TooLong extends CacheError {}
-/** It may have, and no answer came. */
+/** The request may have reached the backend, and no whole answer came. */
 export class BrokenOff extends CacheError {}
 
 export const otherProtocol = 'the server goes on in a protocol that nobody asked for';
 
 export const openMsMax = 3_000;
 export const pingIntervalMs = 10_000;
-/** Over HTTP/1.1, until an answer begins; as long as servers of Kubernetes give a request, and a little. */
+/**
+ * The time to the beginning of an answer over HTTP/1.1: a little more than servers of Kubernetes
+ * give a request.
+ */
 export const answerMsMax = 65_000;
 
-/** Throws BrokenOff for an answer in another transfer coding than chunked, of which Node hands over the bytes as they were encoded. */
+/**
+ * Throws BrokenOff for an answer with another transfer coding than chunked, because Node passes on
+ * its bytes still encoded.
+ */
 export function assertDecoded(headers: Readonly<Record<string, unknown>>): void {
   if (/^(?:chunked)?$/i.test(String(headers['transfer-encoding'] ?? ''))) return;
   throw new BrokenOff('the server has answered in another transfer coding than chunked');
 }
 
-/** Without a name Node checks the server against the host that the client has asked for, which may be anything. */
+/**
+ * Without `servername` Node verifies the server against the Host header, which the client chooses.
+ */
 export function serverOf(origin: string): Readonly<{ host: string; port: string; servername: string }> {
   const { hostname, port } = new URL(origin);
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
@@ -37,8 +50,9 @@ export function serverOf(origin: string): Readonly<{ host: string; port: string;
 }
 
 /**
- * A request over HTTP/1.1, which has no pings: ends it if there is no connection, and no answer, in time or before too many of a 1xx. Returns what says that
- * there is nothing more to wait for.
+ * Limits a request over HTTP/1.1, which has no pings. It calls `late` if there is no connection in
+ * time, no answer in time, or if too many 1xx answers come before the answer. The caller calls the
+ * result when the answer has begun.
  */
 export function limitTime(
   outgoing: ClientRequest,

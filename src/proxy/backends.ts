@@ -1,13 +1,16 @@
 /**
- * Connections to the servers behind the proxy: HTTP/2, and HTTP/1.1 where a server speaks nothing else. A connection carries as many requests as its server
- * allows, and another is opened when all are full, so that watches starve nobody. None is used for requests of another certificate.
+ * Connections to the servers behind the proxy: HTTP/2, and HTTP/1.1 to a server that supports
+ * nothing else. A connection carries as many requests as its server allows. When all are full
+ * another one is opened, so that watches starve no other request. Requests with different
+ * certificates never share a connection.
  *
  *   asked ──▶ not sent: no connection, or the server refused the stream    ──▶ NotSent
  *         └─▶ sent ──▶ the connection ends before an answer begins          ──▶ BrokenOff
- *                  └─▶ the answer begins; `isCutOff` says of its end whether the server made it
+ *                   └─▶ the answer begins; `isCutOff` says whether it ended early
  *
- * Nothing is sent twice. A server that answers no ping loses its connection, and all that is on it ends.
- * Bounds: `sessionsMax` connections to a server and as many for watches, `originsMax` servers; of HTTP/1.1 `socketsMax`.
+ * Nothing is sent twice. A server that does not answer a ping loses its connection, and all
+ * requests on it end. Bounds: `originsMax` servers; for each `sessionsMax` connections and as many
+ * for watches; over HTTP/1.1 `socketsMax`.
  */
 import { Agent, request as requestHttp1 } from 'node:https';
 import { constants, type IncomingHttpHeaders } from 'node:http2';
@@ -35,18 +38,18 @@ import { pourBody } from './paced-copy.js';
 import { askUpgrade, type UpgradeAnswer, type UpgradeRequest } from './upgrade-request.js';
 import { singly, writable } from './written-headers.js';
 
-/** `target`: path and query. `body`: undefined where there is none. */
+/** `target`: path and query. `body`: undefined if the request has none. */
 export type BackendRequest = Readonly<{
   origin: string;
   method: string;
   target: string;
   headers: HeaderLines;
   body: IncomingMessage | undefined;
-  /** Called with the length of each part of the body that goes to the backend. */
+  /** Called with the length of each part of the body that is sent to the backend. */
   bodyPassed: (bytes: number) => void;
-  /** Whether the answer may be as long in coming as it likes. */
+  /** Whether the answer may take any time to begin, as that of a watch. */
   lasts: boolean;
-  /** For what of the answer nobody takes. */
+  /** The memory budget for answer bytes that the client has not read yet. */
   unread: UnreadRoom;
   signal: AbortSignal;
 }>;
@@ -56,7 +59,10 @@ export type BackendAnswer = Readonly<{
   headers: Readonly<Record<string, string | string[] | undefined>>;
   body: Readable;
   isCutOff: () => boolean;
-  /** Ends what is still on its way to the backend: the answer is whole, and nobody will say anything of the rest. */
+  /**
+   * Ends what is still being sent to the backend. The front door calls it after a whole answer,
+   * because the backend then says nothing more about the request.
+   */
   endRequest: () => void;
 }>;
 
@@ -67,10 +73,16 @@ const sessions: Http2SessionsOptions = Object.freeze({
   sessionsMax: 64,
   windowBytes: 256 * 1024,
 });
-/** Watches have connections of their own: there may be many that nobody reads. */
+/**
+ * Watches have their own connections, with smaller windows, because many of them may have no
+ * reader.
+ */
 const lasting: Http2SessionsOptions = Object.freeze({ ...sessions, windowBytes: 64 * 1024 });
 const originsMax = 1_000;
-/** Node cannot send a longer block, and closes the connection then, which other requests use. What we add for who asks may make it longer than it came. */
+/**
+ * Node cannot send a longer header block, and then closes the connection, which other requests
+ * share. The identity headers that the proxy adds may make the block longer than it arrived.
+ */
 const blockBytesMax = 64 * 1024;
 const socketsMax = 1_024;
 
@@ -79,9 +91,9 @@ type Kept = Readonly<{ sessions: Http2Sessions; lasting: Http2Sessions; agent: A
 export class Backends {
   readonly #clock: Clock;
   readonly #socketsMax: number;
-  /** By origin and credentials; the one that was used longest ago comes first. */
+  /** By origin and credentials; the least recently used first. */
   readonly #kept = new Map<string, Kept>();
-  /** PEM texts are long, so each set of them has a number. */
+  /** A number for each set of credentials, because PEM texts are too long for a key. */
   readonly #numbers = new WeakMap<BackendCredentials, number>();
   #numbered = 0;
 
@@ -118,7 +130,7 @@ export class Backends {
     return askUpgrade(asked, credentials, this.#clock);
   }
 
-  /** What is under way ends by itself. */
+  /** Requests under way end by themselves. */
   close(): void {
     for (const kept of this.#kept.values()) retire(kept);
     this.#kept.clear();
@@ -162,7 +174,8 @@ export class Backends {
   ): Promise<BackendAnswer> {
     const { ':authority': host = '', ...others } = headers;
     return new Promise((resolve, reject) => {
-      // Node writes a body of some methods without saying where it ends, and the rest would be another request.
+      // For some methods Node writes a body without a length or chunks. The server would read the
+      // rest as another request.
       const isChunked = body !== undefined && headers['content-length'] === undefined;
       const outgoing = requestHttp1({
         ...serverOf(origin),
@@ -174,7 +187,9 @@ export class Backends {
       let isSent = false;
       let answer: IncomingMessage | undefined;
       let hasFailed = false;
-      // While it waits for a socket it says nothing of its end. Node drops what of the answer nobody has read yet, and says that it has ended.
+      // Reject here as well, because a request that waits for a socket emits nothing when it is
+      // destroyed. When a request is destroyed, Node drops the unread part of its answer and emits
+      // `end`.
       const fail = (error: Error): void => {
         hasFailed = true;
         outgoing.destroy();
@@ -204,12 +219,12 @@ export class Backends {
       outgoing.once('close', () => {
         if (answer === undefined) fail(new CacheError('the connection has ended without an answer'));
       });
-      // What happens to the connection behind a whole answer is nothing to it.
+      // A connection error after a whole answer does not matter.
       outgoing.on('error', (error) => {
         if (answer?.complete !== true) fail(error);
       });
       if (body === undefined) return void outgoing.end();
-      // The server may answer before there is a body.
+      // The server may answer before the body arrives, so send the headers at once.
       outgoing.flushHeaders();
       pourBody(body, outgoing, this.#clock, bodyPassed);
     });

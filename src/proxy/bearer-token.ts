@@ -1,19 +1,28 @@
-/** The bearer token of a request: in its Authorization, or where a browser that opens a websocket can put it, in a subprotocol. Pure. */
+/**
+ * The bearer token of a request: from the Authorization header, or from a websocket subprotocol,
+ * because browsers cannot set headers on a websocket. Pure.
+ */
 import type { IncomingHttpHeaders } from 'node:http';
 
 const protocolPrefix = 'base64url.bearer.authorization.k8s.io.';
 const base64url = /^[\w-]+$/;
 
-/** Undefined: it has none. As kube-apiserver reads it: what follows the token in Authorization is not looked at. */
+/**
+ * Undefined: the request has no token. As in kube-apiserver, text after the token in Authorization
+ * is ignored.
+ */
 export function bearerTokenOf(headers: IncomingHttpHeaders): string | undefined {
   const { authorization = '', upgrade = '', 'sec-websocket-protocol': protocols = '' } = headers;
   const [scheme = '', token = ''] = authorization.split(' ');
-  // A character for each byte, as Node reads headers.
+  // Node reads headers as one character per byte.
   if (scheme.toLowerCase() === 'bearer' && token !== '') return Buffer.from(token, 'latin1').toString();
   return upgrade.toLowerCase() === 'websocket' ? tokenIn(protocolsIn(protocols)) : undefined;
 }
 
-/** One beside other subprotocols: the server must have one to choose. */
+/**
+ * Only one subprotocol may carry a token. Another must be beside it, because the server must have
+ * one to choose.
+ */
 function tokenIn(protocols: readonly string[]): string | undefined {
   const [carrier = '', ...more] = protocols.filter(carriesToken);
   const encoded = carrier.slice(protocolPrefix.length);
@@ -21,7 +30,7 @@ function tokenIn(protocols: readonly string[]): string | undefined {
   return Buffer.from(encoded, 'base64url').toString();
 }
 
-/** The subprotocols of a websocket without those that carry a token. */
+/** Removes the subprotocols that carry a token. */
 export function withoutTokens(protocols: string): string {
   return protocolsIn(protocols)
     .filter((protocol) => !carriesToken(protocol))

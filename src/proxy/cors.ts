@@ -1,6 +1,9 @@
-/** Which pages of browsers may ask across origins, as kcp's proxy says it. Pure. */
+/** Which web pages may send requests across origins, by the rules of kcp's proxy. Pure. */
 
-/** `origin`: that header. Undefined where nothing is to be said, so that a browser keeps the answer from the page. */
+/**
+ * `origin`: the Origin header. Undefined: no CORS headers, so the browser keeps the answer from the
+ * page.
+ */
 export function corsHeaders(origin: string | undefined, allowed: readonly RegExp[]): Readonly<Record<string, string>> | undefined {
   if (origin === undefined || origin === '' || !allowed.some((pattern) => pattern.test(origin))) return undefined;
   return { 'access-control-allow-origin': origin, ...sameForAll };

@@ -1,4 +1,7 @@
-/** Where a request is to be sent, by its path and what that leads to; or what is answered instead. Before anybody is authenticated, as in kcp's proxy. */
+/**
+ * Decides by the path of a request where it is sent, or what the proxy answers instead. As in kcp's
+ * proxy, this comes before authentication.
+ */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Paths } from '../domain/ports.js';
 import type { PathResolution } from '../domain/path-resolution.js';
@@ -9,19 +12,19 @@ import { routeOf, type Route } from './route.js';
 import { clusterOfToken } from './service-account.js';
 import { ShardUrls, type ShardUrlsParts } from './shard-urls.js';
 
-/** `target`: path and query. `shard`: of the logical cluster that the path leads to, if it names one. */
+/** `target`: path and query. `shard`: the shard of the logical cluster, if the path names one. */
 export type Destination =
   | Readonly<{ kind: 'backend'; mapping: Mapping; origin: string; target: string; shard: ShardName | undefined }>
   | Readonly<{ kind: 'local'; path: string }>
   | Readonly<{ kind: 'answer'; answer: OwnAnswer }>;
 
-/** `headers`: as Node has them. */
+/** `headers`: as Node provides them. */
 type Asked = Readonly<{ method: string; url: string; headers: Readonly<IncomingHttpHeaders> }>;
 
-/** Paths that name what they are about. */
+/** Paths that already say what they are about. */
 const placed: readonly string[] = [`${clustersPath}/`, '/services/'];
 const hostPattern = /^[\w.~:[\]%-]*$/;
-/** From one shard to another. */
+/** A header of requests from one shard to another. */
 const shardedHeader = 'x-kubernetes-sharded-request';
 
 export type DestinationsParts = Readonly<{ paths: Pick<Paths, 'resolve'> }> & ShardUrlsParts;
@@ -44,7 +47,8 @@ export class Destinations {
       case 'local':
         return route;
       case 'redirect':
-        // A client that follows it sends the same again: what a dot or a slash too many makes of a path may be a whole collection.
+        // A client repeats a redirected request. Redirect no write: with one dot or slash too many,
+        // its clean path may be a whole collection.
         return instead(asked.method === 'GET' || asked.method === 'HEAD' ? redirect(route.location) : malformed);
       case 'malformed':
         return instead(malformed);
@@ -72,7 +76,10 @@ export class Destinations {
     }
   }
 
-  /** A path without a logical cluster is, with the token of a service account, one in the logical cluster of that. */
+  /**
+   * A token of a service account names a logical cluster. If the path names none, the request is
+   * for the logical cluster of the token.
+   */
   #route({ url, headers }: Asked): Route {
     const host = headers[':authority'] ?? headers.host ?? '';
     if (typeof host !== 'string' || !hostPattern.test(host)) return { kind: 'malformed' };
@@ -82,7 +89,7 @@ export class Destinations {
     return cluster === undefined ? route : routeOf(`${clustersPath}/${cluster}${url}`, this.#mappings);
   }
 
-  /** Undefined while nothing says where the shard is. */
+  /** Undefined while no Shard object says where the shard is. */
   async #place(resolution: PathResolution): Promise<Place | undefined> {
     if (resolution.kind === 'mount') return placeOf(new URL(resolution.url));
     if (resolution.kind !== 'cluster') return undefined;
@@ -91,12 +98,12 @@ export class Destinations {
   }
 }
 
-/** Undefined for a mounted Workspace, which is on none. */
+/** Undefined for a mounted Workspace, which is on no shard. */
 function shardOf(resolution: PathResolution | undefined): ShardName | undefined {
   return resolution?.kind === 'cluster' ? resolution.shard : undefined;
 }
 
-/** Why what was asked for cannot be reached; undefined where it can. */
+/** The answer if the path leads to nothing reachable; undefined if it leads somewhere. */
 function unfound(resolution: PathResolution, { method, url }: Asked): OwnAnswer | undefined {
   switch (resolution.kind) {
     case 'cluster':

@@ -1,6 +1,7 @@
 /**
- * What a front door counts, under the names of kcp's own (metric-table.ts). Nothing that a client or a backend has chosen becomes a label: a method or a code that
- * HTTP does not have is `unknown`, and a shard is one that the installation has.
+ * The metrics of a front door, under the names that kcp uses (metric-table.ts). No text that a
+ * client or a backend chooses becomes a label. A method or code that HTTP does not have is
+ * `unknown`, and a shard label is always a shard of the installation.
  */
 import { STATUS_CODES } from 'node:http';
 import type { frontDoorMetricTable } from '../diagnostics/metric-table.js';
@@ -8,15 +9,15 @@ import type { InstrumentsOf } from '../diagnostics/metrics.js';
 import { certificateFaultOf, type CertificateFault } from '../domain/certificate-fault.js';
 import type { ShardName } from '../domain/shard.js';
 
-/** The kinds that kcp has. */
+/** The error types of kcp's metric. */
 const tlsErrorTypes = ['unknown_ca', 'expired_cert', 'cipher_mismatch', 'hostname_mismatch', 'other'] as const;
 type TlsErrorType = (typeof tlsErrorTypes)[number];
 
 const methods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE']);
-/** As kcp answers a request whose backend it could not reach, or whose client has gone before. */
+/** kcp counts 502 if it cannot reach the backend, or if the client has gone before the answer. */
 const unanswered = 502;
 const unknown = 'unknown';
-/** How deep an error's causes are looked at. */
+/** The maximum number of causes of an error that are inspected. */
 const causesMax = 8;
 
 const typesOfFaults: Readonly<Record<CertificateFault, TlsErrorType>> = {
@@ -25,7 +26,7 @@ const typesOfFaults: Readonly<Record<CertificateFault, TlsErrorType>> = {
   'not-yet-valid': 'expired_cert',
   'other-names': 'hostname_mismatch',
 };
-/** What else OpenSSL says of a certificate that it does not accept. */
+/** Further OpenSSL codes of a rejected certificate. */
 const otherFaults: ReadonlySet<unknown> = new Set([
   'CERT_CHAIN_TOO_LONG',
   'CERT_REJECTED',
@@ -39,20 +40,23 @@ const otherFaults: ReadonlySet<unknown> = new Set([
 
 export class DoorMetrics {
   readonly #instruments: InstrumentsOf<typeof frontDoorMetricTable>;
-  /** Those that something was counted of. */
+  /** Shards that have a series. */
   readonly #shards = new Set<ShardName>();
 
   constructor(instruments: InstrumentsOf<typeof frontDoorMetricTable>) {
     this.#instruments = instruments;
   }
 
-  /** A request has come. What it returns observes it at its end; `code`: undefined where there was no answer. */
+  /**
+   * Call it when a request arrives. Call the result when the request ends; its `code` is undefined
+   * if there was no answer.
+   */
   begin(): (method: string | undefined, code: number | undefined) => void {
     const observe = this.#instruments.requestSeconds.time();
     return (method, code = unanswered) => observe({ method: methodLabel(method), code: codeLabel(code) });
   }
 
-  /** `shard`: undefined where the path names no logical cluster; kcp counts nothing then. */
+  /** `shard`: undefined if the path names no logical cluster. kcp counts nothing then. */
   requestBody(shard: ShardName | undefined, bytes: number): void {
     if (shard !== undefined) this.#instruments.requestBodyBytes.add(bytes, this.#of(shard));
   }
@@ -61,14 +65,14 @@ export class DoorMetrics {
     if (shard !== undefined) this.#instruments.answerBodyBytes.add(bytes, this.#of(shard));
   }
 
-  /** A request has failed. Counts it if TLS is why. */
+  /** Counts a failed request if TLS is the reason. */
   failed(shard: ShardName | undefined, error: unknown): void {
     const type = tlsErrorTypeOf(error);
     if (type === undefined) return;
     this.#instruments.tlsErrors.add(1, { ...(shard === undefined ? { shard: unknown } : this.#of(shard)), error_type: type });
   }
 
-  /** Shards that the installation no longer has have no series any more. */
+  /** Removes the series of shards that the installation does not have any more. */
   keepOnly(shards: ReadonlySet<ShardName>): void {
     const { requestBodyBytes, answerBodyBytes, tlsErrors } = this.#instruments;
     for (const shard of this.#shards) {
@@ -85,7 +89,7 @@ export class DoorMetrics {
   }
 }
 
-/** In lower case, as promhttp has it. */
+/** In lower case, as promhttp writes methods. */
 function methodLabel(method = ''): string {
   return methods.has(method) ? method.toLowerCase() : unknown;
 }
@@ -94,7 +98,7 @@ function codeLabel(code: number): string {
   return STATUS_CODES[code] === undefined ? unknown : String(code);
 }
 
-/** Undefined for an error that is not about TLS. */
+/** Undefined if the error is not about TLS. */
 export function tlsErrorTypeOf(error: unknown): TlsErrorType | undefined {
   let cause = error;
   for (let depth = 0; depth < causesMax && cause instanceof Error; depth += 1) {

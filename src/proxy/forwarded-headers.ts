@@ -1,41 +1,50 @@
 /**
  * The headers that a backend gets, and those that a client gets back. Pure.
  *
- * HEADERS-1 Who asks is said by the proxy alone: every header that says so is removed in whatever case it comes, also where the proxy says nothing.
- * HEADERS-2 What is about one connection (RFC 9110, 7.6.1) stays on it. In whose name a request asks is not, whatever its Connection says: a backend that
- *    did not learn of it would answer as to the caller.
- * HEADERS-3 Node reads and writes a character for each byte. A text is written as the bytes of its UTF-8, as Go does, so that none becomes another one.
+ * HEADERS-1 Only the proxy says who the caller is. Every identity header of the request is removed,
+ *    in any case of letters, even if the proxy adds none.
+ * HEADERS-2 Hop-by-hop headers (RFC 9110, 7.6.1) are not forwarded. Impersonation headers are
+ *    always forwarded, whatever Connection says: without them a backend would answer as if to the
+ *    caller.
+ * HEADERS-3 Node reads and writes headers as one character per byte. Text is written as its UTF-8
+ *    bytes, as Go does, so that no name turns into another one.
  */
 import { asksInAnothersName } from '../http/impersonation.js';
 import { withoutTokens } from './bearer-token.js';
 
 export type IdentityHeaders = Readonly<{ user: string; group: string; extraPrefix: string }>;
 
-/** Who asks, as the proxy has verified it. User, groups and extra values are header values: a character for each byte. */
+/**
+ * The caller, as the proxy has verified it. User, groups and extra values are header values: one
+ * character per byte.
+ */
 export type Identity = Readonly<{
   user: string;
   groups: readonly string[];
   extra: Readonly<Record<string, readonly string[]>>;
-  /** A token said so, which no backend has any use for then. */
+  /**
+   * Set if a token named the caller. The proxy then removes the token, because the backend does not
+   * need it.
+   */
   isByToken?: true;
 }>;
 
-/** Names in lower case. */
+/** Names are in lower case. */
 export type HeaderLines = Readonly<Record<string, string | readonly string[]>>;
 
 export type ForwardedRequest = Readonly<{
-  /** As they came, names and values in turn; pseudo headers of HTTP/2 are not looked at. */
+  /** As received: names and values in turn. Pseudo headers of HTTP/2 are ignored. */
   rawHeaders: readonly string[];
-  /** What the client asked for as the host. */
+  /** The host that the client asked for. */
   authority: string;
   clientAddress: string;
-  /** Undefined: the backend finds out, by a token for example. */
+  /** Undefined: the backend authenticates the request, for example by a token. */
   identity: Identity | undefined;
 }>;
 
-/** What kcp's servers believe from a proxy, unless a mapping names others. */
+/** The identity headers that kcp's servers trust, unless a mapping names others. */
 export const usualHeaders: IdentityHeaders = { user: 'x-remote-user', group: 'x-remote-group', extraPrefix: 'x-remote-extra-' };
-/** Beside those that a mapping names. */
+/** Identity headers that are removed in addition to those that a mapping names. */
 const believed: readonly string[] = [usualHeaders.user, usualHeaders.group, 'x-remote-uid'];
 const protocolHeader = 'sec-websocket-protocol';
 const ofOneConnection: ReadonlySet<string> = new Set([
@@ -50,7 +59,7 @@ const ofOneConnection: ReadonlySet<string> = new Set([
   'upgrade',
   'http2-settings',
 ]);
-/** Said anew: the host, and what has been expected of this end. */
+/** Headers that the proxy sets itself, and `expect`, which the proxy has answered already. */
 const saidAnew: ReadonlySet<string> = new Set(['host', 'expect', 'content-length', 'x-forwarded-for']);
 
 export function requestHeaders({ rawHeaders, authority, clientAddress, identity }: ForwardedRequest, names: IdentityHeaders): HeaderLines {
@@ -74,21 +83,27 @@ export function requestHeaders({ rawHeaders, authority, clientAddress, identity 
     if (identity.groups.length > 0) headers.set(names.group, identity.groups);
     for (const [key, values] of Object.entries(identity.extra)) headers.set(`${names.extraPrefix}${escapeKey(key)}`, values);
   }
-  // A name of every kind is a member of its own, whatever objects have by themselves.
+  // fromEntries makes every name an own property, even `__proto__`.
   return Object.fromEntries(headers);
 }
 
-/** How long they are at most in HPACK: 12 bytes beside each name and value, as nghttp2 counts before it writes them. */
+/**
+ * An upper bound of the size in HPACK: 12 bytes for each name and value and 12 in all, as nghttp2
+ * estimates before it writes.
+ */
 export function headerBlockBytesMax(headers: HeaderLines): number {
   let bytes = 12;
   for (const [name, values] of Object.entries(headers)) for (const value of [values].flat()) bytes += name.length + value.length + 12;
   return bytes;
 }
 
-/** Answers that have no body, whatever their server has sent behind the headers. */
+/** Statuses of answers that have no body, whatever the server sends after the headers. */
 export const bodiless: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/** `headers`: as Node has them of an answer. Those of HTTP/2's own are left out, and the length of a 204 or 205, which have no body: HTTP/2 takes it for an error. */
+/**
+ * `headers`: as Node provides those of an answer. Pseudo headers of HTTP/2 are left out. So is the
+ * length of a 204 or 205, which have no body, because HTTP/2 treats it as an error.
+ */
 export function answerHeaders(status: number, headers: Readonly<Record<string, string | string[] | number | undefined>>): HeaderLines {
   const kept = new Map<string, string | string[]>();
   const dropped = new Set(
@@ -104,7 +119,7 @@ export function answerHeaders(status: number, headers: Readonly<Record<string, s
   return Object.fromEntries(kept);
 }
 
-/** As they came, names in lower case. */
+/** In the order received, names in lower case. */
 export function linesOf(rawHeaders: readonly string[]): readonly (readonly [name: string, value: string])[] {
   const lines: [string, string][] = [];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) lines.push([(rawHeaders[i] ?? '').toLowerCase(), rawHeaders[i + 1] ?? '']);
@@ -116,7 +131,7 @@ function namedByConnection(lines: readonly (readonly [string, string])[]): Reado
   return new Set(values.map((each) => each.trim().toLowerCase()));
 }
 
-/** A backend written in Go takes '_' for itself, but something between may not. */
+/** A backend in Go does not treat '_' as '-', but a proxy between may. */
 function saysWhoAsks(name: string, { user, group, extraPrefix }: IdentityHeaders): boolean {
   const plain = name.replaceAll('_', '-');
   return [...believed, user, group].includes(plain) || plain.startsWith(usualHeaders.extraPrefix) || plain.startsWith(extraPrefix);
@@ -127,14 +142,15 @@ function append(headers: Map<string, string | readonly string[]>, name: string, 
   headers.set(name, before === undefined ? value : [...(typeof before === 'string' ? [before] : before), value]);
 }
 
-/** A text as Node writes it: a character for each byte of its UTF-8. */
+/** Encodes a text as Node writes headers: one character for each byte of its UTF-8. */
 export function asHeaderValue(text: string): string {
   return Buffer.from(text).toString('latin1');
 }
 
 /**
- * As Go's url.PathEscape, in lower case because headers of HTTP/2 are, and capitals escaped because they would be lost, and parentheses because no name of a
- * header has any: what reads it decodes either.
+ * Escapes as Go's url.PathEscape, but in lower case, because HTTP/2 requires it. Capitals are
+ * escaped because they would be lost, and parentheses because header names have none. The reader
+ * decodes either form.
  */
 function escapeKey(key: string): string {
   return encodeURIComponent(key)

@@ -1,13 +1,17 @@
 /**
- * The front door of an installation: answers each request by asking the server that has what it is about.
+ * The front door of an installation: answers each request by asking the server that holds what the
+ * request is about.
  *
- *   request ─▶ where its path leads (destinations.ts) ─▶ who asks (authenticator.ts) ─▶ backend ─▶ answer, as it comes
- *                 │ unknown 403, uncertain 503              │ untrusted 401        │ not sent 503, broken off 502, half an answer: reset
- *                 └ unavailable 503, redirect, 404, local   └ none: the backend asks for a token
+ *   request ─▶ destinations.ts ───▶ authenticator.ts ──────▶ backend ─▶ answer, as it arrives
+ *              │ unknown 403        │ untrusted 401          │ not sent 503
+ *              │ uncertain 503      └ nothing was shown:     │ broken off 502
+ *              │ unavailable 503      the backend asks       └ partial answer: reset
+ *              └ redirect, 404, local for a token
  *
- * DOOR-1 Where a path leads is asked for each request, so a stale answer is no older than the entries.
+ * DOOR-1 Each request resolves its path again, so a stale answer is no older than the path entries.
  * DOOR-2 A request is sent to one backend, once.
- * DOOR-3 What a client takes slowly is read slowly, and a request that it gives up is given up at the backend.
+ * DOOR-3 The front door reads an answer only as fast as the client takes it. When a client gives up
+ *    a request, the front door cancels it at the backend.
  */
 import type { IncomingMessage } from 'node:http';
 import { CacheError, Refused } from '../domain/errors.js';
@@ -46,18 +50,26 @@ export type FrontDoorParts = Readonly<{
   credentials: (mapping: Mapping) => BackendCredentials;
   lasting: LastingRequests;
   metrics: DoorMetrics;
-  /** Health and metrics. */
+  /** Answers health and metrics. */
   local: (path: string, exchange: Exchange) => Promise<OwnAnswer>;
-  /** What nobody has foreseen, as an answer that cannot be passed on. It ends one request, and not the process. */
+  /**
+   * Reports an unexpected error, such as an answer that cannot be passed on. The error ends one
+   * request, not the process.
+   */
   failed: (error: unknown, request: IncomingMessage) => void;
 }>;
 
-/** The backend has not answered in time. */
+/** The backend did not answer in time. */
 class Overdue extends CacheError {}
-/** Why a lasting request ends when the front door stops: its client may ask again at once, elsewhere. */
+/**
+ * Why a lasting request ends when the front door stops. Its client may retry at once, elsewhere.
+ */
 export const stopping = new NotSent('the front door stops');
 
-/** `corsOrigins`: whose pages may ask across origins. `requestTimeoutMs`: of a request that is no watch. */
+/**
+ * `corsOrigins`: origins of pages that may send requests across origins. `requestTimeoutMs`: the
+ * limit of a request that is no watch.
+ */
 export type FrontDoorOptions = Readonly<{ corsOrigins: readonly RegExp[]; requestTimeoutMs: number }>;
 
 export class FrontDoor {
@@ -77,7 +89,7 @@ export class FrontDoor {
       const answer = await this.#answer(exchange, () => (observe = undefined));
       if (answer !== undefined) own(exchange, answer);
     } catch (error) {
-      // Half an answer is reset, so that nobody takes it for whole.
+      // Reset a partial answer, so that the client does not take it for a whole one.
       if (exchange.response.headersSent || exchange.isOver) exchange.cut();
       else own(exchange, this.#answerTo(error, exchange.request));
     }
@@ -92,7 +104,10 @@ export class FrontDoor {
     return foreseen ?? brokenOff('the answer cannot be passed on');
   }
 
-  /** Undefined once a backend's answer was passed on. `ownMatter`: called for what kcp's proxy does not observe either. Throws Refused(429). */
+  /**
+   * Undefined once a backend's answer was passed on. `ownMatter`: called if kcp's proxy does not
+   * count the request in its metrics either. Throws Refused(429).
+   */
   async #answer(exchange: Exchange, ownMatter: () => void): Promise<OwnAnswer | undefined> {
     const { request, response } = exchange;
     const { url = '/', method = 'GET', headers } = request;
@@ -103,7 +118,7 @@ export class FrontDoor {
     }
     const cors = corsHeaders(headers.origin, this.#options.corsOrigins);
     for (const [name, value] of Object.entries(cors ?? {})) response.setHeader(name, value);
-    // Before authentication, because a browser shows no certificate with it.
+    // Before authentication, because a browser sends a preflight without its certificate.
     if (cors !== undefined && method === 'OPTIONS') {
       ownMatter();
       return mayAsk;
@@ -123,7 +138,7 @@ export class FrontDoor {
     const givenUp = new AbortController();
     const leave = exchange.onEnd(() => givenUp.abort(new BrokenOff('the client has gone')));
     const stop = isLasting ? this.#parts.lasting.add(() => givenUp.abort(stopping)) : undefined;
-    // It gives back its place among the requests of its caller.
+    // The timeout ends the request, which returns its slot among the requests of its caller.
     if (!isLasting)
       exchange.limit(this.#options.requestTimeoutMs, () => givenUp.abort(new Overdue('the request did not complete within its time')));
     try {
@@ -159,10 +174,15 @@ export class FrontDoor {
 }
 
 const [statusMin, statusMax] = [200, 599];
-/** More is passed on before the turn is over. What a stream takes at once, so that an answer which nobody reads holds no more than that twice. */
+/**
+ * More pending bytes are passed on before the turn of the event loop ends. A stream buffers as much
+ * at once, so an answer that nobody reads holds at most twice that.
+ */
 const gatheredBytesMax = 16 * 1024;
 
-/** Nobody is exempt: a shard that is asked through here knows no master. */
+/**
+ * No caller is exempt: a shard that is reached through the front door treats no caller as a master.
+ */
 export function reservedExtraOf({ rawHeaders }: IncomingMessage): string | undefined {
   return reservedExtra(linesOf(rawHeaders).map(([name]) => name));
 }
@@ -174,7 +194,7 @@ export function forwardedHeaders(request: IncomingMessage, { identityHeaders }: 
   return requestHeaders({ rawHeaders, authority: asked, clientAddress: socket.remoteAddress ?? '', identity }, identityHeaders);
 }
 
-/** Undefined for what nobody has foreseen. */
+/** Undefined for an unexpected error. */
 export function answerTo(error: unknown): OwnAnswer | undefined {
   if (error instanceof TooLong) return headersTooLong;
   if (error instanceof NotSent) return tryAgain(error.message);
@@ -194,7 +214,7 @@ export function isAnswer(status: number): boolean {
 /** `passed`: called with the length of each part of the answer's body. */
 type PassingOn = Readonly<{ isLasting: boolean; signal: AbortSignal; passed: (bytes: number) => void }>;
 
-/** Throws when it cannot be passed on at all. */
+/** Throws if the answer cannot be passed on at all. */
 async function passOn(exchange: Exchange, answer: BackendAnswer, { isLasting, ...how }: PassingOn): Promise<void> {
   const { request, response } = exchange;
   const { status, headers, body } = answer;
@@ -206,10 +226,10 @@ async function passOn(exchange: Exchange, answer: BackendAnswer, { isLasting, ..
     body.destroy();
     throw error;
   }
-  // The first event of a watch may be long in coming.
+  // The first event of a watch may take long, so send the headers at once.
   if (isLasting) response.flushHeaders();
   if (request.method !== 'HEAD' && !bodiless.has(status) && headers['content-length'] !== '0') return passBodyOn(exchange, answer, how);
-  // Whatever comes is not passed on, also where the backend never ends it.
+  // Discard any body that arrives, even if the backend never ends it.
   exchange.onEnd(() => void body.destroy());
   body.resume();
   exchange.finish();
@@ -217,9 +237,12 @@ async function passOn(exchange: Exchange, answer: BackendAnswer, { isLasting, ..
 }
 
 /**
- * At the pace of its reader. What comes in one turn of the event loop is written together: kcp writes a list in parts of 4 KiB. Resolves once all of it was
- * written, or either end is gone. A stream that has come to its end is left to close by itself: to end it as well would send a reset for each request, and
- * servers end a connection with many of them.
+ * Passes the body on at the pace of the client. Parts of one turn of the event loop are written
+ * together, because kcp writes a list in parts of 4 KiB. Resolves when the whole body was written,
+ * or when either end is gone.
+ *
+ * A finished stream is left to close by itself. Ending it would send a reset for each request, and
+ * servers end a connection with many resets.
  */
 function passBodyOn(
   exchange: Exchange,
@@ -236,17 +259,19 @@ function passBodyOn(
     if (missing === 0) exchange.finish();
     body.resume();
   };
-  // It was given up before anybody could read it.
+  // The answer ended before its body could be read.
   if (body.readableEnded || body.destroyed) throw new BrokenOff('the answer was broken off');
   return new Promise((resolve) => {
     const leave = exchange.onEnd(() => {
       if (!body.readableEnded) body.destroy();
       resolve();
     });
-    // What a stop ends is as long as it is: an informer goes on behind it.
+    // When the front door stops, the answer ends cleanly where it is, so that an informer
+    // reconnects and continues from there.
     const broken = (): void => (signal.reason === stopping ? exchange.finish() : exchange.cut());
     const ended = (): void => {
-      // A stream that its server resets without a code ends as if it were whole.
+      // A stream that its server resets without an error code looks whole, so compare the length
+      // too.
       if (missing !== 0 && (isCutOff() || missing > 0)) broken();
       else exchange.finish();
       leave();
@@ -272,7 +297,7 @@ function passBodyOn(
       if (missing === 0 || gathered.bytes >= gatheredBytesMax) flush();
       else if (isFirst) setImmediate(flush);
     });
-    // It may be said to have ended while its last part waits.
+    // `end` may arrive while the last part still waits to be written.
     body.once('end', () => {
       flush();
       void (pending ?? Promise.resolve()).then(ended);

@@ -1,9 +1,13 @@
 /**
- * Who asks, as a backend is told: by the certificate that the connection was opened with. What the request itself says counts only where that is the certificate
- * of an authenticating proxy, as of a shard that passes on a request for a mounted Workspace. Groups are those that may be passed on, wherever they come from.
+ * The identity that a backend receives, from the certificate of the connection. Headers of the
+ * request count only if that is the certificate of an authenticating proxy. For example, a shard is
+ * one when it passes on a request for a mounted Workspace. In all cases only groups that may be
+ * passed on remain.
  *
- * IDENTITY-1 What a backend reads is what was checked here: a certificate whose names a header cannot carry as they are names nobody.
- * IDENTITY-2 Nobody becomes authenticated by passing through: who is named as not authenticated stays so.
+ * IDENTITY-1 The backend reads exactly what was checked here. A certificate with names that a
+ *    header cannot carry unchanged names nobody.
+ * IDENTITY-2 Passing through makes nobody authenticated: a caller who is named as unauthenticated
+ *    stays so.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Http2ServerRequest } from 'node:http2';
@@ -13,14 +17,18 @@ import { isHeaderValue } from '../domain/header-value.js';
 import { asHeaderValue, linesOf, usualHeaders, type Identity } from './forwarded-headers.js';
 import { passedGroups, type GroupRules } from './passed-groups.js';
 
-/** As Kubernetes names the credential that somebody has shown. */
+/** The key under which Kubernetes records the credential of a caller. */
 const credentialKey = 'authentication.kubernetes.io/credential-id';
-/** Of a connection: '' where it shows no certificate. It does not change, and reading it again for each request would parse it again. */
+/**
+ * The credential of each connection; '' without a certificate. It never changes, and the cache
+ * avoids parsing the certificate for each request.
+ */
 const credentials = new WeakMap<object, string>();
 
 /**
- * `untrusted`: a certificate was shown, and nobody vouches for it (any more). Undefined: none was shown, or that of an authenticating proxy that says of
- * nobody that they ask, and the backend asks for a token.
+ * `untrusted`: a certificate was shown, and no CA vouches for it (any more). Undefined: there is no
+ * certificate, or it is that of an authenticating proxy whose headers name no user. The backend
+ * then asks for a token.
  */
 export function identityOf(caller: Caller, request: IncomingMessage, groups: GroupRules): Identity | 'untrusted' | undefined {
   if (caller.isAuthenticatingProxy === true) return assertedIdentity(request.rawHeaders, groups);
@@ -31,7 +39,9 @@ export function identityOf(caller: Caller, request: IncomingMessage, groups: Gro
   return { user: asHeaderValue(caller.user), groups: passed.map(asHeaderValue), extra: { [credentialKey]: [credential] } };
 }
 
-/** What the headers say, read as servers of Kubernetes read them. `rawHeaders`: names and values in turn. */
+/**
+ * Reads the identity headers as servers of Kubernetes do. `rawHeaders`: names and values in turn.
+ */
 function assertedIdentity(rawHeaders: readonly string[], rules: GroupRules): Identity | undefined {
   const users: string[] = [];
   const groups: string[] = [];
@@ -41,7 +51,8 @@ function assertedIdentity(rawHeaders: readonly string[], rules: GroupRules): Ide
     if (name === userHeader) users.push(value);
     else if (name === groupHeader && value !== '') groups.push(value);
     else if (name.startsWith(extraPrefix)) {
-      // In lower case first, so that what is escaped keeps its own.
+      // `linesOf` made the names lower case before this unescapes the key, so escaped capitals
+      // remain.
       const key = unescapeKey(name.slice(extraPrefix.length));
       extra.set(key, [...(extra.get(key) ?? []), value]);
     }
@@ -53,7 +64,7 @@ function assertedIdentity(rawHeaders: readonly string[], rules: GroupRules): Ide
   return { user, groups: passed, extra: Object.fromEntries(extra) };
 }
 
-/** What a header says, which Node reads as a character for each byte. */
+/** Decodes a header value, which Node reads as one character per byte. */
 function asText(value: string): string {
   return Buffer.from(value, 'latin1').toString();
 }
@@ -67,7 +78,7 @@ function unescapeKey(key: string): string {
 }
 
 function credentialOf(request: IncomingMessage): string {
-  // Over HTTP/2 each request has a socket of its own, which stands for that of the session.
+  // Over HTTP/2 each request has its own proxy socket, so use the session instead.
   const { stream } = request as IncomingMessage & Partial<Pick<Http2ServerRequest, 'stream'>>;
   const connection = stream?.session ?? request.socket;
   const known = credentials.get(connection);

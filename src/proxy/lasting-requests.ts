@@ -1,12 +1,16 @@
 /**
- * Requests that last: their answer may go on for as long as anybody reads it, as a watch does and a log that is followed. They have no time in which they must be
- * complete, and a stop ends them first, so that their clients go on elsewhere while other requests complete.
+ * Requests whose answer lasts as long as somebody reads it, such as a watch or a followed log. They
+ * have no deadline. When the front door stops, they end first: their clients go on elsewhere while
+ * other requests complete.
  */
 export class LastingRequests {
   readonly #ends = new Set<() => void>();
   #isStopping = false;
 
-  /** `end`: called when the front door stops; at once if it does already. The result takes it back. */
+  /**
+   * `end`: called when the front door stops, at once if it is stopping already. The result removes
+   * it.
+   */
   add(end: () => void): () => void {
     if (this.#isStopping) end();
     else this.#ends.add(end);
@@ -19,10 +23,13 @@ export class LastingRequests {
   }
 }
 
-/** The old prefix of a watch. */
+/** The deprecated `watch` prefix in paths. */
 const watchPath = /\/(?:api|apis\/[^/]+)\/[^/]+\/watch\/./;
 
-/** `target`: path and query. A parameter counts as Kubernetes reads it: anything but `0` and `false`, even the empty text. */
+/**
+ * `target`: path and query. As in Kubernetes, any parameter value but `0` and `false` counts as
+ * true, even the empty one.
+ */
 export function lasts(method: string | undefined, target: string): boolean {
   if (method !== 'GET') return false;
   const [path = ''] = target.split('?', 1);

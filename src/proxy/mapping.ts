@@ -1,8 +1,9 @@
 /**
- * The mapping file of kcp's front proxy: which requests go to which backend, and with which certificate. Pure.
+ * The mapping file of kcp's front proxy: which requests go to which backend, and with which
+ * certificate. Pure.
  *
- *   - path: /clusters/                      every request for a logical cluster: to the shard that has it, whatever the backend says
- *     backend: https://root:6443            elsewhere: the server that gets the request
+ *   - path: /clusters/ requests for a logical cluster: sent to its shard, not to the backend
+ *     backend: https://root:6443            other paths: the server that gets the request
  *     backend_server_ca: ca.crt
  *     proxy_client_cert: requestheader.crt  the certificate that lets the proxy say who asks
  *     proxy_client_key: requestheader.key
@@ -10,11 +11,17 @@
 import { isObject, type Members } from '../domain/members.js';
 import { usualHeaders, type IdentityHeaders } from './forwarded-headers.js';
 
-/** Scheme, host and port, and the path that goes before that of a request; no slash at its end. */
+/**
+ * `origin`: scheme, host and port. `path`: the prefix of the request's path, without a slash at its
+ * end.
+ */
 export type Place = Readonly<{ origin: string; path: string }>;
 
 export type Mapping = Readonly<{
-  /** Without a slash at its end. A segment in braces stands for any one: `/e2e/clusters/{cluster}`. */
+  /**
+   * Without a slash at its end. A segment in braces matches any one segment:
+   * `/e2e/clusters/{cluster}`.
+   */
   path: string;
   backend: Place;
   caFile: string;
@@ -27,10 +34,10 @@ export type ParsedMapping =
   | Readonly<{ kind: 'parsed'; mappings: readonly Mapping[] }>
   | Readonly<{ kind: 'wrong'; problems: readonly [MappingProblem, ...MappingProblem[]] }>;
 
-/** `path`: keys and places in lists, from the whole to the part. */
+/** `path`: keys and list indexes, from the outermost to the innermost. */
 export type MappingProblem = Readonly<{ path: readonly (string | number)[]; message: string }>;
 
-/** Where requests for logical clusters come in. */
+/** The path under which clients reach logical clusters. */
 export const clustersPath = '/clusters';
 
 const mappingsMax = 256;
@@ -39,7 +46,7 @@ const headerNames = ['user_header', 'group_header', 'extra_header_prefix'] as co
 const headerPattern = /^[A-Za-z0-9-]{1,128}$/;
 const pathPattern = /^(?:\/(?:\{[A-Za-z_]+\}|[A-Za-z0-9._~:*!$&'()+,;=@-]*))+$/;
 
-/** `value`: what the YAML of the file holds. */
+/** `value`: the parsed YAML of the file. */
 export function parseMappings(value: unknown): ParsedMapping {
   const problems: MappingProblem[] = [];
   const mappings = Array.isArray(value) ? value.slice(0, mappingsMax).flatMap((each, i) => parseMapping(each, i, problems) ?? []) : [];
@@ -84,7 +91,9 @@ export function placeOf({ origin, pathname }: URL): Place {
   return { origin, path: withoutEnd(pathname) };
 }
 
-/** Where requests may be sent in the name of callers; undefined for any other text. */
+/**
+ * Parses a URL to which requests may be sent in the name of callers; undefined for any other text.
+ */
 export function parsePlace(text: string): Place | undefined {
   if (!URL.canParse(text)) return undefined;
   const url = new URL(text);
@@ -93,7 +102,10 @@ export function parsePlace(text: string): Place | undefined {
   return protocol === 'https:' && isPlain ? placeOf(url) : undefined;
 }
 
-/** As Go's ServeMux chooses: of two that stand for the same path, the one with a segment where the other takes any, or with more of them, comes first. */
+/**
+ * The order in which Go's ServeMux chooses. Of two patterns for the same path, the first is the one
+ * with a literal segment instead of a wildcard, or with more segments.
+ */
 export function mostSpecificFirst({ path: one }: Mapping, { path: other }: Mapping): number {
   const [segments, others] = [one.split('/'), other.split('/')];
   for (const [at, segment] of segments.entries()) {
@@ -105,7 +117,7 @@ export function mostSpecificFirst({ path: one }: Mapping, { path: other }: Mappi
   return others.length - segments.length;
 }
 
-/** Whether it stands for any one segment. */
+/** Whether the segment matches any one segment. */
 export function isAny(segment: string): boolean {
   return segment.startsWith('{');
 }
@@ -117,7 +129,7 @@ function textIn(members: Members, name: string, report: (name: string, message: 
   return '';
 }
 
-/** In lower case, as HTTP/2 has them; undefined where it is left out or empty. */
+/** In lower case, as HTTP/2 requires; undefined if it is missing or empty. */
 function headerIn(members: Members, name: string, report: (name: string, message: string) => void): string | undefined {
   const value = members[name] ?? '';
   if (value === '') return undefined;

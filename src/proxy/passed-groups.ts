@@ -1,10 +1,11 @@
 /**
- * Which of a caller's groups are passed on. Pure.
+ * Which groups of a caller are passed on. Pure.
  *
- * GROUPS-1 Some are for traffic within kcp, and never passed on, whatever an option says: whoever is in one by its certificate would be let in everywhere.
+ * GROUPS-1 Groups for traffic within kcp are never passed on, whatever an option says. A caller
+ *    with such a group in its certificate would have access everywhere.
  */
 export type GroupRules = Readonly<{
-  /** Patterns: a group, or its beginning and '*'. Empty: all. */
+  /** Patterns: a group, or a prefix and '*'. Empty: all groups pass. */
   passed: readonly string[];
   dropped: readonly string[];
 }>;
@@ -16,7 +17,7 @@ const neverPassed: readonly string[] = [
   'system:kcp:terminator:*',
 ];
 
-/** Sorted, each once. */
+/** Sorted, without duplicates. */
 export function passedGroups(groups: readonly string[], { passed, dropped }: GroupRules): readonly string[] {
   const isDropped = (group: string): boolean => [...neverPassed, ...dropped].some((pattern) => matches(pattern, group));
   const isPassed = (group: string): boolean => passed.length === 0 || passed.some((pattern) => matches(pattern, group));

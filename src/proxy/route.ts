@@ -1,15 +1,19 @@
 /**
  * Where a request goes, by its path alone. Pure.
  *
- *   /readyz, /livez, /metrics          answered here
- *   ..  or // in it                    redirected to the path without
- *   /clusters/PATH[/…]                 to the shard that has PATH, as /clusters/NAME[/…]; the rest stays byte for byte
- *   below a mapping, the most specific  to its backend, unchanged; PATH, at the mapping's {cluster} or else in …/clusters/PATH/…, must lead somewhere, and * may stand for any
- *   anything else                      404
+ *   /readyz, /livez, /metrics  answered here
+ *   ..  or // in it            redirected to the path without
+ *   /clusters/PATH[/…]         to the shard of PATH, as /clusters/NAME[/…]; the rest is unchanged
+ *   below a mapping            to its backend, unchanged, if PATH leads somewhere. The most
+ *                              specific mapping wins. PATH stands at its {cluster}, or else in
+ *                              …/clusters/PATH/…, and * may stand for any
+ *   anything else              404
  *
- * ROUTE-1 What decides where a request goes is decoded once, here, and what is forwarded is made of what was decided: a backend never reads another logical
- *    cluster in it than the one that was resolved. What others may read as another path is refused: dots that are encoded, a backslash, a fragment, bytes
- *    outside ASCII, and a path that is below another mapping, or about another logical cluster, once it is decoded.
+ * ROUTE-1 The path is decoded once, here, and the forwarded path is built from the decoded parts.
+ *    So a backend never reads another logical cluster in it than the one that was resolved. Paths
+ *    that a backend may read differently are refused. These are encoded dots, a backslash, a
+ *    fragment, and bytes outside ASCII. So is a path that, once decoded, is below another mapping
+ *    or about another logical cluster.
  */
 import { clustersPath, isAny, type Mapping } from './mapping.js';
 
@@ -18,9 +22,15 @@ export type Route =
   | Readonly<{ kind: 'redirect'; location: string }>
   | Readonly<{ kind: 'malformed' }>
   | Readonly<{ kind: 'unmapped' }>
-  /** `rest`: what follows the logical cluster, with the query; '' or from its slash or question mark on. */
+  /**
+   * `rest`: what follows the logical cluster, with the query. It is '' or begins with a slash or a
+   * question mark.
+   */
   | Readonly<{ kind: 'cluster'; mapping: Mapping; path: string; rest: string }>
-  /** `path`: what has to lead somewhere; undefined where nothing has to. `target`: path and query, as they came. */
+  /**
+   * `path`: the path that must lead somewhere; undefined if none has to. `target`: path and query,
+   * as received.
+   */
   | Readonly<{ kind: 'mapped'; mapping: Mapping; path: string | undefined; target: string }>;
 
 const localPath = /^\/(?:(?:readyz|livez)(?:\/[^/]+)?|metrics)$/;
@@ -70,7 +80,7 @@ function isBelow(path: string, pathname: string): boolean {
   return path.split('/').every((wanted, i) => (isAny(wanted) ? (segments[i] ?? '') !== '' : segments[i] === wanted));
 }
 
-/** As Go's ServeMux cleans it: no empty segments, and dots followed. */
+/** Cleans a path as Go's ServeMux does: removes empty segments and resolves dots. */
 function cleaned(pathname: string): string {
   if (!pathname.includes('//') && !dotSegment.test(pathname)) return pathname;
   const kept: string[] = [];

@@ -1,6 +1,7 @@
 /**
- * The logical cluster that a token of a service account is of. Pure. Clients in a cluster cannot put it into their paths, so kcp's proxy, and this one, do. The
- * token is not checked here: the shard does that, and it has the claim for true only then.
+ * The logical cluster to which the token of a service account belongs. Pure. In-cluster clients
+ * cannot put it into their paths, so kcp's proxy and this one add it. The token is not verified
+ * here. The shard verifies it, and only then trusts the claim.
  */
 import { isObject, membersOf } from '../domain/members.js';
 import { parseClusterName, type ClusterName } from '../domain/cluster.js';
@@ -8,7 +9,7 @@ import { parseClusterName, type ClusterName } from '../domain/cluster.js';
 const scheme = 'Bearer ';
 const payloadCharactersMax = 16 * 1024;
 
-/** `authorization`: that header. Undefined for any other token. */
+/** `authorization`: the Authorization header. Undefined for any other token. */
 export function clusterOfToken(authorization: string | undefined): ClusterName | undefined {
   if (authorization?.startsWith(scheme) !== true) return undefined;
   const [, payload = '', signature, ...more] = authorization.slice(scheme.length).split('.');

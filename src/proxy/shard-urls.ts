@@ -1,9 +1,13 @@
 /**
- * Where each shard is reached: `spec.baseURL` of its Shard, which is a cached object. A Shard is taken by its name: that of the logical cluster
- * `system:shard`, where newer kcp keeps them, before that of `root`. Any shard may push an object of that name: only the one of the shard `root` counts,
- * because whoever says where a shard is gets its requests.
+ * The URL of each shard: `spec.baseURL` of its Shard, which is a cached object. A Shard is found by
+ * its name, first in the logical cluster `system:shard`, where newer kcp keeps Shards, then in
+ * `root`.
  *
- * URLS-1 What was found is known as long as nothing more is published: every request needs it, and looking it up takes longer than the path.
+ * Any shard may push an object of that name. Only that of the shard `root` counts, because its URL
+ * receives the shard's requests.
+ *
+ * URLS-1 A result is cached until the next published revision. Every request needs it, and reading
+ *    it takes longer than resolving the path.
  */
 import { parseClusterName, rootCluster, type ClusterName } from '../domain/cluster.js';
 import type { Body } from '../domain/object.js';
@@ -21,14 +25,14 @@ export type ShardUrlsParts = Readonly<{ objects: Pick<Objects, 'find'>; revision
 export class ShardUrls {
   readonly #parts: ShardUrlsParts;
   readonly #known = new Map<ShardName, Place>();
-  /** As of which revision that is. */
+  /** The published revision at which `#known` was read. */
   #revision: Revisions['published'] | undefined;
 
   constructor(parts: ShardUrlsParts) {
     this.#parts = parts;
   }
 
-  /** Undefined while nothing says where the shard is. */
+  /** Undefined while no Shard object says where the shard is. */
   async of(shard: ShardName): Promise<Place | undefined> {
     const { published } = this.#parts.revisions;
     if (published !== this.#revision) this.#known.clear();

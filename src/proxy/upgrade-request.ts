@@ -1,4 +1,4 @@
-/** A request for a websocket, to a backend, which decides about it. */
+/** Requests a websocket from a backend, which decides whether to accept it. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import type { Duplex } from 'node:stream';
@@ -24,12 +24,13 @@ export type UpgradeRequest = Readonly<{ origin: string; target: string; headers:
 export type UpgradeAnswer = Readonly<{ status: number; headers: IncomingHttpHeaders }> &
   Readonly<{ body: Buffer; socket: undefined; head: undefined } | { body: undefined; socket: Duplex; head: Buffer }>;
 
-/** Of the answer to an upgrade that is refused. */
+/** The maximum body of an answer that refuses an upgrade. */
 const refusalBytesMax = 1024 * 1024;
 
 /**
- * Asks for a websocket, on a connection of its own. Resolves with what the backend says: `socket` is where it goes on in the other protocol; undefined where
- * the backend answers in HTTP, and then the answer is whole. Throws NotSent, BrokenOff, or the reason of `signal`.
+ * Asks for a websocket on its own connection. If the backend accepts, `socket` carries the
+ * websocket. If it answers in HTTP, `socket` is undefined and `body` is the whole body. Throws
+ * NotSent, BrokenOff, or the reason of `signal`.
  */
 export function askUpgrade(
   { origin, target, headers, signal }: UpgradeRequest,
@@ -70,7 +71,7 @@ export function askUpgrade(
         )
         .finally(begun);
     });
-    // What happens to the connection behind a whole answer is nothing to it.
+    // A connection error after the answer began is ignored here: reading the body reports it.
     outgoing.on('error', (error) => {
       if (!hasBegun) fail(error);
     });
@@ -78,7 +79,7 @@ export function askUpgrade(
   });
 }
 
-/** Throws for what is cut off or cannot be decoded, and for what is too long: nobody who refuses an upgrade needs that. */
+/** Throws if the body is cut off, cannot be decoded, or is longer than a refusal needs to be. */
 async function wholeOf(answer: IncomingMessage, unread: UnreadBody): Promise<Buffer> {
   assertDecoded(answer.headers);
   const body = new GatheredBytes();

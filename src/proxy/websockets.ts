@@ -1,6 +1,7 @@
 /**
- * Connections that ask for another protocol: whether a websocket begins is decided by the backend, and every other protocol is refused, as kcp's proxy does.
- * Once it has begun, bytes are passed on as they come, each end at the pace of the other, and when one ends, so does the other.
+ * Upgrade requests. The backend decides whether a websocket begins. Every other protocol is
+ * refused, as in kcp's proxy. After the upgrade each end gets the bytes at its own pace, and when
+ * one end closes, the other is closed.
  */
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -22,7 +23,7 @@ export type WebsocketsParts = Pick<FrontDoorParts, 'destinations' | 'authenticat
   Readonly<{ backends: Pick<Backends, 'upgrade'>; clock: Clock }>;
 
 const switching = 101;
-/** How long a client may take to read why it gets none. */
+/** How long a client may take to read the refusal. */
 const refusalMsMax = 5_000;
 
 type PassedAnswer = Readonly<{ code: number; headers: HeaderLines; body: string | Buffer }>;
@@ -38,7 +39,7 @@ export class Websockets {
     const { request, socket, caller, refusal } = upgrade;
     const givenUp = new AbortController();
     socket.on('error', () => {});
-    // The connection is no HTTP any more, and nobody else does.
+    // Nobody else closes an upgraded connection when the caller's certificate expires.
     const leave = atExpiry(caller, this.#parts.clock, () => void socket.destroy());
     const stop = lasts(request.method, request.url ?? '/') ? this.#parts.lasting.add(() => givenUp.abort(stopping)) : undefined;
     const observe = this.#parts.metrics.begin();
@@ -63,7 +64,10 @@ export class Websockets {
     }
   }
 
-  /** Whether its peer reads that or not, and ends its side or not. */
+  /**
+   * Closes the socket within `refusalMsMax`, even if the client does not read the answer or close
+   * its side.
+   */
   #end(socket: Duplex, { code, headers, body }: PassedAnswer): void {
     if (socket.destroyed) return;
     const hasNone = bodiless.has(code);
@@ -79,7 +83,7 @@ export class Websockets {
   async #upgraded({ request, socket, head, caller, becomeWatch }: Upgrade, signal: AbortSignal): Promise<PassedAnswer | undefined> {
     const { url = '/', method = 'GET', headers } = request;
     if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') return badGateway;
-    // Its bytes would reach the backend as those of the websocket.
+    // The backend would read the bytes of the body as websocket frames.
     if (hasBody(request)) return malformed;
     const found = await this.#parts.destinations.of({ url, method, headers });
     if (found.kind === 'answer') return found.answer;
@@ -102,13 +106,13 @@ export class Websockets {
   }
 }
 
-/** The backend's own answer. */
+/** The backend's own answer. Throws BrokenOff if its status is no valid one. */
 function refusalOf({ status, headers, body }: UpgradeAnswer & { socket: undefined }): PassedAnswer {
   if (!isAnswer(status)) throw new BrokenOff(`the server has answered with the status ${status}`);
   return { code: status, headers: answerHeaders(status, headers), body };
 }
 
-/** `head`: what the client has sent already. */
+/** `head`: bytes that the client has already sent. */
 function join(
   { client, head }: Readonly<{ client: Duplex; head: Buffer }>,
   answer: UpgradeAnswer & { body: undefined },
@@ -125,7 +129,7 @@ function join(
   passAlong(socket, client, clock);
 }
 
-/** The bytes that the backend has sent (HEADERS-3). */
+/** Written as the bytes that the backend sent (HEADERS-3). */
 function headOf(code: number, headers: HeaderLines): Buffer {
   const lines = Object.entries(headers).flatMap(([name, value]) =>
     (typeof value === 'string' ? [value] : value).map((each) => `${name}: ${each}\r\n`),

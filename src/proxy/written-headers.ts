@@ -1,7 +1,10 @@
-/** How Node is given headers to write: over HTTP/2 some may stand once, and it throws for more. Pure. */
+/** Formats headers for Node. Pure. */
 import type { HeaderLines } from './forwarded-headers.js';
 
-/** Node sends some headers once, and throws for more: the first counts, as it does for servers written in Go. */
+/**
+ * Over HTTP/2 Node throws if some headers have several values. The first value counts, as in
+ * servers written in Go.
+ */
 export function singly(headers: HeaderLines): Record<string, string | string[]> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [
