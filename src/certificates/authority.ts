@@ -1,9 +1,11 @@
 /**
- * A certificate authority small enough to start a server with: it signs serving and client certificates, and nothing else.
+ * A certificate authority just large enough to start a server with: it signs serving and client
+ * certificates, and nothing else.
  *
- * Every key is ECDSA P-256, which Go, curl, Node and OpenSSL all accept. Serials are 126 random bits, so two certificates
- * never share one, not even after an authority was lost and replaced. They come from the same generator as the keys;
- * injecting another would make no test repeatable, because the keys would still differ. The clock is injected.
+ * Every key is ECDSA P-256, which Go, curl, Node and OpenSSL all accept. Serials are 126 random
+ * bits, so two certificates never share one, even after an authority was lost and replaced. Serials
+ * and keys come from the same generator. A test could not inject it usefully, because the keys
+ * would still differ. The clock is injected.
  */
 import 'reflect-metadata';
 import { webcrypto } from 'node:crypto';
@@ -19,7 +21,9 @@ type Validity = Readonly<{ validityDays: number }>;
 
 const keyAlgorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 const dayMs = 86_400_000;
-/** Certificates are valid from a little earlier, because the clocks of two machines never agree. */
+/**
+ * A certificate is valid from this much earlier, because the clocks of two machines never agree.
+ */
 const clockSkewMs = 3_600_000;
 const serialBytes = 16;
 
@@ -62,21 +66,30 @@ export class Authority {
     return new Authority(clock, certificate, keys.privateKey, await formatKey(keys.privateKey));
   }
 
-  /** Loads an authority that was saved before. Throws when either text is not one of ours. */
+  /**
+   * Loads a saved authority. Throws when the certificate cannot be parsed, or the key is no P-256
+   * key.
+   */
   static async load({ clock }: { clock: Clock }, { certificatePem, keyPem }: CertificateAndKey): Promise<Authority> {
     const der = x509.PemConverter.decodeFirst(keyPem);
     const key = await webcrypto.subtle.importKey('pkcs8', der, keyAlgorithm, true, ['sign']);
     return new Authority(clock, new x509.X509Certificate(certificatePem), key, keyPem);
   }
 
-  /** A certificate for a server that is reached under `names`: DNS names and IP addresses alike. */
+  /**
+   * A certificate for a server that clients reach under `names`, which are DNS names or IP
+   * addresses.
+   */
   async issueServing({ names, validityDays }: { names: readonly [string, ...string[]] } & Validity): Promise<CertificateAndKey> {
     return this.#issue(subject(names[0], []), validityDays, x509.ExtendedKeyUsage.serverAuth, [
       new x509.SubjectAlternativeNameExtension(names.map((name) => ({ type: isIP(name) === 0 ? 'dns' : 'ip', value: name }))),
     ]);
   }
 
-  /** A certificate that makes its bearer `user`, a member of `groups`, and, in the group `strata`, speak for a shard or a cache. */
+  /**
+   * A certificate for `user` as a member of `groups`. With `speaksFor`, and in the group `strata`,
+   * its bearer speaks for a shard or a cache.
+   */
   async issueClient({
     user,
     groups,
@@ -127,12 +140,18 @@ function lifetime(clock: Clock, validityDays: number): { notBefore: Date; notAft
   return { notBefore: new Date(now - clockSkewMs), notAfter: new Date(now + validityDays * dayMs) };
 }
 
-/** Values go in as UTF8String objects: a plain text would be read as a quoted expression, and 'a"b' would lose its quote. */
+/**
+ * Values are UTF8String objects. The library would parse a plain text as a quoted expression, and
+ * 'a"b' would lose its quote.
+ */
 function subject(commonName: string, organizations: readonly string[]): x509.Name {
   return new x509.Name([...organizations.map((value) => ({ O: [{ utf8String: value }] })), { CN: [{ utf8String: commonName }] }]);
 }
 
-/** Two bits are fixed: the first clear, because a serial is positive (RFC 5280, 4.1.2.2), the second set, so that no leading zero is trimmed. */
+/**
+ * Two bits are fixed. The first is clear, because a serial is positive (RFC 5280, 4.1.2.2). The
+ * second is set, so that no leading zero is trimmed.
+ */
 function randomSerial(): string {
   const bytes = webcrypto.getRandomValues(new Uint8Array(serialBytes));
   bytes[0] = (bytes[0]! & 0x3f) | 0x40;

@@ -1,9 +1,10 @@
 /**
  * Who is at the other end of a TLS connection, and whom they speak for.
  *
- * A caller is named only by a certificate that a trusted CA signed. `authorized` alone is not enough: Node calls a TLS 1.3
- * session that was resumed without any certificate authorized too. The names are read one by one: a subject
- * *string* cannot be split, because a value may itself hold ',' '+' '=' or a line break, and with them a group it is not in.
+ * Only a certificate that a trusted CA signed names a caller. `authorized` alone is not enough:
+ * Node also sets it for a resumed TLS 1.3 session without any certificate. Names are read from the
+ * parsed subject, never from the subject *string*. A value may contain ',' '+' '=' or a line break,
+ * and so fake a group that it is not in.
  */
 import type { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
@@ -13,10 +14,16 @@ import { parseSpokenFor, speakersGroup } from './spoken-for.js';
 
 type Vouching = Readonly<{ vouchesFor: (certificate: X509Certificate) => boolean }>;
 
-/** Whose certificates the handshake has believed: those of clients, and those of authenticating proxies with one of `names`; with any, where there are none. */
+/**
+ * The authorities that the handshake accepts: those of clients, and those of authenticating
+ * proxies. A proxy's certificate must have one of `names`; if there are none, any name.
+ */
 export type TwoKinds = Readonly<{ clients: Vouching | undefined; proxies: Vouching; names: readonly string[] }>;
 
-/** Reads the certificate: to be called once per connection. `kinds`: where the handshake believes more than clients. */
+/**
+ * Parses the certificate, so call it once per connection. `kinds`: set if the handshake accepts
+ * more than clients.
+ */
 export function callerOf(socket: TLSSocket, kinds?: TwoKinds): Caller {
   const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
   if (certificate === undefined) return anonymous;
@@ -24,7 +31,10 @@ export function callerOf(socket: TLSSocket, kinds?: TwoKinds): Caller {
   return kinds === undefined || caller === anonymous ? caller : ofItsKind(caller, certificate, kinds);
 }
 
-/** An authenticating proxy is that alone, so that nobody has to tell whether it asks for itself. */
+/**
+ * An authenticating proxy has no groups of its own, so nobody has to decide whether it asks for
+ * itself.
+ */
 function ofItsKind(caller: Caller, certificate: X509Certificate, { clients, proxies, names }: TwoKinds): Caller {
   const { user, validUntilMs } = caller;
   const isNamed = names.length === 0 || names.includes(user);
@@ -33,7 +43,10 @@ function ofItsKind(caller: Caller, certificate: X509Certificate, { clients, prox
   return clients?.vouchesFor(certificate) === true ? caller : anonymous;
 }
 
-/** The last CN and every O, as Go reads them. Without a CN, or where one of these is no text, the certificate names nobody. */
+/**
+ * The last CN and every O, as Go reads them. If the CN is missing, or a CN or O is no text, the
+ * certificate names nobody.
+ */
 export function parseCaller(certificate: X509Certificate): Caller {
   try {
     return readCaller(fieldsOf(certificate), Date.parse(certificate.validTo));
@@ -56,8 +69,8 @@ function readCaller(fields: Fields, validUntilMs: number): Caller {
 }
 
 /**
- * The URIs of every subject alternative name. An extension that cannot be read has none: such a certificate speaks for nobody, and is
- * otherwise who it is, because a name of a kind unknown here is no mistake.
+ * The URIs of all subject alternative names. A certificate whose extension cannot be read speaks
+ * for nobody. Its user and groups still count, because a name of an unknown kind is no error.
  */
 function alternativeUrisOf(fields: Fields): readonly string[] {
   try {

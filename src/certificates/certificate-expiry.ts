@@ -1,14 +1,20 @@
 /**
- * When the certificates that this process uses expire: in its status, in a metric, and in the log, once a day from 30 days on and as
- * an error once they have, or are not valid yet. Some live for less: of these the last seventh counts.
- * Such a certificate is used all the same: the other end decides whether to trust it.
+ * Reports when the certificates that this process uses expire: in its status, in a metric, and in
+ * the log. The log gets a warning a day from 30 days before the end. It gets an error a day if a
+ * certificate has expired or is not valid yet. For short-lived ones the warnings begin in the last
+ * seventh of their life.
+ *
+ * Such a certificate stays in use: the peer decides whether to trust it.
  */
 import { X509Certificate } from 'node:crypto';
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
 import type { CertificateStatus } from '../domain/status.js';
 
-/** All that stand in one file: a chain ends with whichever ends first. `warnMs`: how long before its end a certificate is warned of. */
+/**
+ * All certificates of one file, because a chain ends with the first that expires. `warnMs`: how
+ * long before its end the warnings begin.
+ */
 export type UsedCertificates = readonly (Named & Readonly<{ notBefore: string; warnMs: number }>)[];
 
 type Named = Omit<CertificateStatus, 'expiresInMs'>;
@@ -17,30 +23,33 @@ type CertificateUse = 'serving' | 'client-ca' | 'requestheader-ca' | 'parent' | 
 
 const dayMs = 86_400_000;
 const warnMsByDefault = 30 * dayMs;
-/** Whoever renews certificates does it after two thirds of their life, or four fifths. In the last seventh it is late. */
+/**
+ * Automatic renewal happens after two thirds or four fifths of a certificate's life. In the last
+ * seventh it is late.
+ */
 const lateShare = 1 / 7;
 const pemPattern = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
 
 export class CertificateExpiry {
   readonly #parts: Readonly<{ clock: Clock; log: Log }>;
   readonly #used: readonly (() => UsedCertificates)[];
-  /** When each was last logged. */
+  /** When each message was last logged. */
   readonly #loggedMs = new Map<string, number>();
   #cancel: () => void = () => {};
 
-  /** Each of `used` reads what is in use now; one may throw, and is called again. */
+  /** Each of `used` reads the certificates now in use. One that throws is called again. */
   constructor(parts: Readonly<{ clock: Clock; log: Log }>, used: readonly (() => UsedCertificates)[]) {
     this.#parts = parts;
     this.#used = used;
   }
 
-  /** Looks now, and from then on every `intervalMs`, and writes to the log. */
+  /** Checks now and then every `intervalMs`, and logs what it finds. */
   watch(intervalMs: number): void {
     this.#look();
     this.#cancel = this.#parts.clock.after(intervalMs, () => this.watch(intervalMs));
   }
 
-  /** Without those that cannot be read now: their user logs that. */
+  /** Without certificates that cannot be read: their user logs that. */
   report(): readonly CertificateStatus[] {
     return this.#present().map(({ certificate, expiresInMs }) => ({ ...certificate, expiresInMs }));
   }
@@ -76,7 +85,7 @@ export class CertificateExpiry {
     }));
   }
 
-  /** What was logged longer ago than a day is logged again, or replaced by now. */
+  /** Removes messages that were logged a day ago or earlier: they may be logged again. */
   #forgetBefore(pastMs: number): void {
     for (const [logged, loggedMs] of this.#loggedMs) if (loggedMs <= pastMs) this.#loggedMs.delete(logged);
   }
@@ -92,7 +101,10 @@ function certificatesOf(read: () => UsedCertificates): UsedCertificates {
 
 type CertificateFile = Readonly<{ use: CertificateUse; file: string; pem: string }>;
 
-/** Parses what `read` returns only where that has changed: whoever asks for the status asks for this, and a certificate takes 0.1 ms. */
+/**
+ * Parses the result of `read` only when it has changed. Every status report calls this, and parsing
+ * a certificate takes 0.1 ms.
+ */
 export function parsedOnce(read: () => CertificateFile | undefined): () => UsedCertificates {
   let last: (CertificateFile & Readonly<{ certificates: UsedCertificates }>) | undefined;
   return () => {
@@ -103,7 +115,10 @@ export function parsedOnce(read: () => CertificateFile | undefined): () => UsedC
   };
 }
 
-/** `shard` and `cache`: what an agent shows the shard that it reads, and its cache. Throws for a block that is no certificate. */
+/**
+ * `shard` and `cache`: the certificates that an agent shows to its shard and to its cache. Throws
+ * for a block that is no certificate.
+ */
 export function certificatesIn(use: CertificateUse, file: string, pem: string): UsedCertificates {
   return (pem.match(pemPattern) ?? []).map((block) => {
     const { subject, validFrom, validTo } = new X509Certificate(block);

@@ -1,12 +1,15 @@
 /**
- * What Node does not show value by value: a certificate's subject, and its extensions as bytes. asn1js reads the bytes, and this
- * file knows where things stand in a certificate. @peculiar/x509 does this too, but loads 190 modules at each start.
+ * The parts of a certificate that Node does not expose value by value: its subject, and its
+ * extensions as bytes. asn1js parses the bytes, and this file knows the layout. @peculiar/x509 does
+ * this too, but loads 190 modules at each start.
  *
- *   Certificate ─ SEQUENCE ─ tbsCertificate ─ SEQUENCE ─┬─ [0] version, if there is one ─ serial number ─ signature ─ issuer ─ validity ─ subject
- *                                                       └─ [3] ─ SEQUENCE ─ extension ─ SEQUENCE ─ id ─ critical, if it is ─ OCTET STRING
+ *   Certificate ─ SEQUENCE ─ tbsCertificate ─ SEQUENCE
+ *     ├─ [0] version, optional ─ serial number ─ signature ─ issuer ─ validity ─ subject
+ *     └─ [3] ─ SEQUENCE ─ extension ─ SEQUENCE ─ id ─ critical, optional ─ OCTET STRING
  *
- * OpenSSL has parsed every certificate that comes here. Each function throws where something has not the form that RFC 5280 gives to
- * what it looks for. Names of attributes and extensions are object identifiers, such as 2.5.29.15.
+ * OpenSSL has already parsed every certificate that arrives here. Each function throws if the part
+ * that it reads has not the form of RFC 5280. Attributes and extensions are named by object
+ * identifiers, such as 2.5.29.15.
  */
 import type { X509Certificate } from 'node:crypto';
 import {
@@ -42,11 +45,11 @@ const contextClass = 3;
 const versionTag = 0;
 const extensionsTag = 3;
 const uriTag = 6;
-/** Without a version. */
+/** The index of the subject in a certificate without a version. */
 const subjectPosition = 4;
 const negativeBit = 0x80;
 const unicodeBytes = 4;
-/** OpenSSL reads them all as Latin-1. */
+/** OpenSSL reads all of these as Latin-1. */
 const latin1Strings = [PrintableString, IA5String, NumericString, VisibleString, TeletexString];
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -55,7 +58,10 @@ export function fieldsOf({ raw }: Pick<X509Certificate, 'raw'>): Fields {
   return membersOf(toBeSigned);
 }
 
-/** Every value of one attribute of the subject, in order. What other attributes hold does not matter. */
+/**
+ * Every value of one attribute of the subject, in order. Values of other attributes are not
+ * checked.
+ */
 export function subjectOf(fields: Fields, id: string): readonly string[] {
   const isVersioned = fields[0] !== undefined && isContext(fields[0], versionTag);
   const subject = fields[subjectPosition + (isVersioned ? 1 : 0)];
@@ -72,7 +78,7 @@ export function extensionsOf(fields: Fields): readonly CertificateExtension[] {
   return membersOf(extensions).map(extensionOf);
 }
 
-/** The URIs of a subject alternative name, which may hold names of other kinds too. */
+/** The URIs of a subject alternative name, which may also hold names of other kinds. */
 export function urisOf(subjectAlternativeName: Uint8Array): readonly string[] {
   return membersOf(read(subjectAlternativeName))
     .filter((name) => isContext(name, uriTag))
@@ -82,7 +88,7 @@ export function urisOf(subjectAlternativeName: Uint8Array): readonly string[] {
     });
 }
 
-/** How many CAs may stand between one with these constraints and a leaf. */
+/** How many CAs may stand between a CA with these constraints and a leaf. */
 export function pathLengthOf(basicConstraints: Uint8Array): number {
   const length = membersOf(read(basicConstraints)).find((element) => element instanceof Integer);
   if (length === undefined) return Infinity;
@@ -103,7 +109,9 @@ function extensionOf(element: BaseBlock): CertificateExtension {
   };
 }
 
-/** asn1js replaces invalid UTF-8, and would give a name that nobody signed. */
+/**
+ * Decode UTF-8 strictly: asn1js replaces invalid bytes, which would give a name that nobody signed.
+ */
 function textOf(value: BaseBlock | undefined): string {
   if (value === undefined || value.idBlock.isConstructed)
     throw new Error('an attribute has no value, or one that is put together from parts');
@@ -130,7 +138,7 @@ function membersOf(element: BaseBlock | undefined, kind: typeof Sequence | typeo
   return element.valueBlock.value;
 }
 
-/** One element, and nothing after it. */
+/** Parses exactly one element. Throws if more bytes follow. */
 function read(bytes: Uint8Array): BaseBlock {
   const { result, offset } = fromBER(Uint8Array.from(bytes));
   if (offset !== bytes.length) throw new Error(`the bytes are not one element: ${result.error}`);

@@ -1,15 +1,19 @@
 /**
- * The authorities whose client certificates are trusted (`--client-ca-file`, and for authenticating proxies `--requestheader-client-ca-file`), read at the start and again while the server runs.
+ * The authorities whose client certificates are trusted (`--client-ca-file`, and
+ * `--requestheader-client-ca-file` for authenticating proxies). They are read at the start and
+ * again while the server runs.
  *
- *   start ──▶ every PEM block is a CA's certificate, and one of them a root? ──no──▶ the server does not start
- *                  │yes
- *                  └──▶ watched: new and sound ⇒ trusted from now on; broken ⇒ logged, the old stay, read again
+ *   start ─▶ every PEM block a CA certificate, one of them a root? ─no─▶ the server does not start
+ *              │yes
+ *              └▶ polled: new and valid ⇒ trusted from then on; invalid ⇒ logged, the old ones stay
  *
- * CA1 OpenSSL decides in the handshake whom to trust. `vouchesFor` is asked about connections that were trusted before the file
- *     changed, and only withdraws trust: it never says yes where a handshake would say no. What it cannot check (a critical extension it
- *     does not know, intermediates that Node does not show: those of a resumed session, on Node 24 all) it does not trust: the client
- *     connects again, and that handshake checks the whole chain.
- * CA2 A chain ends at a self-signed authority of the file, as in OpenSSL, and has at most `chainMax` certificates.
+ * CA1 OpenSSL decides in the handshake whom to trust. `vouchesFor` is asked about connections that
+ *    were trusted before the file changed. It only withdraws trust: it never says yes where a
+ *    handshake would say no. It distrusts what it cannot check. This may be an unknown critical
+ *    extension, or intermediates that Node does not expose: after a resumed session, on Node 24
+ *    always. The client then reconnects, and that handshake checks the whole chain.
+ * CA2 A chain ends at a self-signed authority of the file, as in OpenSSL, and has at most
+ *    `chainMax` certificates.
  */
 import { X509Certificate } from 'node:crypto';
 import type { Log } from '../diagnostics/log.js';
@@ -22,15 +26,18 @@ import { pollFiles } from './polled-files.js';
 
 export type ClientAuthoritiesParts = Readonly<{ clock: Clock; log: Log }>;
 
-/** Certificates in one file, more than any rotation needs. */
+/** The maximum number of certificates in one file: more than any rotation needs. */
 const certificatesMax = 256;
 const chainMax = 10;
-/** `checkIssued` looks at keyUsage. */
+/** The critical extensions that are checked here; `checkIssued` checks keyUsage. */
 const judgedExtensions: ReadonlySet<string> = new Set([extensionIds.basicConstraints, extensionIds.keyUsage]);
 const clientAuthentication = '1.3.6.1.5.5.7.3.2';
 const blockPattern = /-----BEGIN ([^\r\n-]*)-----[\s\S]*?(?:-----END \1-----|(?=-----BEGIN )|$)/g;
 
-/** `issuersBelowMax`: how many authorities may stand between it and a leaf; undefined when that cannot be checked. */
+/**
+ * `issuersBelowMax`: how many authorities may stand between it and a leaf; undefined if that cannot
+ * be determined.
+ */
 type Authority = Readonly<{ certificate: X509Certificate; isRoot: boolean; issuersBelowMax: number | undefined }>;
 
 export class ClientAuthorities {
@@ -46,20 +53,23 @@ export class ClientAuthorities {
     this.#authorities = ofOption(flag, () => parseAuthorities(file, this.#pem));
   }
 
-  /** `flag`: the option that names the file, without dashes. Throws CacheError when the file cannot be read or does not hold what it should. */
+  /**
+   * `flag`: the option that names the file, without dashes. Throws CacheError if the file cannot be
+   * read or its content is not valid.
+   */
   static open(parts: ClientAuthoritiesParts, file: string, flag?: string): ClientAuthorities {
     return new ClientAuthorities(parts, file, flag);
   }
 
-  /** In the form that the listener needs. */
+  /** The PEM text of the file, for the listener. */
   get pem(): string {
     return this.#pem;
   }
 
-  /** Whether a peer that showed this certificate, with the intermediates it came with, is trusted now. */
+  /** Whether a peer with this certificate, and the intermediates that it sent, is trusted now. */
   vouchesFor(certificate: X509Certificate): boolean {
     const nowMs = this.#parts.clock.wallMs();
-    // Each is tried once: of n that all sign each other there would be n! chains.
+    // Try each intermediate once: n of them that all sign each other would form n! chains.
     const untried = new Set(intermediatesOf(certificate));
     const isVouched = (signed: X509Certificate, issuersBelow: number): boolean => {
       if (!isInForce(signed, nowMs)) return false;
@@ -77,7 +87,7 @@ export class ClientAuthorities {
     return isForClients(certificate) && isVouched(certificate, 0);
   }
 
-  /** Calls `changed` once other authorities are trusted; if it throws, the old ones stay. */
+  /** Calls `changed` once other authorities are trusted. If `changed` throws, the old ones stay. */
   watch({ filesPollMs, name = 'client-ca' }: Readonly<{ filesPollMs: number; name?: string }>, changed: () => void): Reloadable {
     const events = { reloaded: `${name}.reloaded`, failed: `${name}.reload-failed` };
     const take = (): boolean => {
@@ -99,7 +109,7 @@ export class ClientAuthorities {
   }
 }
 
-/** Throws CacheError that names the block. */
+/** Throws a CacheError that names the block. */
 function parseAuthorities(file: string, pem: string): readonly Authority[] {
   const blocks = [...pem.matchAll(blockPattern)];
   if (blocks.length === 0) throw new CacheError(`the client CA file ${file} holds no certificate`);
@@ -129,18 +139,21 @@ function nameOf({ subject }: X509Certificate): string {
   return subject.replaceAll('\n', ', ');
 }
 
-/** The certificates that the peer sent beside its own. */
+/** The certificates that the peer sent in addition to its own. */
 function intermediatesOf(certificate: X509Certificate): readonly X509Certificate[] {
   const chain: X509Certificate[] = [];
   for (let next = certificate.issuerCertificate; next !== undefined && chain.length < chainMax; next = next.issuerCertificate) {
-    // Node lets a self-signed one be its own issuer.
+    // In Node a self-signed certificate is its own issuer.
     if (chain.some(({ fingerprint256 }) => fingerprint256 === next?.fingerprint256)) break;
     chain.push(next);
   }
   return chain;
 }
 
-/** Undefined for a certificate that is no CA's, or has a critical extension that is not checked here. */
+/**
+ * Undefined for a certificate that is no CA's, or that has a critical extension that is not checked
+ * here.
+ */
 function issuersBelowMaxOf(certificate: X509Certificate): number | undefined {
   if (!certificate.ca) return undefined;
   try {
@@ -153,7 +166,7 @@ function issuersBelowMaxOf(certificate: X509Certificate): number | undefined {
   }
 }
 
-/** A key of an unknown kind has signed nothing. */
+/** False if the key is of an unknown kind. */
 function isSignedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
   try {
     return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
@@ -162,7 +175,7 @@ function isSignedBy(certificate: X509Certificate, issuer: X509Certificate): bool
   }
 }
 
-/** Extended key usage, where there is any. */
+/** Checks extended key usage, if the certificate has it. */
 function isForClients({ keyUsage }: X509Certificate): boolean {
   return keyUsage === undefined || keyUsage.includes(clientAuthentication);
 }

@@ -1,9 +1,12 @@
-/** What a client of TLS shows and trusts, from files that are renewed in place. */
+/** The certificate and the trusted CA of a TLS client, from files that are renewed in place. */
 import { readAuthorities, readPair, type PairFlags } from './pair-files.js';
 
 export type ClientTls = Readonly<{ ca: string; certificate: string | undefined; key: string | undefined }>;
 
-/** Without a certificate where none of the two files is given. `whose`: the server's, and `flags`, for messages. Throws CacheError. */
+/**
+ * Without `certFile` and `keyFile` the client has no certificate. `whose` names the server and
+ * `flags` the options, for messages. Throws CacheError.
+ */
 export function readClientTls(
   { caFile, certFile, keyFile }: Readonly<{ caFile: string; certFile: string | undefined; keyFile: string | undefined }>,
   whose: string,

@@ -1,9 +1,11 @@
 /**
- * An authority for operators who have none: two files in a directory, `ca.crt`, which everybody may have, and `ca.key`, with which
- * its owner makes masters.
+ * An authority for operators who have none: two files in a directory. Everybody may have `ca.crt`.
+ * With `ca.key` its owner issues certificates of masters.
  *
- * A1 Made when neither file is there, and never overwritten: with another authority every certificate so far would be worthless.
- * A2 The key is written first, so that a crash leaves a key that signed nothing, and an error that says so.
+ * A1 It is made when neither file exists, and never overwritten: a new authority would make every
+ *    certificate so far worthless.
+ * A2 The key is written first. A crash then leaves a key that has signed nothing, and the next
+ *    start fails with an error that says so.
  */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
@@ -24,7 +26,7 @@ const stem = 'ca';
 export class LocalAuthority {
   readonly authority: Authority;
   readonly files: PairFiles;
-  /** Whether it was made just now. */
+  /** Whether `open` has made it. */
   readonly isNew: boolean;
 
   private constructor(directory: string, authority: Authority, isNew: boolean) {
@@ -33,7 +35,7 @@ export class LocalAuthority {
     this.isNew = isNew;
   }
 
-  /** Throws CacheError when it cannot be used or made. */
+  /** Throws CacheError if the authority cannot be used or made. */
   static async open({ clock }: { clock: Clock }, directory: string): Promise<LocalAuthority> {
     const { certFile, keyFile } = filesIn(directory, stem);
     const [hasCertificate, hasKey] = [existsSync(certFile), existsSync(keyFile)];
@@ -54,7 +56,10 @@ export class LocalAuthority {
     return new LocalAuthority(directory, authority, true);
   }
 
-  /** Writes `NAME.crt` and `NAME.key`; not under the authority's name. Only `force` replaces; returns what was there. Throws CacheError. */
+  /**
+   * Writes `NAME.crt` and `NAME.key`; NAME must not be that of the authority. Only `force` replaces
+   * files. `replaced` describes them. Throws CacheError.
+   */
   write(
     { certificatePem, keyPem }: CertificateAndKey,
     { directory, name, force }: { directory: string; name: string; force: boolean },

@@ -1,4 +1,7 @@
-/** A certificate and its key as two PEM files: read together, and written so that nobody ever sees half of one. */
+/**
+ * A certificate and its key as two PEM files. They are read together, and written so that no reader
+ * ever sees half a file.
+ */
 import { X509Certificate, createPrivateKey, randomBytes, type KeyObject } from 'node:crypto';
 import { closeSync, fchmodSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { CacheError } from '../domain/errors.js';
@@ -6,7 +9,7 @@ import { readRegularFile } from '../regular-file.js';
 
 export type PairFiles = Readonly<{ certFile: string; keyFile: string }>;
 
-/** What `tls.createServer` and `tls.Server.setSecureContext` need. */
+/** The input of `tls.createServer` and `tls.Server.setSecureContext`. */
 export type SecureContextPair = Readonly<{ cert: string; key: string }>;
 
 /** The options that name the files, without dashes. */
@@ -15,21 +18,30 @@ export type PairFlags = Readonly<{ cert: string; key: string }>;
 const ownerMask = 0o700;
 const certificatePattern = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
 
-/** Checks what TLS would only notice at the first handshake: that both parse and belong together. Throws CacheError. */
+/**
+ * Checks what TLS would notice only at the first handshake: both texts parse and belong together.
+ * Throws CacheError.
+ */
 export function readPair({ certFile, keyFile }: PairFiles, flags?: PairFlags): SecureContextPair {
   const pair = { cert: readText(certFile, 'TLS certificate', flags?.cert), key: readText(keyFile, 'TLS private key', flags?.key) };
   ofOption(flags === undefined ? undefined : `${flags.cert}, --${flags.key}`, () => checkPair(pair, { certFile, keyFile }));
   return pair;
 }
 
-/** Certificates of authorities, whom a server is to be trusted by. Node would take an empty text for none at all, and trust those that it knows. Throws CacheError. */
+/**
+ * Reads the CAs by which a server is verified. Node would treat an empty text as no CA option, and
+ * trust its built-in authorities. Throws CacheError.
+ */
 export function readAuthorities(path: string, what: string, flag?: string): string {
   const pem = readText(path, what, flag);
   ofOption(flag, () => checkAuthorities(path, pem));
   return pem;
 }
 
-/** Node takes a bundle as far as it is sound, and says nothing of the rest. `name`: where it stands. Throws CacheError. */
+/**
+ * Throws CacheError for a broken bundle, because Node silently ignores the invalid part of one.
+ * `name`: where the bundle stands, for messages.
+ */
 export function checkAuthorities(name: string, pem: string): void {
   const begun = pem.match(/-----BEGIN CERTIFICATE-----/g)?.length ?? 0;
   const whole = pem.match(certificatePattern) ?? [];
@@ -37,7 +49,7 @@ export function checkAuthorities(name: string, pem: string): void {
   for (const block of whole) parse(name, 'a PEM block that is no certificate', () => new X509Certificate(block));
 }
 
-/** The same for texts; `files` says where they stand. Throws CacheError. */
+/** Like `readPair`, for texts. `files` says where they stand, for messages. Throws CacheError. */
 export function checkPair({ cert, key }: SecureContextPair, { certFile, keyFile }: PairFiles): void {
   const certificate = parse(certFile, 'no PEM certificate', () => new X509Certificate(cert));
   const privateKey = parse(keyFile, 'no PEM private key (an encrypted one cannot be used)', (): KeyObject => createPrivateKey(key));
@@ -45,8 +57,9 @@ export function checkPair({ cert, key }: SecureContextPair, { certFile, keyFile 
 }
 
 /**
- * Nobody sees half of it, and only those whom `mode` lets see any of it: the text goes into a new file with a name that cannot be guessed,
- * which then replaces whatever has the right name. A link is replaced, not followed.
+ * Replaces a file atomically: no reader sees half of it, and only readers whom `mode` allows see
+ * anything. The text is written to a new file with a name that cannot be guessed. That file is then
+ * renamed to `path`. A link at `path` is replaced, not followed.
  */
 export function replaceFile(path: string, text: string, mode: number): void {
   const beside = `${path}.${randomBytes(8).toString('hex')}.new`;
@@ -76,7 +89,10 @@ export function readText(path: string, what: string, flag?: string): string {
   });
 }
 
-/** A CacheError of `read` says first which option it is about. `flag`: without dashes. */
+/**
+ * Runs `read`, and puts the name of the option before the message of its CacheError. `flag`:
+ * without dashes.
+ */
 export function ofOption<T>(flag: string | undefined, read: () => T): T {
   try {
     return read();

@@ -1,19 +1,24 @@
 /**
- * Files that an operator replaces while the server runs, read every `intervalMs` and on demand. They are read and compared, because
- * a Kubernetes secret is swapped by a symbolic link that file watching loses, and a file's times may not change.
+ * Files that an operator replaces while the server runs. They are read every `intervalMs` and on
+ * demand, and compared by content. Kubernetes replaces a secret by a symbolic link, which file
+ * watchers miss, and a file's times may not change.
  *
- * A file that cannot be used is logged at each look and changes nothing: half a replacement is whole at the next.
+ * A file that cannot be used is logged at each poll and changes nothing. A half-replaced pair is
+ * complete at the next poll.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
 import type { Reloadable, Reloaded } from '../domain/reloaded.js';
 
 export type PolledFiles = Readonly<{
-  /** Of the log. */
+  /** Log event names. */
   events: Readonly<{ reloaded: string; failed: string }>;
   /** The file that the log names. */
   file: string;
-  /** Reads, and uses what changed. False when nothing did; throws when it cannot be used. */
+  /**
+   * Reads the files and applies what changed. Returns false if nothing did; throws if the files
+   * cannot be used.
+   */
   take: () => boolean;
 }>;
 

@@ -1,10 +1,11 @@
 /**
- * The certificate the server shows: from files that an operator rotates, or made at the first start and kept.
+ * The certificate that the server shows: from files that an operator rotates, or self-made at the
+ * first start and kept.
  *
- * Self-made, `apiserver.crt` holds the leaf *and* its CA, because kcp's sharded-test-server hands that very file to its clients as
- * the trusted bundle. Of the CA only the certificate is kept; its key is dropped, so nobody can sign under it later.
- * The key is written before the certificate, each by rename: whoever sees `apiserver.crt` sees all of it, and a crash in
- * between leaves a key that nobody trusts yet.
+ * A self-made `apiserver.crt` holds the leaf *and* its CA, because kcp's sharded-test-server gives
+ * that file to its clients as the trusted bundle. The CA's key is dropped, so nobody can sign under
+ * it later. The key is written before the certificate, each by rename, so a reader never sees part
+ * of `apiserver.crt`. A crash in between leaves a key that nobody trusts yet.
  *
  *   start ──▶ files given? ──yes──▶ read, check ──▶ watched: newer and sound ⇒ shown from now on
  *                  │no                              newer and broken ⇒ logged, the old one stays
@@ -23,7 +24,7 @@ import type { CertificateAndKey } from './authority.js';
 import { readPair, replaceFile, type PairFiles, type PairFlags, type SecureContextPair } from './pair-files.js';
 import { pollFiles } from './polled-files.js';
 
-/** Either both files, or neither and a directory to keep a self-made pair in. */
+/** Either both files, or a directory in which a self-made pair is kept. */
 export type ServingCertificateOptions = Readonly<{
   certFile: string | undefined;
   keyFile: string | undefined;
@@ -33,7 +34,10 @@ export type ServingCertificateOptions = Readonly<{
   flags?: PairFlags;
 }>;
 
-/** Nothing rotates a self-made certificate, so it outlives the machine; operators who want rotation give files. */
+/**
+ * Nothing rotates a self-made certificate, so it should outlive the machine. Operators who want
+ * rotation give files.
+ */
 const selfMadeValidityDays = 3650;
 const authorityName = 'strata self-signed';
 
@@ -69,12 +73,15 @@ export class ServingCertificate {
     return this.#pair;
   }
 
-  /** Where the certificate stands. */
+  /** The path of the certificate. */
   get file(): string {
     return this.#files.certFile;
   }
 
-  /** Calls `show` with each new, sound pair. A half-replaced pair does not match its key, and is read again. */
+  /**
+   * Calls `show` with each new, valid pair. A half-replaced pair does not match its key, and is
+   * read again at the next poll.
+   */
   watch({ clock }: { clock: Clock }, { filesPollMs }: { filesPollMs: number }, show: (pair: SecureContextPair) => void): Reloadable {
     const events = { reloaded: 'certificate.reloaded', failed: 'certificate.reload-failed' };
     const take = (): boolean => {
@@ -88,7 +95,10 @@ export class ServingCertificate {
   }
 }
 
-/** Every name that a client of this machine may use: kcp's tests ask for localhost, operators for the rest. A zone (`%eth0`) is left out. */
+/**
+ * Every name by which a client may reach this machine: kcp's tests use localhost, operators the
+ * others. A zone (`%eth0`) is left out.
+ */
 export function servingNames(bindAddress: string): [string, ...string[]] {
   const everywhere = bindAddress === '0.0.0.0' || bindAddress === '::';
   const specific = everywhere ? [] : bindAddress.split('%', 1);
@@ -97,7 +107,10 @@ export function servingNames(bindAddress: string): [string, ...string[]] {
   return ['localhost', ...others];
 }
 
-/** The kept pair; nothing when there is none or it has expired. A certificate without its key is not ours to overwrite. */
+/**
+ * The kept pair; undefined if there is none or it has expired. Throws CacheError for a certificate
+ * without its key, because the server must not overwrite it.
+ */
 function readKept(files: PairFiles, clock: Clock): SecureContextPair | undefined {
   if (!existsSync(files.certFile)) return undefined;
   try {

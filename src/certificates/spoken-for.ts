@@ -1,15 +1,19 @@
 /**
- * Whom a certificate speaks for, by what it contains: the group `strata` and one URI, `strata://shard/NAME`,
- * `strata://cache/NAME`, `strata://reader/NAME` or `strata://syncer/NAME`.
+ * The shard or client for which a certificate speaks. It has the group `strata` and one URI:
+ * `strata://shard/NAME`, `strata://cache/NAME`, `strata://reader/NAME` or `strata://syncer/NAME`.
  *
- * There is one spelling. Anything else that begins with that scheme, in upper or lower case, is a claim that cannot be understood, and of
- * two claims nobody knows which is meant: then the certificate speaks for nothing. URIs of other schemes (SPIFFE) do not count.
+ * Only this spelling is valid. Any other URI with that scheme, in any case of letters, is an
+ * invalid claim, and two claims are ambiguous. In both cases the certificate speaks for nothing.
+ * URIs of other schemes (SPIFFE) are ignored.
  */
 import type { SpokenFor } from '../domain/caller.js';
 import { parseCacheName } from '../domain/cache-name.js';
 import { parseShardName } from '../domain/shard.js';
 
-/** The group (O) without which a URI gives nothing: a CA may sign any URI that people ask for. */
+/**
+ * A URI counts only in a certificate of this group (O), because a CA may sign any URI that people
+ * ask for.
+ */
 export const speakersGroup = 'strata';
 
 const claimPattern = /^\s*strata:/i;

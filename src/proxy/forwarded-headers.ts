@@ -88,7 +88,7 @@ export function requestHeaders({ rawHeaders, authority, clientAddress, identity 
 }
 
 /**
- * An upper bound of the size in HPACK: 12 bytes for each name and value and 12 in all, as nghttp2
+ * An upper bound of the size in HPACK: 12 bytes for each header line and 12 in all, as nghttp2
  * estimates before it writes.
  */
 export function headerBlockBytesMax(headers: HeaderLines): number {

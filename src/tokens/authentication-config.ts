@@ -1,13 +1,14 @@
 /**
- * An AuthenticationConfiguration of kube-apiserver (apiserver.config.k8s.io): issuers, and whom the claims of their tokens name. Pure. What would have to be computed
- * by an expression (CEL) is refused: left out, it would let others in, or let them be somebody else.
+ * Parses an AuthenticationConfiguration of kube-apiserver (apiserver.config.k8s.io): its issuers,
+ * and how the claims of their tokens name users. Pure. CEL expressions are refused. Ignoring one
+ * would let other users in, or let a user be somebody else.
  */
 import { isObject, itemsOf, membersOf, type Members } from '../domain/members.js';
 import type { ClaimMapping } from './issuer-claims.js';
 import type { Issuer } from './issuer-tokens.js';
 import { signingAlgorithms } from './jwt.js';
 
-/** `path`: keys and places in lists, from the whole to the part. */
+/** `path`: keys and list indexes, from the outermost to the innermost. */
 export type ConfigProblem = Readonly<{ path: readonly (string | number)[]; message: string }>;
 
 export type ParsedConfig = Readonly<{ value: readonly Issuer[]; problems: readonly ConfigProblem[] }>;
@@ -18,7 +19,7 @@ const groupVersion = /^apiserver\.config\.k8s\.io\/v1(?:alpha1|beta1)?$/;
 const issuersMax = 64;
 const isExpression = 'is an expression (CEL), and none are computed here';
 
-/** `value`: what the YAML of the file holds. */
+/** `value`: the parsed YAML of the file. */
 export function parseAuthenticationConfig(value: unknown): ParsedConfig {
   const reader = new Reader();
   const config = reader.members(value, [], ['apiVersion', 'kind', 'jwt', 'anonymous']);
@@ -104,14 +105,14 @@ function httpsUrl(reader: Reader, value: unknown, path: Path): string {
   return text;
 }
 
-/** Of an issuer, whose tokens name it with just these characters. */
+/** Whether the text is the URL of an issuer. Tokens name it by exactly these characters. */
 export function isIssuerUrl(text: string): boolean {
   if (!/^https:\/\/[^?#\s]+$/.test(text) || !URL.canParse(text)) return false;
   const { username, password } = new URL(text);
   return username === '' && password === '';
 }
 
-/** What is not as it must be is reported, and read as empty. */
+/** Reports whatever is not valid, and reads it as empty. */
 class Reader {
   readonly problems: ConfigProblem[] = [];
 

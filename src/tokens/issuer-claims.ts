@@ -1,4 +1,6 @@
-/** Whom the claims of an OpenID Connect issuer name, by the rules of kube-apiserver. Pure. */
+/**
+ * The user that the claims of an OpenID Connect token name, by the rules of kube-apiserver. Pure.
+ */
 import { isObject, membersOf, type Members } from '../domain/members.js';
 import { assertWellFormed, audiencesOf, isText, textOf, timeOf, type SigningAlgorithm } from './jwt.js';
 import { credentialOf, InvalidToken, type TokenUser } from './token-user.js';
@@ -18,7 +20,7 @@ export type IssuerRules = Readonly<{
 
 const isMapOf = (isValue: (value: unknown) => boolean) => (value: unknown) => isObject(value) && Object.values(value).every(isValue);
 const shape = { nonce: isText, at_hash: isText, _claim_names: isMapOf(isText), _claim_sources: isMapOf(isObject) };
-/** How much earlier than here it may be where the token is made. */
+/** How far the issuer's clock may be ahead of this one. */
 const notBeforeSkewMs = 60_000;
 
 /** `nowMs`: since 1970. Throws InvalidToken. */
@@ -26,7 +28,7 @@ export function userOfClaims(claims: Members, rules: IssuerRules, nowMs: number)
   assertValid(claims, rules, nowMs);
   const { claim, prefix } = rules.username;
   const user = textOf(claims, claim);
-  // A mail address that anybody may claim is nobody's name.
+  // An unverified mail address names nobody, because anyone may claim it.
   const { email_verified: isVerified = true } = claims;
   if (claim === 'email' && isVerified !== true) throw new InvalidToken('the mail address is not verified');
   return { user: `${prefix}${user}`, groups: groupsOf(claims, rules.groups), extra: credentialOf(claims['jti']) };
@@ -42,7 +44,10 @@ function assertValid(claims: Members, { url, audiences, required }: IssuerRules,
     if (claims[name] !== value) throw new InvalidToken(`the claim ${name} has not the value that is required`);
 }
 
-/** One text is one group. Groups that must be asked for elsewhere (`_claim_names`) would be missing: such a token is refused. */
+/**
+ * A single text is one group. A token whose groups must be fetched elsewhere (`_claim_names`) is
+ * refused, because its groups would be missing.
+ */
 function groupsOf(claims: Members, mapping: ClaimMapping | undefined): readonly string[] {
   if (mapping === undefined) return [];
   const { claim, prefix } = mapping;

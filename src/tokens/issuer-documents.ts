@@ -1,4 +1,4 @@
-/** What an issuer publishes about itself. */
+/** Fetches what an issuer publishes about itself. */
 import { itemsOf, type Members } from '../domain/members.js';
 import { askJson } from './json-over-tls.js';
 
@@ -8,7 +8,10 @@ export type IssuerAddress = Readonly<{ url: string; discoveryUrl: string | undef
 const wellKnown = '/.well-known/openid-configuration';
 const keysMax = 100;
 
-/** The set of keys (RFC 7517) that its configuration names. Throws an error whose message says what is wrong, for the log. */
+/**
+ * The key set (RFC 7517) that the issuer's configuration names. Throws an error whose message says
+ * what is wrong, for the log.
+ */
 export async function fetchKeys({ url, discoveryUrl, ca }: IssuerAddress): Promise<Members> {
   const access = { ca };
   const { issuer, jwks_uri: keysUrl } = await askJson(discoveryUrl ?? `${url.replace(/\/$/, '')}${wellKnown}`, access);
@@ -16,7 +19,7 @@ export async function fetchKeys({ url, discoveryUrl, ca }: IssuerAddress): Promi
   if (typeof keysUrl !== 'string' || !URL.canParse(keysUrl) || new URL(keysUrl).protocol !== 'https:')
     throw new Error('the configuration names no https URL of keys');
   const set = await askJson(keysUrl, access);
-  // Each is tried for a token that names none.
+  // Bounded, because every key is tried for a token that names none.
   if (itemsOf(set['keys']).length > keysMax) throw new Error(`${keysUrl} has more than ${keysMax} keys`);
   return set;
 }

@@ -1,6 +1,7 @@
 /**
- * Tokens of an OpenID Connect issuer. Its keys are asked for when the front door opens, and again for a token that none of them has signed, at most once in
- * `askAgainMs`, so that nobody makes the front door ask as often as they like. Keys that are known count while the issuer is away.
+ * Tokens of an OpenID Connect issuer. Its keys are fetched when the front door opens, and again for
+ * a token that no known key has signed. This happens at most once in `askAgainMs`, so that clients
+ * cannot cause more requests. While the issuer is unreachable, the known keys remain in use.
  */
 import { createLocalJWKSet, type CompactVerifyGetKey, type JSONWebKeySet } from 'jose';
 import type { Log } from '../diagnostics/log.js';
@@ -35,7 +36,10 @@ export class IssuerTokens implements TokenReader {
     return userOfClaims(await this.#claims(token), this.#issuer, this.#parts.clock.wallMs());
   }
 
-  /** A key may also come in the place of another one, under its id. */
+  /**
+   * Fetches the keys again if no known key verifies the token, even if its key id is known: the
+   * issuer may reuse an id for a new key.
+   */
   async #claims(token: string): Promise<Members> {
     const known = this.#keys;
     let refusal = new InvalidToken('the keys of the issuer are not known');
@@ -56,7 +60,10 @@ export class IssuerTokens implements TokenReader {
     return verifiedClaims(token, { keyFor, algorithms: this.#issuer.algorithms });
   }
 
-  /** Resolves when the question under way has ended, at once if it may not be asked yet. */
+  /**
+   * Resolves when the request for the keys has ended, or at once if it is too early for another
+   * one.
+   */
   async #askForKeys(): Promise<void> {
     const { clock } = this.#parts;
     if (this.#asking === undefined && clock.now() - this.#askedAtMs >= askAgainMs) {

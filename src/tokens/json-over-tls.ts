@@ -1,13 +1,13 @@
-/** A request over TLS whose answer is a JSON object. Redirects are not followed. */
+/** A request over TLS whose answer is a JSON object. It follows no redirects. */
 import { request } from 'node:https';
 import { isObject, type Members } from '../domain/members.js';
 
-/** `ca`, `cert`, `key`: PEM. Without `ca` the authorities that Node trusts count. */
+/** `ca`, `cert`, `key`: PEM. Without `ca`, the authorities that Node trusts count. */
 export type TlsAccess = Readonly<{
   ca?: string | undefined;
   cert?: string | undefined;
   key?: string | undefined;
-  /** The name that the certificate must have, where it is not the one in the URL. */
+  /** The name that the server's certificate must have, if it is not the one in the URL. */
   servername?: string | undefined;
   authorization?: string | undefined;
 }>;
@@ -15,7 +15,10 @@ export type TlsAccess = Readonly<{
 const timeoutMs = 10_000;
 const bytesMax = 1024 * 1024;
 
-/** GET, or POST where there is a body. Throws an error whose message says what is wrong, and has nothing of the body. */
+/**
+ * Sends GET, or POST with a body. Throws an error whose message says what is wrong and quotes
+ * nothing of the body.
+ */
 export function askJson(url: string, { authorization, ...tls }: TlsAccess, body?: string): Promise<Members> {
   const method = body === undefined ? 'GET' : 'POST';
   const headers = {

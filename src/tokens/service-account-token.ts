@@ -1,6 +1,7 @@
 /**
- * Tokens of service accounts, as a kcp that has `--service-account-lookup=false` reads them: what a shard's key has signed is true. The claims alone decide, so a
- * token holds until it expires, whatever has become of its service account.
+ * Tokens of service accounts, read as a kcp with `--service-account-lookup=false` reads them:
+ * everything that a shard's key has signed is trusted. Only the claims decide, so a token is valid
+ * until it expires, even if its service account was deleted.
  */
 import { createHash, createPublicKey, type JsonWebKey, type JsonWebKeyInput, type KeyObject } from 'node:crypto';
 import { membersOf, type Members } from '../domain/members.js';
@@ -19,12 +20,12 @@ import {
 } from './jwt.js';
 import { credentialOf, InvalidToken, type TokenReader, type TokenUser } from './token-user.js';
 
-/** By their ids: what kcp writes into the tokens that they sign. */
+/** By the key id that kcp writes into the tokens that the key signs. */
 export type ServiceAccountKeys = ReadonlyMap<string, KeyObject>;
 
 type Parts = Readonly<{ keys: ServiceAccountKeys; issuers: readonly string[]; audiences: readonly string[]; wallMs: () => number }>;
 
-/** Of tokens that are kept in Secrets, and have no end. */
+/** The issuer of tokens in Secrets, which do not expire. */
 const legacyIssuer = 'kubernetes/serviceaccount';
 const clockSkewMs = 60_000;
 const isReference = isOfShape({ name: isText, uid: isText });
@@ -40,9 +41,9 @@ const shape = {
     warnafter: isTime,
   }),
 };
-/** Fewer are refused by the library. */
+/** The library refuses keys with fewer bits. */
 const rsaBitsMin = 2_048;
-/** Those of ES256, ES384 and ES512. */
+/** The curves of ES256, ES384 and ES512. */
 const curves: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 const pemBlock = /-----BEGIN ([A-Z0-9 ]+)-----[^-]*-----END \1-----/g;
 
@@ -65,7 +66,7 @@ export class ServiceAccountTokens implements TokenReader {
     return userOf(isLegacy ? legacyClaims(claims) : claims);
   }
 
-  /** A token says which key has signed it; one that does not may be of any. */
+  /** A token names its key by an id. For a token without one, every key is tried. */
   async #claims(token: string): Promise<Members> {
     const { keys } = this.#parts;
     const id = keyIdOf(token);
@@ -83,7 +84,7 @@ export class ServiceAccountTokens implements TokenReader {
   }
 }
 
-/** Leaves them to the shards, which look the service account up as well. */
+/** Leaves these tokens to the shards, which also look up the service account. */
 export function serviceAccountTokensOfShards(issuers: readonly string[]): TokenReader {
   return { read: async (token) => (isOfServiceAccount(token, issuers) ? 'backend' : undefined) };
 }
@@ -94,8 +95,9 @@ function isOfServiceAccount(token: string, issuers: readonly string[]): boolean 
 }
 
 /**
- * The public keys of a file: PEM of public keys, private keys or certificates, or a JSON Web Key Set, as an apiserver answers it at `/openid/v1/jwks`. A key that
- * signs no token is passed over.
+ * The public keys of a file. It holds public keys, private keys or certificates as PEM, or the JSON
+ * Web Key Set that an apiserver returns at `/openid/v1/jwks`. Keys that cannot sign tokens are
+ * skipped.
  */
 export function parseServiceAccountKeys(text: string): ServiceAccountKeys {
   const written = text.trimStart().startsWith('{') ? keySetOf(text) : [...text.matchAll(pemBlock)].map(([block]) => block);
@@ -120,7 +122,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** As kcp writes it into the tokens that the key signs. */
+/** The id that kcp writes into the tokens that the key signs. */
 function idOf(key: KeyObject): string {
   return createHash('sha256')
     .update(key.export({ type: 'spki', format: 'der' }))
@@ -145,7 +147,7 @@ function assertNow(claims: Members, nowMs: number): void {
     if (nowMs + clockSkewMs < (timeOf(claims, name) ?? -Infinity)) throw new InvalidToken('the token is not valid yet');
 }
 
-/** Those of a token in a Secret, in the words of the others. */
+/** Converts the claims of a token in a Secret to those of a bound token. */
 function legacyClaims(claims: Members): Members {
   const of = (name: string): string => textOf(claims, `kubernetes.io/serviceaccount/${name}`);
   const [namespace, name, uid] = [of('namespace'), of('service-account.name'), of('service-account.uid')];
@@ -170,7 +172,7 @@ function userOf(claims: Members): TokenUser {
   };
 }
 
-/** The Pod and the Node that a token is bound to. */
+/** The Pod and the Node to which a token is bound. */
 function placeOf(bound: Members): TokenUser['extra'] {
   const [pod, node] = [membersOf(bound['pod']), membersOf(bound['node'])];
   const at = (key: string, value: string): TokenUser['extra'] => ({ [`authentication.kubernetes.io/${key}`]: [value] });

@@ -1,4 +1,7 @@
-/** A file of tokens that do not change, as kube-apiserver has it: a line of CSV for each, `token,user,uid,"group,group"`. Pure. */
+/**
+ * The static token file of kube-apiserver: one line of CSV for each token,
+ * `token,user,uid,"group,group"`. Pure.
+ */
 import { readCsvRecord } from '../domain/csv-record.js';
 import { isHeaderValue } from '../domain/header-value.js';
 import type { TokenReader, TokenUser } from './token-user.js';
@@ -7,7 +10,10 @@ export type TokenFile = Readonly<{ kind: 'read'; tokens: ReadonlyMap<string, Tok
 
 const columnsMin = 3;
 
-/** Of a token that is there twice, its last line counts. The uid is read and not used: no server is told of it by a proxy. */
+/**
+ * If a token occurs twice, its last line counts. The uid is parsed and dropped, because a proxy
+ * passes no uid to servers.
+ */
 export function parseTokenFile(text: string): TokenFile {
   const tokens = new Map<string, TokenUser>();
   for (const [index, line] of text.split(/\r?\n|\r$/).entries()) {

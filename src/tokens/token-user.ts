@@ -1,26 +1,32 @@
-/** Whom a bearer token names, and how its readers answer. */
+/** The user that a bearer token names, and the interface of token readers. */
 import { CacheError } from '../domain/errors.js';
 
-/** `extra`: what Kubernetes knows of a user beside that, by its keys. */
+/** `extra`: the extra fields of a Kubernetes user, by key. */
 export type TokenUser = Readonly<{ user: string; groups: readonly string[]; extra: Readonly<Record<string, readonly string[]>> }>;
 
-/** `backend`: who gets the request checks the token. */
+/** `backend`: the server that receives the request checks the token. */
 export type TokenReading = TokenUser | 'backend' | undefined;
 
 export interface TokenReader {
-  /** Undefined: the token is none of those that this reader knows. Throws InvalidToken for one that is, and does not hold, or cannot be checked now. */
+  /**
+   * Undefined: this reader does not know the token. Throws InvalidToken if it knows the token and
+   * the token is not valid, or cannot be checked now.
+   */
   read(token: string): Promise<TokenReading>;
 }
 
-/** Its message has nothing of the token. */
+/** Its message quotes nothing of the token. */
 export class InvalidToken extends CacheError {}
 
-/** The `extra` of a token that has an id, by which audit logs find it. */
+/** The `extra` that carries the token's id, by which audit logs identify it. */
 export function credentialOf(id: unknown): TokenUser['extra'] {
   return typeof id === 'string' && id !== '' ? { 'authentication.kubernetes.io/credential-id': [`JTI=${id}`] } : {};
 }
 
-/** Asks each reader until one knows the token. Throws the InvalidToken of the last one that refused it, if none does. */
+/**
+ * Asks each reader until one knows the token. If none does, it throws the last InvalidToken that a
+ * reader threw.
+ */
 export function readerOf(readers: readonly TokenReader[]): TokenReader {
   return {
     read: async (token) => {

@@ -1,6 +1,7 @@
 /**
- * Tokens that a webhook knows: each is sent to it in a TokenReview of Kubernetes (authentication.k8s.io). What it has answered counts for `cacheTtlMs`, whether it
- * knew the token or not; that it could not be asked is not kept.
+ * Tokens that a webhook checks. Each token is sent in a TokenReview of Kubernetes
+ * (authentication.k8s.io). The answer is cached for `cacheTtlMs`, whether the webhook knew the
+ * token or not. A failed request is not cached.
  */
 import { createHash } from 'node:crypto';
 import { isObject, membersOf, type Members } from '../domain/members.js';
@@ -11,13 +12,13 @@ type Parts = Readonly<{ clock: Clock; ask: (review: string) => Promise<Members> 
 type Options = Readonly<{ version: 'v1' | 'v1beta1'; cacheTtlMs: number }>;
 type Kept = Readonly<{ answer: Promise<TokenUser | undefined>; untilMs: number }>;
 
-/** By then the oldest goes. */
+/** With more answers than this, the oldest is removed. */
 const keptMax = 4_096;
 
 export class WebhookTokens implements TokenReader {
   readonly #parts: Parts;
   readonly #options: Options;
-  /** By the hashes of their tokens, the oldest first. */
+  /** By the hash of the token, the oldest first. */
   readonly #kept = new Map<string, Kept>();
 
   constructor(parts: Parts, options: Options) {
