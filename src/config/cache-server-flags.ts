@@ -1,4 +1,7 @@
-/** What the flags of kcp's own `cache-server` do here. Its etcd is this one's store, or there is none. */
+/**
+ * How this server treats each flag of kcp's `cache-server`. Its etcd flags name the etcd of this
+ * server's store. Without them the store is SQLite.
+ */
 import { options } from './options.js';
 import { readStringSlice } from './string-slice.js';
 import {
@@ -17,7 +20,7 @@ import {
   type UpstreamTable,
 } from './upstream-flags.js';
 
-/** Where defaults differ from our own when started in upstream's place. */
+/** Defaults that differ from those of `strata serve` when the program runs in place of kcp's. */
 export const cacheServerDefaults = { 'root-directory': '.kcp-cache' } as const;
 
 const embeddedEtcd = 'there is no embedded etcd here: the store is SQLite, or the etcd of --etcd-servers';
@@ -67,7 +70,10 @@ export const cacheServerFlags: UpstreamTable = new Map<string, UpstreamFlag>([
   [options.publicPaths.flag, decidedOfList(options.publicPaths.help, decideOpenPaths)],
 ]);
 
-/** Health and metrics can be open and nothing else: a longer list loses something, one without health cannot be honoured. */
+/**
+ * Only health and metrics can be open to everybody. A longer list is cut with a warning. A list
+ * without health is refused, because health endpoints are always open.
+ */
 function decideOpenPaths(value: string): readonly Fate[] {
   const paths = readStringSlice(value);
   if (paths === undefined) return [refusal(`must be ${options.publicPaths.accepts}`)];

@@ -1,6 +1,6 @@
-/** Where a cache is reached: over https, at a URL without a path. */
+/** Parses the URL of a cache: https, without a path. */
 
-/** Its origin, or undefined when the text is no such URL. */
+/** The origin of the URL; undefined for any other text. */
 export function parseCacheUrl(text: string): string | undefined {
   if (!URL.canParse(text)) return undefined;
   const { protocol, origin, pathname, search, hash, username, password } = new URL(text);
@@ -8,7 +8,7 @@ export function parseCacheUrl(text: string): string | undefined {
   return protocol === 'https:' && isBare ? origin : undefined;
 }
 
-/** Each once. */
+/** Without duplicates. Undefined if one of the texts is no such URL. */
 export function parseCacheUrls(texts: readonly string[]): readonly string[] | undefined {
   const urls = texts.map(parseCacheUrl);
   const known = urls.filter((url) => url !== undefined);

@@ -1,12 +1,18 @@
-/** A YAML file that an option names, beside the configuration file: what is wrong in it is reported with its line. */
+/**
+ * A YAML file that an option names, other than the configuration file. Every problem in it is
+ * reported with its line.
+ */
 import { ConfigSyntaxError, parseConfigDocument } from '../json/config-document.js';
 import { readRegularFile } from '../regular-file.js';
 import { SettingsError } from './settings-error.js';
 
-/** `path`: keys and places in lists, from the whole to the part. */
+/** `path`: keys and list indexes, from the outermost to the innermost. */
 export type Problem = Readonly<{ path: readonly (string | number)[]; message: string }>;
 
-/** What `check` makes of its value. Throws SettingsError for what it reports, and for a file that cannot be read. */
+/**
+ * Returns the value that `check` makes of the file. Throws SettingsError for the problems that
+ * `check` reports, and for a file that cannot be read.
+ */
 export function readCheckedFile<Value>(file: string, check: Check<Value>): Value {
   return checkFileText(file, readFileText(file), check);
 }
@@ -22,7 +28,7 @@ export function readFileText(file: string): string {
   }
 }
 
-/** `text`: what the file holds. Throws SettingsError. */
+/** `text`: the content of the file. Throws SettingsError. */
 export function checkFileText<Value>(file: string, text: string, check: Check<Value>): Value {
   const { value: given, lineOf } = parseDocument(file, text);
   const { value, problems } = check(given);

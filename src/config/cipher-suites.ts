@@ -1,9 +1,12 @@
 /**
- * Which ciphers TLS may use, as kcp's flag has them: by Go's names, which are those of IANA, and the two that component-base keeps from before. A suite of TLS 1.2 has
- * another name in OpenSSL; one of TLS 1.3 has the same.
+ * The ciphers that TLS may use, as kcp's flag names them. Their names are those of Go, which are
+ * IANA's, and two older ones that component-base keeps. OpenSSL has other names for suites of TLS
+ * 1.2, and the same for those of TLS 1.3.
  *
- * CIPHER-1 Nothing is offered that is not named, and what cannot be offered is refused by its name: OpenSSL would pass over it.
- * CIPHER-2 Where no suite of TLS 1.3 is named, all three are offered, as in Go, which has no choice among them. Where only such are named, nothing older is spoken.
+ * CIPHER-1 TLS offers only suites that are named. A suite that cannot be offered is refused by
+ *    name, because OpenSSL would silently skip it.
+ * CIPHER-2 If no suite of TLS 1.3 is named, all three are offered, as in Go, where they cannot be
+ *    chosen. If only suites of TLS 1.3 are named, no older version is accepted.
  */
 import type { Option, Reading } from './option.js';
 import { readStringSlice } from './string-slice.js';
@@ -32,12 +35,12 @@ const openSslNames: ReadonlyMap<string, string> = new Map([
   ['TLS_RSA_WITH_AES_128_GCM_SHA256', 'AES128-GCM-SHA256'],
   ['TLS_RSA_WITH_AES_256_GCM_SHA384', 'AES256-GCM-SHA384'],
 ]);
-/** Those of Go that OpenSSL has left behind. */
+/** Suites of Go that OpenSSL does not offer. */
 const brokenCipher = /^TLS_\w+_WITH_(?:RC4_128|3DES_EDE_CBC)_SHA$/;
 const shownMax = 100;
 const accepts = 'names of cipher suites as Go has them, separated by commas, such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256';
 
-/** The setting is a list in OpenSSL's words; undefined: OpenSSL's own choice. */
+/** The value is a list of OpenSSL's names; undefined: OpenSSL's default. */
 export function cipherSuites(place: Pick<Option<unknown>, 'flag' | 'yaml' | 'help'>): Option<string | undefined> {
   return { ...place, default: '', placeholder: 'list', repeatable: true, accepts, read };
 }

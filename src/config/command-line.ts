@@ -1,30 +1,35 @@
 /**
- * The grammar of the command line, made from declarations: commands of one or two words, their operands and options. A correct
- * call runs that command; a wrong one, or one only for help, throws commander's error.
+ * The grammar of the command line, built from declarations: commands of one or two words, their
+ * operands and options. A valid call runs the command. An invalid one, or a call for help, throws
+ * commander's error.
  *
- * Flags are read as pflag reads them, as in kcp's own programs: `--name value`, `--name=value`, and a boolean alone or with `=false`. Behind `--` there are no flags.
+ * Flags are read as pflag does in kcp's programs: `--name value`, `--name=value`, and a boolean
+ * alone or with `=false`. After `--` there are no flags.
  */
 import { Command, CommanderError, Help, Option as CommanderOption } from 'commander';
 import { booleanPlaceholder, environmentName, joined, type CommandOption } from './option.js';
 import { SettingsError } from './settings-error.js';
 
-/** An option as the command line knows it: parsing its value is the command's part. */
+/** An option as the command line needs it. The command parses its value. */
 export type OptionDeclaration = Pick<CommandOption<unknown>, 'flag' | 'placeholder' | 'default' | 'help' | 'repeatable'>;
 
 export type DeclaredCommand = Readonly<{
   /** `['shards', 'remove']` is called as `strata shards remove`. */
   words: readonly [string] | readonly [string, string];
-  /** As help shows them: `<name>`, `<name...>`, or '' for none. */
+  /** As the help shows them: `<name>`, `<name...>`, or '' for none. */
   operands: string;
   help: string;
   options: readonly OptionDeclaration[];
-  /** The exit codes that it has beside those of all commands, with what each means. */
+  /** The exit codes that only this command has, with their meanings. */
   exitCodes?: Readonly<Record<number, string>> | undefined;
-  /** Throws SettingsError for a caller's mistake, CacheError for a failure. Resolves with its exit code, where that is none of those of all commands. */
+  /**
+   * Throws SettingsError for a mistake of the caller, CacheError for a failure. Resolves with the
+   * exit code if it is one of the command's own.
+   */
   run: (called: Called) => Promise<number | void>;
 }>;
 
-/** Of all commands. */
+/** The exit codes that every command has. */
 export const exitCodes = { done: 0, failed: 1, misused: 2 } as const;
 const meanings: Readonly<Record<number, string>> = {
   [exitCodes.done]: 'done, or stopped as asked',
@@ -34,7 +39,7 @@ const meanings: Readonly<Record<number, string>> = {
 
 export type Called = Readonly<{
   operands: readonly string[];
-  /** By flag, without dashes. A repeatable one has its values in a line each. */
+  /** By flag, without dashes. The values of a repeatable flag are joined by line breaks. */
   flags: Readonly<Record<string, string>>;
 }>;
 
@@ -42,23 +47,27 @@ export type CommandLine = Readonly<{
   name: string;
   description: string;
   version: string;
-  /** What commands that begin with the same word have in common. */
+  /** The descriptions of groups of commands, by their common first word. */
   groups: Readonly<Record<string, string>>;
   commands: readonly DeclaredCommand[];
-  /** Prints help and the version. */
+  /** Prints the help and the version. */
   print: (text: string) => void;
-  /** Prints the help of who has asked for nothing. */
+  /** Prints the help if the arguments name no command. */
   printError: (text: string) => void;
 }>;
 
-/** What the process is to end with for what a command line has thrown. */
+/** The exit code of the process after the command line has thrown `error`. */
 export function exitCodeOf(error: unknown): number {
-  // Commander gives 0 to what was asked for: help, the version. To the help of somebody who has asked for nothing it gives 1.
+  // Commander's exit code is 0 if the user asked for the help or the version. It is 1 if it shows
+  // the help because no command was named.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.misused;
   return error instanceof SettingsError ? exitCodes.misused : exitCodes.failed;
 }
 
-/** Runs what the arguments call; resolves with the exit code. Throws CommanderError, and what the command throws. */
+/**
+ * Runs the command that the arguments name, and resolves with its exit code. Throws CommanderError,
+ * and what the command throws.
+ */
 export async function runCommandLine(
   { name, description, version, groups, commands, print, printError }: CommandLine,
   args: readonly string[],
@@ -105,7 +114,7 @@ function addTo(parent: Command, [word, declared]: readonly [string, DeclaredComm
   });
 }
 
-/** The help of a program whose flags commander does not read. A flag comes without dashes. */
+/** The help of a program whose flags commander does not parse. Flags are given without dashes. */
 export function formatHelpOfFlags(
   name: string,
   description: string,
@@ -116,10 +125,13 @@ export function formatHelpOfFlags(
   return command.helpInformation();
 }
 
-/** Less beside its name is no room for a description. */
+/** A description needs at least this width to stand beside its flag. */
 const besideColumnsMin = 40;
 
-/** As commander does. Beside long names, where it would not wrap a description, that stands below its name. */
+/**
+ * Like commander's, but a description beside a long name, where commander would not wrap it, goes
+ * to the next line.
+ */
 const formatItem: Help['formatItem'] = (term, termWidth, description, helper) => {
   const { helpWidth = 80 } = helper;
   if (helpWidth - termWidth - 4 >= besideColumnsMin) return Help.prototype.formatItem.call(helper, term, termWidth, description, helper);
@@ -127,7 +139,7 @@ const formatItem: Help['formatItem'] = (term, termWidth, description, helper) =>
   return `  ${term}\n${indent}${helper.boxWrap(description, helpWidth - indent.length).replaceAll('\n', `\n${indent}`)}`;
 };
 
-/** However narrow the terminal is, commander is to wrap. */
+/** Makes commander wrap the help in any terminal, however narrow. */
 const helpForm = { formatItem, minWidthToWrap: 1 };
 
 function formatExitCodes({ exitCodes: own = {} }: DeclaredCommand): string {
@@ -146,8 +158,10 @@ function commanderOption(declaration: OptionDeclaration): CommanderOption {
 }
 
 /**
- * Each flag with its value as the next argument, a boolean with `true` where it has none: commander would take the next argument for its value.
- * It also names the nearest option for `--bind-adress x`, not for `--bind-adress=x`. A flag is of the same kind in every command that has it.
+ * Passes each value to commander as the argument after its flag, and a boolean without a value as
+ * `true`. Commander would otherwise use the next argument as the value of a boolean. It also
+ * suggests the nearest option only for `--bind-adress x`, not for `--bind-adress=x`. A flag has the
+ * same kind in every command that has it.
  */
 function detachValues(args: readonly string[], commands: readonly DeclaredCommand[]): readonly string[] {
   const placeholders: ReadonlyMap<string, string> = new Map(

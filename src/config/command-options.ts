@@ -1,6 +1,6 @@
 /**
- * The options of the commands beside `serve`: a flag and a variable each. The same flag means the same in every command, because they
- * share a variable.
+ * The options of all commands but `serve`. Each has a flag and an environment variable. A flag
+ * means the same in every command, because the commands share its variable.
  */
 import { parseCanonicalPath, parseClusterName } from '../domain/cluster.js';
 import { parseShardName } from '../domain/shard.js';
@@ -29,14 +29,14 @@ export const certOptions = {
   force: toggle({ flag: 'force', default: 'false', help: 'Replaces a certificate and a key that are there already.' }),
 } as const;
 
-/** `strata backup`, `strata restore`, `strata check`: where the store lies, as `strata serve` has it. */
+/** `strata backup`, `strata restore`, `strata check`: where `strata serve` keeps its store. */
 export const storeFileOptions = {
   rootDirectory: directory({ flag: 'root-directory', default: options.rootDirectory.default, help: options.rootDirectory.help }),
   dataDirectory: file({ flag: 'data-directory', help: 'Where the store is kept; data in the root directory when left out.' }),
 } as const;
 
 const { etcdServers, etcdPrefix, etcdCaFile, etcdCertFile, etcdKeyFile, etcdTimeoutMs } = options;
-/** How an etcd that is named is reached. */
+/** How to reach an etcd. */
 const etcdAccess = { etcdPrefix, etcdCaFile, etcdCertFile, etcdKeyFile, etcdTimeoutMs } as const;
 
 /** `strata check` */
@@ -72,7 +72,7 @@ const certFile = neededFile(certificate);
 const keyFile = neededFile(key);
 const caFile = file({ flag: 'ca-file', help: 'The CAs (PEM) that sign the certificate of the cache; without it those that Node trusts.' });
 
-/** Of every command that asks a cache as an operator does. */
+/** The options of every command that asks a cache as an operator. */
 export const operatorOptions = {
   cacheKubeconfig: file({
     flag: 'cache-kubeconfig',
@@ -131,7 +131,10 @@ function parseExpressions(expressions: readonly string[]): readonly RegExp[] | u
   }
 }
 
-/** kcp-operator passes two groups as `"one,other"`. For pflag that is the name of one, which nobody is in: a front door that drops it drops nobody. */
+/**
+ * kcp-operator passes two groups as `"one,other"`. pflag reads that as the name of one group, so a
+ * front door that drops it would drop nobody.
+ */
 const groupPatterns = {
   splitsQuoted: true,
   pattern: /^[^,\s]{1,256}$/,
@@ -145,7 +148,7 @@ const anyText = {
   parse: (text: string) => (text.length <= textCharactersMax ? text : undefined),
 } as const;
 
-/** May be given several times; a comma separates nothing. */
+/** May be given several times. A comma does not separate values. */
 const lines = { repeatable: true, parse: linesOf } as const;
 
 function linesOf(text: string): readonly string[] {
@@ -162,7 +165,10 @@ function parseClaims(text: string): ReadonlyMap<string, string> | undefined {
   return claims;
 }
 
-/** How the front door checks tokens; without any, the shards do. The names are those of kube-apiserver. */
+/**
+ * How the front door checks tokens. Without any of these options the shards check them. The names
+ * are those of kube-apiserver.
+ */
 export const tokenOptions = {
   tokenFile: file({ flag: 'token-auth-file', help: 'Tokens that do not change: a line of CSV for each, token,user,uid,"group,group".' }),
   serviceAccountKeyFiles: parsedBy({
@@ -247,7 +253,7 @@ export const tokenOptions = {
   }),
 } as const;
 
-/** `strata proxy`, beside those of a server. */
+/** `strata proxy`, in addition to the options of a server. */
 export const proxyOptions = {
   mappingFile: neededFile({ flag: 'mapping-file', help: "Which requests go to which backend: a mapping file of kcp's front proxy." }),
   requestheaderCaFile: file({

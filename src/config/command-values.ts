@@ -1,4 +1,7 @@
-/** The values of a command's options, from flags, variables and defaults. All problems are reported at once. */
+/**
+ * The values of a command's options, from flags, variables and defaults. All problems are reported
+ * at once.
+ */
 import { fromCommandLine, type CommandLineSources } from './given.js';
 import { wantedOf, type CommandOption, type ValueOf } from './option.js';
 import { SettingsError } from './settings-error.js';

@@ -1,6 +1,7 @@
 /**
- * What a shell needs to complete the command line, made from the same declarations as the grammar. Behind a flag that takes a value the shell completes
- * files, as it does where nothing is known.
+ * Scripts by which a shell completes the command line, built from the same declarations as the
+ * grammar. After a flag that takes a value the shell completes file names. It does the same if
+ * nothing else fits.
  */
 import type { DeclaredCommand } from './command-line.js';
 import { booleanPlaceholder } from './option.js';
@@ -12,7 +13,7 @@ export type Completed = Readonly<{ name: string; commands: readonly Pick<Declare
 
 export function formatCompletion(shell: Shell, completed: Completed): string {
   if (shell === 'fish') return fishScript(completed);
-  // zsh runs what was written for bash, once it is told to.
+  // zsh can run completions that were written for bash.
   return shell === 'zsh' ? `autoload -U +X bashcompinit && bashcompinit\n${bashScript(completed)}` : bashScript(completed);
 }
 
@@ -32,9 +33,9 @@ function bashScript({ name, commands }: Completed): string {
   const bare = commands.flatMap(({ options }) =>
     options.filter(({ placeholder }) => placeholder === booleanPlaceholder).map(({ flag }) => `--${flag}`),
   );
-  // Operands follow a command's words, so a path may go on.
+  // Operands may follow the words of a command, so the pattern matches longer paths too.
   const cases = [...choices].map(([path, words]) => `    ${path === '' ? '""' : `"${path}"*`}) choices="${words.join(' ')}" ;;`);
-  // The longest first: "shards list" is no operand of "shards".
+  // Longer paths come first, because the pattern of "shards" also matches "shards list".
   return `_${name}() {
   local word="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}" path="" choices="" i
   COMPREPLY=()

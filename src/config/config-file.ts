@@ -1,6 +1,6 @@
 /**
- * The configuration file: values of options by their YAML name, and link policies. An unknown key is an error with its line, and all
- * errors are reported at once.
+ * The configuration file: values of options by their YAML names, and link policies. An unknown key
+ * is an error with its line. All errors are reported at once.
  */
 import { ConfigSyntaxError, parseConfigDocument, type ConfigDocument } from '../json/config-document.js';
 import type { LinkPolicies } from '../domain/link-policies.js';
@@ -12,7 +12,7 @@ import { suggestion } from './suggestion.js';
 
 export type ConfigFile = Readonly<{ options: ReadonlyMap<string, Given>; policies: LinkPolicies }>;
 
-/** For a server without a file. */
+/** The content of a server without a file. */
 export const noConfigFile: ConfigFile = {
   options: new Map(),
   policies: readPolicies({ parent: undefined, children: undefined }, () => {}),
@@ -22,7 +22,7 @@ const optionKeys = Object.values<Option<unknown>>(options).map(({ yaml }) => yam
 const keys = [...optionKeys, ...parentPolicyKeys.map((key) => `parent.${key}`)];
 const sections = [...new Set(keys.map((key) => key.split('.')[0]!)), childrenSection];
 
-/** Adds what is wrong with the file to `problems`. */
+/** Adds every error in the file to `problems`. */
 export function readConfigFile(path: string, readFile: (path: string) => string, problems: string[]): ConfigFile {
   let document: ConfigDocument;
   try {
@@ -55,12 +55,12 @@ export function readConfigFile(path: string, readFile: (path: string) => string,
   return { options: given, policies };
 }
 
-/** `children.eu-1.offer[2].types`. */
+/** For example `children.eu-1.offer[2].types`. */
 function formatPlace(place: readonly (string | number)[]): string {
   return place.map((step, i) => (typeof step === 'number' ? `[${step}]` : `${i === 0 ? '' : '.'}${step}`)).join('');
 }
 
-/** An empty file or section is fine, and sets nothing. */
+/** An empty file or section is valid and sets nothing. */
 function entries(value: unknown, source: string, what: string, problems: string[]): [string, unknown][] {
   if (value === null || value === undefined) return [];
   if (typeof value === 'object' && !Array.isArray(value)) return Object.entries(value);

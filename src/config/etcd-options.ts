@@ -1,4 +1,4 @@
-/** The options of a store in etcd, spelled as kcp's cache server has them where it has them. */
+/** The options of a store in etcd. Those that kcp's cache server also has are spelled as there. */
 import { bytes, count, duration, file, parsedBy, several } from './option.js';
 
 const prefixPattern = /^(?:\/[A-Za-z0-9._-]+)+$/;

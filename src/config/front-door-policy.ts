@@ -1,4 +1,7 @@
-/** What a front door follows from the cache above it where no file says so: path entries, and where shards are reached. */
+/**
+ * What a front door follows from its parent by default: path entries, and the Shards that say where
+ * shards are.
+ */
 import { everyObjectOf, type LinkPolicy } from '../domain/link-policy.js';
 import { pathTypes } from '../domain/path-entry.js';
 

@@ -1,4 +1,7 @@
-/** What the flags of kcp's own `kcp-front-proxy` do here. Shards are found by the entries of the cache above. */
+/**
+ * How this server treats each flag of kcp's `kcp-front-proxy`. It finds shards by the entries of
+ * its parent cache.
+ */
 import { proxyOptions } from './command-options.js';
 import {
   accepted,
@@ -12,7 +15,7 @@ import {
   type UpstreamTable,
 } from './upstream-flags.js';
 
-/** Where defaults differ from our own when started in upstream's place. */
+/** Defaults that differ from those of `strata proxy` when the program runs in place of kcp's. */
 export const frontProxyDefaults = { 'root-directory': '.kcp', 'secure-port': '443' } as const;
 
 const asksNoShard = 'where a request goes is read from the cache above, see --parent-urls';
@@ -34,7 +37,9 @@ export const frontProxyFlags: UpstreamTable = new Map<string, UpstreamFlag>([
   ['service-account-extend-token-expiration', warned(noIssuing, true)],
 ]);
 
-/** Authenticating proxies are read by these names alone. */
+/**
+ * Accepts only this name, because the front door reads no other header of an authenticating proxy.
+ */
 function onlyHeader(name: string): UpstreamFlag {
   return decidedOfList(`${name}, by which authenticating proxies are read here`, (value): readonly Fate[] =>
     value.split('\n').every((each) => each.toLowerCase() === name.toLowerCase())

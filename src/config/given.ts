@@ -1,4 +1,7 @@
-/** What an operator wrote for an option, and where, so that an error can name the place. */
+/**
+ * The value that an operator gave for an option, and where it was given, so that an error can name
+ * the place.
+ */
 import { environmentName, type CommandOption } from './option.js';
 
 export type Given = Readonly<{ value: unknown; source: string }>;
@@ -11,7 +14,7 @@ export type CommandLineSources = Readonly<{
   environment: Readonly<Record<string, string | undefined>>;
 }>;
 
-/** A flag wins over a variable. */
+/** A flag takes precedence over a variable. */
 export function fromCommandLine(option: Named, { flags, environment }: CommandLineSources): Given | undefined {
   const flag = flags[option.flag];
   if (flag !== undefined) return { value: flag, source: `--${option.flag}=${flag.replaceAll('\n', ',')}` };
@@ -19,7 +22,7 @@ export function fromCommandLine(option: Named, { flags, environment }: CommandLi
   return variable === undefined ? undefined : { value: variable, source: `environment variable ${environmentName(option)}=${variable}` };
 }
 
-/** A variable that is empty is not set: a manifest cannot leave one out. */
+/** An empty variable counts as unset, because a manifest cannot leave one out. */
 export function setVariable(environment: CommandLineSources['environment'], option: Named): string | undefined {
   const value = environment[environmentName(option)];
   return value === '' ? undefined : value;

@@ -1,4 +1,4 @@
-/** How much of the past stays readable: each bound alone is enough to let the oldest go. */
+/** The limits of history. When any one of them is exceeded, the oldest changes may be removed. */
 import { bytes, count, duration } from './option.js';
 
 export const historyOptions = {

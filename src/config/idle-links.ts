@@ -1,4 +1,7 @@
-/** Policies that look like a link which was meant to carry something, and carries nothing: one sentence each, for the log. */
+/**
+ * Finds policies of a link over which nothing can pass, which is probably a mistake. Returns one
+ * sentence each, for the log.
+ */
 import { shardsNamedBy } from '../domain/link-policies.js';
 import type { Settings } from './settings.js';
 

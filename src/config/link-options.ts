@@ -1,6 +1,7 @@
 /**
- * The options of the links that make caches a tree: where the parent is, as whom this cache goes there, and how long things may
- * take. Policies decide what crosses a link; they have a shape of their own and come from the file alone (policy-sections.ts).
+ * The options of the links that join caches to a tree: the URLs of the parent, this cache's
+ * certificate and name there, and time limits. Policies decide which objects pass a link. They have
+ * their own form and stand only in the configuration file (policy-sections.ts).
  */
 import { parseCacheName } from '../domain/cache-name.js';
 import { parseCacheUrls } from './cache-url.js';

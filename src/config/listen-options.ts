@@ -1,4 +1,4 @@
-/** Where the server listens, what one peer and all together may hold, and how long anything may take. */
+/** Where the server listens, the limits of one peer and of all together, and time limits. */
 import { address, bytes, choice, count, duration, toggle } from './option.js';
 
 export const listenOptions = {

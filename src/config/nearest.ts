@@ -1,13 +1,17 @@
 /**
- * The known word that a mistyped one was probably meant to be; undefined when none is near. One that was only cut short, `STRATA_ROOTDIR`, is nearest to
- * the shortest word that begins with it, though many letters are missing.
+ * The known word that a mistyped one probably meant; undefined if none is near. A truncated word
+ * such as `STRATA_ROOTDIR` matches the shortest known word that begins with it, even if many
+ * letters are missing.
  */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   const words = [...known];
   return shortestBeginning(word, words) ?? nearestByEdits(word, words);
 }
 
-/** Separators do not count. At least half of the known word must be there: one letter begins many. */
+/**
+ * Separators are ignored. At least half of the known word must be there, because many words begin
+ * with the same letter.
+ */
 function shortestBeginning(word: string, known: readonly string[]): string | undefined {
   const letters = lettersOf(word);
   return known
@@ -31,7 +35,7 @@ function nearestByEdits(word: string, known: readonly string[]): string | undefi
   return best;
 }
 
-/** Levenshtein's, row by row. */
+/** The Levenshtein distance, computed row by row. */
 function editDistance(from: string, to: string): number {
   let above = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (let row = 1; row <= from.length; row++) {

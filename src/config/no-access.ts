@@ -1,13 +1,16 @@
-/** What an operator can do when the file system refuses: whose the folder is, as whom this process runs, and what to change. A volume of Kubernetes is root's by default. */
+/**
+ * Advice for an operator when the file system denies access: who owns the folder, which user the
+ * process runs as, and what to change. In Kubernetes a volume belongs to root by default.
+ */
 import { accessSync, constants, statSync, type Stats } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
-/** To stand behind the error; '' where the error is another. `uid`: of this process. */
+/** A sentence to append to the error; '' if the error has another cause. `uid`: of this process. */
 export function adviceOnAccess(error: unknown, uid: number | undefined): string {
   const refused = refusalIn(error);
   if (refused === undefined || uid === undefined) return '';
   const { path, owner, group, mode } = nearestThere(resolve(refused.path));
-  // Node hides behind ENOENT why the first of several folders cannot be made.
+  // When `mkdir` of several folders is denied, Node reports ENOENT instead of the reason.
   const code = refused.code === 'ENOENT' ? whyNotWritable(path) : refused.code;
   if (code === 'EROFS')
     return `. ${path} cannot be written by anybody: mount a volume there, or choose another directory by --root-directory or --data-directory`;

@@ -1,51 +1,61 @@
 /**
- * One option, declared once: from the declaration come the flag, the environment variable, the key in the file, the default,
- * the bounds, the help and the type of the setting. Every kind of value has bounds; there is no option without any.
+ * One option, declared once. The declaration gives the flag, the environment variable, the key in
+ * the file, the default, the bounds, the help and the type of the setting. Every kind of value has
+ * bounds.
  */
 import { isIP } from 'node:net';
 import { parseBoolean, parseBytes, parseDurationMs } from './quantity.js';
 import { readStringSlice } from './string-slice.js';
 
-/** The value of what an operator gave, or what is wrong with it. */
+/** The value that an operator gave, or what is wrong with it. */
 export type Reading<Value> = Readonly<{ kind: 'read'; value: Value }> | Readonly<{ kind: 'wrong'; problem: string }>;
 
-/** What every option has. An option of a command, which runs once, has no more: it needs no key in a file. */
+/**
+ * The fields of every option. An option of a command has no more, because a command has no
+ * configuration file.
+ */
 export type CommandOption<Value> = Readonly<{
-  /** Without dashes. Upstream's name where upstream's cache server has the same option. */
+  /** Without dashes. It is upstream's name if upstream's cache server has the same option. */
   flag: string;
-  /** As an operator would write it; `<root-directory>` stands for that setting. Undefined: it may be absent, or must be given. */
+  /**
+   * As an operator would write it; `<root-directory>` stands for that setting. Undefined: the
+   * option may be absent, or must be given.
+   */
   default: string | undefined;
   read: (given: unknown) => Reading<Value>;
-  /** The word for its value in the help. */
+  /** The name of the value in the help. */
   placeholder: string;
-  /** The values it accepts, with bounds, as the end of "must be …". */
+  /** The accepted values, with bounds, as the end of a sentence "must be …". */
   accepts: string;
   help: string;
-  /** It may be given several times: its text is then all values, a line each. */
+  /** The option may be given several times. Its text is then all values, one per line. */
   repeatable?: boolean;
 }>;
 
-/** One of the server's. */
+/** An option of the server. */
 export type Option<Value> = CommandOption<Value> &
   Readonly<{
     /** Section and key in the configuration file. */
     yaml: string;
   }>;
 
-/** The value that an option gives. */
+/** The type of an option's value. */
 export type ValueOf<Declared extends CommandOption<unknown>> = Declared extends CommandOption<infer Value> ? Value : never;
 
-/** What a repeatable option has then, where it is given again. */
+/** The text of a repeatable option after it is given again. */
 export function joined(value: string, before: string | undefined): string {
   return before === undefined ? value : `${before}\n${value}`;
 }
 
-/** The environment variable is made from the flag, so the two cannot drift apart. */
+/** The environment variable is derived from the flag, so the two cannot differ. */
 export function environmentName({ flag }: Pick<CommandOption<unknown>, 'flag'>): string {
   return `STRATA_${flag.replaceAll('-', '_').toUpperCase()}`;
 }
 
-/** What to give, for whoever left it out. The help says what a file is; its path may be anything. */
+/**
+ * Describes the missing value of an option. For a file the help describes it, because its path may
+ * be anything.
+ */
 export function wantedOf({ placeholder, accepts, help }: Pick<CommandOption<unknown>, 'placeholder' | 'accepts' | 'help'>): string {
   return placeholder === 'file' ? `${help.charAt(0).toLowerCase()}${help.slice(1).replace(/\.$/, '')}` : accepts;
 }
@@ -80,7 +90,10 @@ export function duration<P extends Place & Bounds<string>>({ min, max, ...rest }
   };
 }
 
-/** On the command line such a flag may stand alone, and is true then; its value follows `=`, never as the next argument. */
+/**
+ * On the command line such a flag may stand alone, which means true. Its value follows `=` and is
+ * never the next argument.
+ */
 export const booleanPlaceholder = 'boolean';
 
 export function toggle<P extends Place & Readonly<{ default: 'true' | 'false' }>>(rest: P): P & Kind<boolean> {
@@ -96,7 +109,10 @@ export function choice<const Word extends string, P extends Place & Readonly<{ d
   return { ...rest, placeholder: words.join('|'), accepts, read: readBy(accepts, (text) => words.find((word) => word === text)) };
 }
 
-/** Texts separated by commas, as pflag has them; empty means none. `splitsQuoted`: a comma in quotation marks separates too. */
+/**
+ * Texts separated by commas, read as pflag does; empty means none. `splitsQuoted`: a comma in
+ * quotation marks separates texts too.
+ */
 export function list<P extends Place & Readonly<{ default: string; pattern: RegExp; accepts: string; splitsQuoted?: true }>>({
   pattern,
   accepts,
@@ -111,7 +127,10 @@ export function list<P extends Place & Readonly<{ default: string; pattern: RegE
   return { ...rest, placeholder: 'list', repeatable: true, accepts, read };
 }
 
-/** None by default. Texts separated by commas, as pflag has them, given several times, or a list of them in the file; empty means none. */
+/**
+ * Texts separated by commas, read as pflag does, or given by several flags, or as a list in the
+ * file. Empty means none, which is the default.
+ */
 export function several<Value, P extends Place & Readonly<{ placeholder: string; accepts: string }>>({
   parse,
   ...rest
@@ -128,7 +147,7 @@ export function several<Value, P extends Place & Readonly<{ placeholder: string;
   return { ...rest, default: undefined, repeatable: true, read };
 }
 
-/** Empty means every interface, as upstream has it. */
+/** Empty means every interface, as in upstream. */
 export function address<P extends Place & Readonly<{ default: string }>>(rest: P): P & Kind<string> {
   const accepts = 'an IP address';
   const read = readBy(accepts, (text) => (text === '' ? '0.0.0.0' : isIP(text) === 0 ? undefined : text));
@@ -138,7 +157,10 @@ export function address<P extends Place & Readonly<{ default: string }>>(rest: P
 /** `host`: '' for every interface. */
 export type BindAddress = Readonly<{ host: string; port: number }>;
 
-/** As controller-runtime has it: `0` for none. A port has no name here, and nothing is listened to because a text is empty. */
+/**
+ * `0` means none, as in controller-runtime. Unlike there, a port has no name, and an empty text is
+ * an error and does not make the server listen.
+ */
 export function bindAddress<P extends Place>(rest: P): P & Readonly<{ default: string }> & Kind<BindAddress | undefined> {
   const accepts = 'host:port, such as 127.0.0.1:8080, [::1]:8080 or :8080, or 0 for none';
   const read = (given: unknown): Reading<BindAddress | undefined> =>
@@ -168,7 +190,7 @@ function parsePath(text: string): string | undefined {
   return text.length <= pathCharactersMax && !text.includes('\0') ? text : undefined;
 }
 
-/** Empty means the working directory: kcp-operator passes `--root-directory=`. */
+/** Empty means the working directory, because kcp-operator passes `--root-directory=`. */
 export function directory<P extends Place & Readonly<{ default: string }>>(rest: P): P & Kind<string> {
   return {
     ...rest,
@@ -178,7 +200,9 @@ export function directory<P extends Place & Readonly<{ default: string }>>(rest:
   };
 }
 
-/** Absent by default; empty means absent as well, so that a flag can take back what a file says. */
+/**
+ * Absent by default. Empty also means absent, so that a flag can override the configuration file.
+ */
 export function file<P extends Place>(rest: P): P & Readonly<{ default: undefined }> & Kind<string | undefined> {
   return {
     ...rest,
@@ -189,7 +213,7 @@ export function file<P extends Place>(rest: P): P & Readonly<{ default: undefine
   };
 }
 
-/** A file that the command cannot do without. */
+/** A file that the command needs. */
 export function neededFile<P extends Place>(rest: P): P & Readonly<{ default: undefined }> & Kind<string> {
   return {
     ...rest,
@@ -200,7 +224,7 @@ export function neededFile<P extends Place>(rest: P): P & Readonly<{ default: un
   };
 }
 
-/** Absent by default; empty means absent as well. */
+/** Absent by default. Empty also means absent. */
 export function name<P extends Place & Readonly<{ accepts: string }>>({
   parse,
   ...rest
@@ -210,7 +234,7 @@ export function name<P extends Place & Readonly<{ accepts: string }>>({
   return { ...rest, default: undefined, placeholder: 'name', read: orAbsent(readBy(rest.accepts, parse)) };
 }
 
-/** Any other value that can be parsed. It may be absent exactly when '' can be parsed. */
+/** Any other value that can be parsed. The option may be absent exactly if `parse` accepts ''. */
 export function parsedBy<Value, P extends Place & Readonly<{ placeholder: string; accepts: string }>>({
   parse,
   ...rest
@@ -230,7 +254,7 @@ function bounded(
   });
 }
 
-/** `parse` gives undefined for a text that is not accepted. */
+/** `parse` returns undefined for a text that is not accepted. */
 function readBy<Value>(accepts: string, parse: (text: string) => Value | undefined): (given: unknown) => Reading<Value> {
   return (given) => {
     const text = textOf(given);
@@ -245,7 +269,7 @@ function orAbsent<Value>(read: (given: unknown) => Reading<Value>): (given: unkn
   return (given) => (given === '' ? { kind: 'read', value: undefined } : read(given));
 }
 
-/** Flags and variables are texts; YAML has numbers and booleans of its own, whose text means the same. */
+/** Flags and variables are texts. YAML also has numbers and booleans, whose text means the same. */
 function textOf(given: unknown): string | undefined {
   if (typeof given === 'string') return given;
   return typeof given === 'boolean' || Number.isFinite(given) ? String(given) : undefined;

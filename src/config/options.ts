@@ -1,7 +1,7 @@
 /**
- * Every option of the server. Its name ends with its unit, and its value has bounds of its own.
+ * Every option of the server. Its name ends with its unit, and its value has bounds.
  *
- * Flags that kcp's cache server has are spelled as there, so that one spelling works for both.
+ * Flags that kcp's cache server also has are spelled as there.
  */
 import { logFormats, logLevels } from '../diagnostics/log.js';
 import { cipherSuites } from './cipher-suites.js';
@@ -217,7 +217,7 @@ export const options = {
   ...etcdOptions,
 } as const;
 
-/** The file itself is named by a flag or a variable, never by a file. */
+/** A flag or a variable names the file; the file cannot name itself. */
 export const configFileOption = {
   flag: 'config',
   help: 'A YAML file with link policies and any of these options; a flag or a variable wins over it.',

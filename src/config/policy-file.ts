@@ -1,10 +1,11 @@
 /**
- * The link policies of the configuration file, applied while the server runs. The file is polled, because a mounted file is swapped by a symbolic
- * link that file watching loses; its text is compared, because its times may not change.
+ * Applies the link policies of the configuration file while the server runs. The file is polled,
+ * because a mounted file is replaced by a symbolic link, which file watchers miss. Its text is
+ * compared, because its times may not change.
  *
- *   another text ──▶ sound? ──yes──▶ other policies? ──yes──▶ published
- *                      │no           other settings? ──yes──▶ logged: they need a restart
- *                      └──▶ logged with its lines, the old policies stay
+ *   new text ─▶ valid? ─yes─▶ policies changed? ─yes─▶ published
+ *                 │no         settings changed? ─yes─▶ logged: they need a restart
+ *                 └─▶ logged with its lines, the old policies stay
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Log } from '../diagnostics/log.js';
@@ -21,7 +22,7 @@ import { SettingsError } from './settings-error.js';
 export type PolicyFileParts = Readonly<{
   clock: Clock;
   log: Log;
-  /** What `running` was loaded from. */
+  /** The sources from which `running` was loaded. */
   sources: SettingsSources;
   running: Settings;
 }>;
@@ -30,9 +31,11 @@ export class PolicyFile {
   readonly #parts: PolicyFileParts;
   readonly #path: string;
   readonly #publish: (policies: LinkPolicies) => void;
-  /** The text of the file, or of the error that kept it from being read; undefined before the first look. */
+  /**
+   * The last text of the file, or the last error of reading it; undefined before the first poll.
+   */
   #seen: string | undefined;
-  /** Whether the last text could not be used: another reload reports that again. */
+  /** Whether the last text was invalid. A reload then reports the error again. */
   #isUnsound = false;
   #policies: LinkPolicies;
   #cancel: () => void = () => {};
@@ -44,7 +47,10 @@ export class PolicyFile {
     this.#policies = linkPoliciesOf(parts.running);
   }
 
-  /** Calls `publish` with each new, sound policies. The first look is one poll away. Without a file there is nothing to watch. */
+  /**
+   * Calls `publish` with each changed, valid set of policies. The first check follows after one
+   * poll interval. Undefined without a configuration file.
+   */
   static watch(parts: PolicyFileParts, publish: (policies: LinkPolicies) => void): Reloadable | undefined {
     const path = configFileOf(parts.sources);
     if (path === undefined) return undefined;

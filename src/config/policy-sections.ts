@@ -1,5 +1,6 @@
 /**
- * The link policies of the configuration file: what crosses the link to the parent, and those to the children.
+ * The link policies of the configuration file: which objects pass the link to the parent and those
+ * to the children.
  *
  *   parent:
  *     forward: […]                          up
@@ -13,13 +14,16 @@ import type { ChildPolicies, LinkPolicies } from '../domain/link-policies.js';
 import { isObject } from '../domain/members.js';
 import { suggestion } from './suggestion.js';
 
-/** The keys of the section about the parent that are not options. */
+/** The keys of the parent section that are not options. */
 export const parentPolicyKeys: readonly string[] = ['forward', 'follow'];
 export const childrenSection = 'children';
 
 type Report = (path: KeyPath, message: string) => void;
 
-/** `parent` and `children` are what the file has in these sections. What is wrong is reported with its place in the file. */
+/**
+ * `parent` and `children`: the content of these sections in the file. Every error is reported with
+ * its place in the file.
+ */
 export function readPolicies({ parent, children }: Readonly<{ parent: unknown; children: unknown }>, report: Report): LinkPolicies {
   const ofParent = isObject(parent) ? parent : {};
   return {

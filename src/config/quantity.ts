@@ -1,6 +1,6 @@
 /**
- * Durations and amounts of bytes as people write and read them; both have a unit, because `--timeout 60` means something else to everybody. And booleans, as Go
- * reads them.
+ * Durations, amounts of bytes, and booleans as Go writes them. Durations need a unit, because
+ * readers disagree on what `--timeout 60` means.
  */
 
 const durationUnitsMs: Readonly<Record<string, number>> = {
@@ -18,7 +18,10 @@ const durationPart = '(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:ns|us|µs|μs|ms|s|m|h|d)';
 const durationPattern = new RegExp(`^(?:${durationPart})+$`);
 const durationPartPattern = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/gy;
 
-/** Go's duration text (`100ms`, `1m30s`, `0`) and days besides, in whole milliseconds; undefined when the text is not one. */
+/**
+ * Parses Go's duration text (`100ms`, `1m30s`, `0`), and days, to whole milliseconds; undefined for
+ * any other text.
+ */
 export function parseDurationMs(text: string): number | undefined {
   if (text === '0') return 0;
   if (!durationPattern.test(text)) return undefined;
@@ -40,7 +43,7 @@ const byteUnits: Readonly<Record<string, number>> = {
 };
 const bytesPattern = /^(\d+(?:\.\d+)?) ?(B|kB|MB|GB|KiB|MiB|GiB|TiB)?$/;
 
-/** `64MiB`, `1.5GiB`, `3145728`; undefined when the text is not an amount or no whole number of bytes. */
+/** Parses `64MiB`, `1.5GiB`, `3145728`; undefined if the text is no whole number of bytes. */
 export function parseBytes(text: string): number | undefined {
   const match = bytesPattern.exec(text);
   if (match === null) return undefined;
@@ -55,7 +58,7 @@ const durationSteps = [
   ['s', 1e3],
 ] as const;
 
-/** To be read at a glance: the two largest units, `3d4h`, `2m5s`; below a second in milliseconds. */
+/** The two largest units, `3d4h`, `2m5s`; milliseconds below a second. */
 export function formatDuration(ms: number): string {
   const first = durationSteps.findIndex(([, unitMs]) => ms >= unitMs);
   if (first < 0) return `${Math.round(ms)}ms`;
@@ -66,13 +69,13 @@ export function formatDuration(ms: number): string {
   return `${whole}${large}${rest === 0 ? '' : `${rest}${next![0]}`}`;
 }
 
-/** Three digits or so: `512 B`, `29.5 KiB`, `1.2 GiB`. */
+/** With one decimal place from KiB on: `512 B`, `29.5 KiB`, `1.2 GiB`. */
 export function formatBytes(bytes: number): string {
   const unit = ['TiB', 'GiB', 'MiB', 'KiB'].find((name) => bytes >= byteUnits[name]!);
   return unit === undefined ? `${bytes} B` : `${(bytes / byteUnits[unit]!).toFixed(1)} ${unit}`;
 }
 
-/** Go's strconv.ParseBool, by which pflag reads flags; undefined when the text is no boolean. */
+/** Go's strconv.ParseBool, by which pflag reads flags; undefined if the text is no boolean. */
 export function parseBoolean(text: string): boolean | undefined {
   if (['1', 't', 'T', 'true', 'TRUE', 'True'].includes(text)) return true;
   return ['0', 'f', 'F', 'false', 'FALSE', 'False'].includes(text) ? false : undefined;

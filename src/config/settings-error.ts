@@ -1,4 +1,4 @@
-/** What the operator has to correct before anything can be done, one sentence each. */
+/** The mistakes that the operator must correct first, one sentence each. */
 export class SettingsError extends Error {
   readonly problems: readonly string[];
 

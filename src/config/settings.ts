@@ -1,8 +1,10 @@
 /**
- * All settings, read once at the start: flag, else environment, else file, else default. Complete and frozen from then on.
+ * All settings, read once at the start from flags, then the environment, then the file, then
+ * defaults. They are complete and frozen.
  *
- * Nothing is guessed: an unknown flag, key or variable and a value out of its bounds are errors that name their source, and all of
- * them are reported at once. Variables that Kubernetes sets beside a service named strata are recognised (variables.ts).
+ * Nothing is guessed. An unknown flag, key or variable, or a value out of its bounds, is an error
+ * that names its source. All errors are reported at once. Variables that Kubernetes sets for a
+ * service named strata are recognised (variables.ts).
  */
 import { join } from 'node:path';
 import { keptNames, type KeptNames } from '../domain/kept-names.js';
@@ -16,7 +18,7 @@ import { SettingsError } from './settings-error.js';
 import { suggestion } from './suggestion.js';
 import { unknownVariables, withoutServices } from './variables.js';
 
-/** One setting for each option, and the link policies, which come from the file alone. */
+/** One setting for each option, and the link policies, which only the file can set. */
 export type Settings = { readonly [Key in keyof typeof options]: ValueOf<(typeof options)[Key]> } & Readonly<{
   parentForward: LinkPolicy;
   parentFollow: LinkPolicy;
@@ -28,9 +30,11 @@ export type SettingsSources = Readonly<{
   flags: Readonly<Record<string, string | undefined>>;
   environment: Readonly<Record<string, string | undefined>>;
   readFile: (path: string) => string;
-  /** By flag: other defaults than the table's, for another way to start this server. */
+  /**
+   * By flag: defaults that replace those of the options when the server is started in another way.
+   */
   defaults?: Readonly<Record<string, string>>;
-  /** What it follows from its parent where no file says so. */
+  /** What the server follows from its parent if the file does not say. */
   followed?: LinkPolicy;
 }>;
 
@@ -59,7 +63,7 @@ export function loadSettings({ flags, environment: all, readFile, defaults = {},
   return Object.freeze(complete);
 }
 
-/** The file that the server was given, if any. */
+/** The path of the configuration file, if one was given. */
 export function configFileOf({ flags, environment }: Pick<SettingsSources, 'flags' | 'environment'>): string | undefined {
   return flags[configFileOption.flag] ?? setVariable(environment, configFileOption);
 }
@@ -72,10 +76,10 @@ export function linkPoliciesOf({ parentForward, parentFollow, children }: Settin
   return { forward: parentForward, follow: parentFollow, children };
 }
 
-/** What a frame may have around a body. */
+/** The maximum of a frame's bytes beside a body. */
 const frameOverheadBytes = 64 * 1024;
 
-/** What no option can check by itself. */
+/** Rules that involve several options. */
 const rules: readonly Readonly<{ holds: (settings: Settings) => boolean; otherwise: string }>[] = [
   {
     holds: (s) => (s.tlsCertFile === undefined) === (s.tlsPrivateKeyFile === undefined),

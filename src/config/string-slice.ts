@@ -1,10 +1,14 @@
 /**
- * The texts of a list option, read as pflag's StringSlice reads them: a record of CSV, so a text that has a comma or a quotation mark is written `"a,b"`, `"a ""b"""`.
- * Of an option that is given several times, each line is one of its values, and all of them count.
+ * The texts of a list option, read as pflag's StringSlice does: as a CSV record. A text with a
+ * comma or a quotation mark is written `"a,b"`, `"a ""b"""`. If the option is given several times,
+ * each line is one value, and all of them count.
  */
 import { readCsvRecord } from '../domain/csv-record.js';
 
-/** Empty means none; undefined: it is no such text. A line break ends what is before it: pflag would lose what comes behind. */
+/**
+ * An empty text means none; undefined for invalid CSV. A line break separates records, where pflag
+ * would drop all but the first.
+ */
 export function readStringSlice(text: string): readonly string[] | undefined {
   const found: string[] = [];
   for (const line of text.split('\n')) {

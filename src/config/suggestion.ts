@@ -1,6 +1,6 @@
 import { nearest } from './nearest.js';
 
-/** The end of a complaint about an unknown word: '' when no known one is near. */
+/** The end of an error message about an unknown word: '' if no known word is near. */
 export function suggestion(word: string, known: Iterable<string>, prefix = ''): string {
   const meant = nearest(word, known);
   return meant === undefined ? '' : `; did you mean ${prefix}${meant}?`;

@@ -1,5 +1,6 @@
 /**
- * The file of `--types-file`: types beside those of the built-in table, and changes to those. A type is written as a CustomResourceDefinition has it:
+ * The file of `--types-file`: further types, and changes to those of the built-in table. A type is
+ * written like a CustomResourceDefinition:
  *
  *   types:
  *     - group: cache.kcp.io
@@ -7,15 +8,16 @@
  *       kind: ReplicationEndpointSlice
  *       scope: Cluster                     or Namespaced
  *       replicated: always                 or annotated (internal.kcp.io/replicate), or never
- *       identityOf: cache.kcp.io           the APIExport of kcp's own, for a request to all clusters of a shard
+ *       identityOf: cache.kcp.io           an APIExport of kcp itself: reads across clusters need it
  *       shortNames: [res]
  *       categories: [kcp]
  *       versions:                          in order of preference; agents read the first
  *         - name: v1alpha1
  *           additionalPrinterColumns: [{name: Export, type: string, jsonPath: .spec.export.name}]
  *
- * An entry for a type of the table changes what it names and leaves the rest. Its kind and scope stay: objects are stored by them. The type whose
- * objects declare types is not changed at all.
+ * An entry for a built-in type changes only the keys that it has. It cannot change the kind or
+ * scope, because objects are stored by them. The type whose objects declare types cannot be changed
+ * at all.
  */
 import type { Column, ServedVersion, TableType } from '../domain/catalogue.js';
 import { kcpTypes, plainTraits } from '../domain/catalogue-kcp.js';
@@ -30,7 +32,7 @@ import { checkFileText, readFileText, type Problem } from './checked-file.js';
 import { SettingsError } from './settings-error.js';
 import { suggestion } from './suggestion.js';
 
-/** It is read while requests wait: a megabyte takes about a second. */
+/** The server parses the file while requests wait: a megabyte takes about a second. */
 const charactersMax = 1024 * 1024;
 const typesMax = 1_000;
 const versionsMax = 20;
@@ -44,31 +46,37 @@ const versionKeys = ['name', 'additionalPrinterColumns'];
 const columnKeys = ['name', 'type', 'format', 'description', 'priority', 'jsonPath'];
 const columnTypes = ['string', 'integer', 'number', 'boolean', 'date'];
 
-/** A file, or none, and the table that it makes. */
+/** The types file, if there is one, and the resulting table. */
 export class TypesFile {
   readonly #file: string | undefined;
   #text = '';
   #types: readonly TableType[] = kcpTypes;
 
-  /** Reads it. Throws SettingsError with all that is wrong, by line. */
+  /** Reads the file. Throws SettingsError with all errors, by line. */
   constructor(file: string | undefined) {
     this.#file = file;
     this.#look(() => {});
   }
 
-  /** The built-in table, as the file changes it. */
+  /** The built-in table with the changes of the file. */
   get types(): readonly TableType[] {
     return this.#types;
   }
 
-  /** What reads it again at intervals (certificates/polled-files.ts); undefined without a file. `use` gets the types when they are others. */
+  /**
+   * Polls the file (certificates/polled-files.ts); undefined without a file. `use` gets the types
+   * when they have changed.
+   */
   polled(use: (types: readonly TableType[]) => void) {
     if (this.#file === undefined) return undefined;
     const events = { reloaded: 'types.reloaded', failed: 'types.reload-failed' };
     return { events, file: this.#file, take: () => this.#look(use) };
   }
 
-  /** Whether its text is another one. Throws SettingsError and what `use` throws, and has changed nothing then. */
+  /**
+   * Returns whether the text has changed. Throws SettingsError and what `use` throws, and then
+   * changes nothing.
+   */
   #look(use: (types: readonly TableType[]) => void): boolean {
     if (this.#file === undefined) return false;
     const text = readFileText(this.#file);
@@ -81,7 +89,7 @@ export class TypesFile {
   }
 }
 
-/** `given`: the content of the file. An empty one changes nothing. */
+/** `given`: the parsed content of the file. An empty file changes nothing. */
 export function checkTypes(given: unknown): Readonly<{ value: readonly TableType[]; problems: readonly Problem[] }> {
   const reader = new TypesReader();
   const entries = reader.list(reader.members(given ?? {}, [], ['types'])['types'] ?? [], ['types'], typesMax);
@@ -112,8 +120,9 @@ export function checkTypes(given: unknown): Readonly<{ value: readonly TableType
 }
 
 /**
- * As Kubernetes accepts names: within a group, a plural, a singular or a short name is one type's, and so is a kind or the kind of a list. Other groups may have the same.
- * `places`: of the types of the file, in its order.
+ * Checks names by the rule of Kubernetes. Within a group only one type may have a plural, singular
+ * or short name, and only one a kind or list kind. Other groups may use the same names. `places`:
+ * where each type of the file stands, in order.
  */
 function reportTaken(reader: TypesReader, builtIn: readonly TableType[], places: ReadonlyMap<TableType, KeyPath>): void {
   const owners = new Map<string, string>();
@@ -128,7 +137,7 @@ function reportTaken(reader: TypesReader, builtIn: readonly TableType[], places:
   }
 }
 
-/** `key`: where it stands in an entry, or would. */
+/** `key`: the key of an entry that holds the name. */
 function namesOf({ resource, singular, shortNames, kind, listKind }: TableType) {
   return [
     { key: 'plural', name: resource, among: 'resources' },
@@ -221,14 +230,14 @@ function scopeOf({ namespaced }: TableType): 'Cluster' | 'Namespaced' {
   return namespaced ? 'Namespaced' : 'Cluster';
 }
 
-/** The core group has an empty name in the file as in Kubernetes. */
+/** The file names the core group '', as Kubernetes does. */
 function groupFlaws(group: string): readonly string[] {
   if (group === '') return [];
   if (group === coreAlias) return ["the core group is ''"];
   return group === pathGroup ? ['the group is Strata’s own'] : dnsSubdomainFlaws(group);
 }
 
-/** Reads values that nobody has looked at, and collects what is wrong with them. */
+/** Parses unchecked values and collects the errors in them. */
 class TypesReader {
   readonly problems: Problem[] = [];
 
@@ -252,7 +261,7 @@ class TypesReader {
     return [];
   }
 
-  /** What `read` makes of it; `absent` where nothing is given. A null is malformed. */
+  /** The result of `read`; `absent` if nothing is given. A null is malformed. */
   optional<Value>(given: unknown, absent: Value | undefined, read: (given: unknown) => Value | undefined): Value | undefined {
     return given === undefined ? absent : read(given);
   }

@@ -1,13 +1,16 @@
 /**
- * The command lines of kcp's own programs, so that what starts those binaries can start this one in their place. What each flag does here is said by a table:
- * cache-server-flags.ts, front-proxy-flags.ts.
+ * The command lines of kcp's own programs, so that this program can be started in place of those
+ * binaries. Two tables say what each flag does: cache-server-flags.ts, front-proxy-flags.ts.
  *
- * The grammar is pflag's: `--name value`, `--name=value`, a boolean alone or with `=false`, `-v 4`, `-v4`, `-v=4`; `_` counts as `-`; what
- * comes last wins, but of a list nothing is lost. Every flag upstream has (kcp dac74f59) has one fate here:
- *   - it becomes an option of ours;
- *   - it tunes a machine we do not have: accepted with a warning, one per reason;
- *   - dropping it would weaken what the operator asked for (ciphers, encryption, who may pass), or lose data: refused.
- * Our own options work as well. Anything else is an error.
+ * The grammar is pflag's: `--name value`, `--name=value`, a boolean alone or with `=false`, `-v 4`,
+ * `-v4`, `-v=4`. `_` counts as `-`. The last value of a flag wins, but a list keeps all values.
+ * Each flag of upstream (kcp dac74f59) has one fate:
+ * - It becomes an option of this program.
+ * - It tunes a part that this program does not have: it is accepted with a warning, one per reason.
+ * - It is refused if ignoring it would weaken security (ciphers, encryption, who has access) or
+ *   lose data.
+ *
+ * Options of this program work as well. Any other flag is an error.
  */
 import { booleanPlaceholder, joined, type CommandOption } from './option.js';
 import { configFileOption, options } from './options.js';
@@ -26,8 +29,8 @@ export type Fate =
   | Readonly<{ kind: 'refusal'; why: string }>;
 
 /**
- * Decides what becomes of a flag with this value. A `boolean` flag does not use the next argument. An `isList` flag is decided once, on all its values, a line each
- * (string-slice.ts): given again, it adds.
+ * `decide` says what this value of the flag does. A `boolean` flag does not use the next argument.
+ * An `isList` flag is decided once, with all its values, one per line (string-slice.ts).
  */
 export type UpstreamFlag = Readonly<{ boolean: boolean; isList: boolean; decide: (value: string) => readonly Fate[]; meaning: string }>;
 
@@ -39,7 +42,7 @@ const noKlog = 'logs are events here, see --log-level and --log-format';
 const noProfiler = 'there is no profiler of Go here, and nothing listens at that address; see process_… and nodejs_… in /metrics';
 const debugVerbosityMin = 4;
 
-/** Of every server that kcp has. */
+/** The flags that every server of kcp has. */
 export const servingFlags: readonly (readonly [string, UpstreamFlag])[] = [
   [configFileOption.flag, becomes(configFileOption.flag, configFileOption.help)],
   ...Object.values(options).map(ofOption),
@@ -48,7 +51,7 @@ export const servingFlags: readonly (readonly [string, UpstreamFlag])[] = [
     'disable-http2-serving',
     decided('the opposite of --http2', (value) => whenBoolean(value, (disabled) => [option('http2', String(!disabled))]), true),
   ],
-  // Zero is upstream's word for the default.
+  // In upstream zero means the default.
   [
     'http2-max-streams-per-connection',
     decided(options.http2StreamsMax.help, (value) => (value === '0' ? [accepted] : [option('http2-max-streams-per-connection', value)])),
@@ -114,7 +117,7 @@ export function readUpstreamFlags(args: readonly string[], table: UpstreamTable)
   return { kind: 'read', flags, warnings: [...namesByWarning].map(([why, names]) => `${[...names].join(', ')}: ${why}`) };
 }
 
-/** One line per flag: its name, and its fate. */
+/** Each flag's name and what it does here, sorted by name. */
 export function describeUpstreamFlags(table: UpstreamTable): readonly Readonly<{ flag: string; meaning: string }>[] {
   return [...table].map(([flag, { meaning }]) => ({ flag, meaning })).toSorted((a, b) => a.flag.localeCompare(b.flag));
 }
@@ -126,7 +129,7 @@ type Given =
   | Readonly<{ kind: 'problem'; text: string }>
   | Readonly<{ kind: 'asked'; what: 'help' | 'version' }>;
 
-/** pflag's grammar. */
+/** Splits arguments by pflag's grammar. */
 function* split(args: readonly string[], table: UpstreamTable): Generator<Given> {
   for (let at = 0; at < args.length; at++) {
     const arg = args[at]!;
@@ -153,7 +156,7 @@ function* split(args: readonly string[], table: UpstreamTable): Generator<Given>
   }
 }
 
-/** `--name`, `--name=value`, or the short `-v` whose value may stick to it. */
+/** Parses `--name`, `--name=value`, or the short `-v`, whose value may be attached. */
 function parseArgument(arg: string): { name: string; attached: string | undefined } {
   if (!arg.startsWith('--')) {
     const rest = arg.slice(2).replace(/^=/, '');
@@ -221,7 +224,7 @@ export function option(flag: string, value: string): Fate {
   return { kind: 'option', flag, value };
 }
 
-/** An option of ours, under its own name. */
+/** A flag that sets the option of the same name. */
 export function ofOption({ flag, placeholder, help, repeatable }: CommandOption<unknown>): readonly [string, UpstreamFlag] {
   if (placeholder === booleanPlaceholder) return [flag, toggles(flag, help)];
   return [flag, repeatable === true ? decidedOfList(help, (value) => [option(flag, value)]) : becomes(flag, help)];

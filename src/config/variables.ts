@@ -1,13 +1,16 @@
 /**
- * Environment variables that begin with STRATA_: each is an option's, Kubernetes', or a mistake, which is reported.
+ * Environment variables that begin with STRATA_. Each belongs to an option or to Kubernetes, or is
+ * a mistake, which is reported.
  *
- * In every container the kubelet sets variables for each service of its namespace, named after the service: `strata` and `strata-eu` give
+ * The kubelet sets variables in every container for each service of its namespace, named after the
+ * service. For `strata` and `strata-eu` they are:
  *
- *   STRATA_SERVICE_HOST=10.0.0.1          STRATA_EU_SERVICE_HOST          every service has this one, which gives the prefix
- *   STRATA_SERVICE_PORT=6443              …_SERVICE_PORT_HTTPS=6443       one for each port that has a name
- *   STRATA_PORT=tcp://10.0.0.1:6443       …_PORT_6443_TCP[_PROTO|_PORT|_ADDR]
+ *   STRATA_SERVICE_HOST=10.0.0.1     STRATA_EU_SERVICE_HOST   every service has it: the prefix
+ *   STRATA_SERVICE_PORT=6443         …_SERVICE_PORT_HTTPS     one for each port with a name
+ *   STRATA_PORT=tcp://10.0.0.1:6443  …_PORT_6443_TCP[_PROTO|_PORT|_ADDR]
  *
- * One of them may have the name of an option (a service named strata-secure gives STRATA_SECURE_PORT): the value distinguishes them.
+ * Such a variable may have the name of an option: a service strata-secure gives STRATA_SECURE_PORT.
+ * Its value then tells them apart.
  */
 import { failpoints, failpointVariable, parseFailpoint } from '../diagnostics/failpoint.js';
 import * as commandOptions from './command-options.js';
@@ -22,7 +25,7 @@ const serviceHost = /^(STRATA(?:_[A-Z0-9]+)*)_SERVICE_HOST$/;
 const ofService = /^_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
 const serviceUrl = /^(?:tcp|udp|sctp):\/\//;
 
-/** Of the server and of every command: one shell may run several of them. */
+/** The options of the server and of every command, because one shell may run several of them. */
 const tables: readonly Readonly<Record<string, Pick<CommandOption<unknown>, 'flag'>>>[] = [
   { configFileOption },
   options,
@@ -30,7 +33,10 @@ const tables: readonly Readonly<Record<string, Pick<CommandOption<unknown>, 'fla
 ];
 const known: ReadonlySet<string> = new Set([failpointVariable, ...tables.flatMap((table) => Object.values(table).map(environmentName))]);
 
-/** One sentence for each that belongs to no option and no service, and for a failpoint that does not exist. Empty ones count as unset. */
+/**
+ * One sentence for each variable that belongs to no option and no service, and for an unknown
+ * failpoint. Empty variables count as unset.
+ */
 export function unknownVariables(environment: Environment): readonly string[] {
   return [...unknownNames(environment), ...unknownFailpoint(environment)];
 }
@@ -46,7 +52,7 @@ function unknownFailpoint({ [failpointVariable]: text = '' }: Environment): read
   return [`environment variable ${failpointVariable}=${text}: must be one of ${failpoints.join(', ')}, or one followed by :N`];
 }
 
-/** The environment without what the kubelet reports on services. */
+/** The environment without the variables that the kubelet sets for services. */
 export function withoutServices(environment: Environment): Environment {
   const services = Object.keys(environment).flatMap((name) => serviceHost.exec(name)?.[1] ?? []);
   if (services.length === 0) return environment;

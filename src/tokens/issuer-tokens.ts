@@ -37,7 +37,7 @@ export class IssuerTokens implements TokenReader {
   }
 
   /**
-   * Fetches the keys again if no known key verifies the token, even if its key id is known: the
+   * Fetches the keys again if no known key verifies the token, even one with the same key id. The
    * issuer may reuse an id for a new key.
    */
   async #claims(token: string): Promise<Members> {
