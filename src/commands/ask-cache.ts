@@ -1,7 +1,9 @@
 /**
- * One request to a cache, as an operator makes it: over TLS, with a client certificate, answered by JSON or a Status.
+ * One request of an operator to a cache: over TLS, with a client certificate. The cache answers
+ * JSON or a Status.
  *
- * Each error is one sentence that says what to look at. Bounds are those of `lookup/cache-connection.ts`.
+ * Each error is one sentence that says what to check. The bounds are those of
+ * `lookup/cache-connection.ts`.
  */
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
@@ -18,12 +20,12 @@ type Question = Readonly<{ method: CacheMethod; path: string }>;
 
 const answerBytesMax = 64 * 1024 * 1024;
 
-/** The JSON text of a success. Throws CacheError for everything else. */
+/** The JSON text of a successful answer. Throws CacheError for everything else. */
 export async function askCache(parts: { clock: Clock }, options: CacheOptions, question: Question): Promise<string> {
   return askOpened(parts, await openCacheAccess(options), question);
 }
 
-/** The same where it is known already how to reach the cache. */
+/** Like `askCache`, when the access to the cache is open already. */
 export async function askOpened({ clock }: { clock: Clock }, access: CacheAccess, question: Question): Promise<string> {
   const answer = await exchange({ clock }, access, question);
   const { status, text } = answer;
@@ -32,23 +34,23 @@ export async function askOpened({ clock }: { clock: Clock }, access: CacheAccess
   throw new CacheError(refusalOf(status, received, access, clock.wallMs()));
 }
 
-/** For a `CacheReader`: one question after the other, each with the errors of `askCache`. */
+/** For a `CacheReader`. It sends one request at a time, and throws the errors of `askCache`. */
 export async function openQuestions(parts: { clock: Clock }, options: CacheOptions): Promise<CacheReaderParts['connection']> {
   const access = await openCacheAccess(options);
   return { ask: (path) => exchange(parts, access, { method: 'GET', path }), close: () => {} };
 }
 
-/** The text of its status report. Throws as `askCache` does. */
+/** The text of the cache's status report. Throws as `askCache` does. */
 export function askStatus(parts: { clock: Clock }, options: CacheOptions): Promise<string> {
   return askCache(parts, options, { method: 'GET', path: '/services/cache/status' });
 }
 
-/** What a command prints of an answer: what it means, or the answer itself for programs. */
+/** What a command prints of an answer: a sentence for people, or the answer itself for programs. */
 export function answered({ output }: Pick<CacheOptions, 'output'>, answer: string, sentence: string): string {
   return `${output === 'json' ? answer.trimEnd() : sentence}\n`;
 }
 
-/** A count in an answer; `received`: what it counts, for the error. */
+/** A count in an answer. `received`: what is counted, for the error. */
 export function countOf(answer: string, member: string, received: string): number {
   const count = (JSON.parse(answer) as Readonly<Record<string, unknown>> | null)?.[member];
   if (typeof count === 'number') return count;
@@ -86,7 +88,7 @@ function complaintOf(cause: unknown, { cache, caSource }: CacheAccess, wallMs: n
   }
 }
 
-/** A Status says why in its own words; any other text did not come from a cache. */
+/** A Status contains the reason. A text that is no Status did not come from a cache. */
 function refusalOf(status: number, received: unknown, { cache, cert }: CacheAccess, wallMs: number): string {
   const message = memberOf(received, 'message');
   if (typeof message !== 'string') return `${cache} answered ${status} and is probably no cache`;

@@ -1,4 +1,7 @@
-/** Where a command reaches a cache, and as whom: as its flags say, or as a kubeconfig does. */
+/**
+ * The address of a cache and the client certificate for it, from the flags of a command or from a
+ * kubeconfig.
+ */
 import { isIP } from 'node:net';
 import { readAuthorities, readPair, type SecureContextPair } from '../certificates/pair-files.js';
 import { operatorOptions } from '../config/command-options.js';
@@ -9,13 +12,13 @@ import { CacheError } from '../domain/errors.js';
 
 export type CacheOptions = CommandValues<typeof operatorOptions>;
 
-/** `caSource`: where `ca` is from, for errors. */
+/** `caSource`: the file that `ca` is from, for errors. */
 export type CacheAccess = SecureContextPair &
   Readonly<{ cache: string; ca: string | undefined; caSource: string | undefined; serverName: string | undefined; timeoutMs: number }>;
 
 /**
- * Throws SettingsError when something is left out, or said twice: nobody should use a certificate by mistake. CacheError when a file
- * cannot be used.
+ * Throws SettingsError if an option is missing, or if options and a kubeconfig overlap, because
+ * nobody should use a certificate by mistake. Throws CacheError if a file cannot be used.
  */
 export async function openCacheAccess(options: CacheOptions): Promise<CacheAccess> {
   const { cacheKubeconfig, cache, caFile, certFile, keyFile, timeoutMs } = options;
@@ -39,7 +42,7 @@ export async function openCacheAccess(options: CacheOptions): Promise<CacheAcces
   };
 }
 
-/** What a kubeconfig replaces. */
+/** The options that a kubeconfig replaces. */
 const replaced = ['cache', 'caFile', 'certFile', 'keyFile'] as const;
 
 function nameOf(option: Readonly<{ flag: string }>): string {
@@ -51,7 +54,7 @@ function verbOf(names: readonly string[]): string {
 }
 
 async function readAccess(path: string): Promise<Omit<CacheAccess, 'timeoutMs'>> {
-  // Loaded only when it is used: a server loads every command too.
+  // Loaded only when it is used, because a server loads every command too.
   const { readKubeconfig } = await import('../shard/kubeconfig-files.js');
   const { entry, ca, certificate, key } = readKubeconfig({ path, context: undefined, allowInsecure: false });
   if (certificate === undefined || key === undefined)

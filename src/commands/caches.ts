@@ -1,4 +1,7 @@
-/** `strata caches …`: lists which caches one knows as its parent and its children, and forgets one that is gone for good. */
+/**
+ * `strata caches …`: lists the parent and the children that a cache knows, and forgets a cache that
+ * is gone for good.
+ */
 import { formatDuration } from '../config/quantity.js';
 import { operatorOptions } from '../config/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
@@ -10,7 +13,10 @@ import { answered, askCache, askStatus, countOf } from './ask-cache.js';
 import { command, type Command } from './command.js';
 import { parseStatusReport } from './parse-status-report.js';
 
-/** `shards`, `objects`: that came by it. `claims`: shards that it claims to lie behind it, while it is connected. */
+/**
+ * `shards`, `objects`: received from it. `claims`: the shards that it claims to lead to, while it
+ * is connected.
+ */
 export type KnownCache = Readonly<{
   cache: Neighbour;
   id: string | null;

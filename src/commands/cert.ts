@@ -1,10 +1,13 @@
 /**
- * `strata cert …`: certificates for people who have no authority of their own, signed by one that is kept in a directory.
+ * `strata cert …`: issues certificates for people without an authority of their own. The authority
+ * that signs them is kept in a directory.
  *
- * Each states what it gives: a master's can do everything. Files are named after the kind, so that no name of one kind is
- * that of another, of the administrator or of the authority (`ca`), and `--force` replaces nothing but the same pair:
+ * Each command says what the certificate allows: a master's allows everything. File names begin
+ * with the kind. So a name of one kind is never that of another, of the administrator or of the
+ * authority (`ca`). `--force` replaces only the same pair:
  *
- *   shard-NAME.crt  cache-NAME.crt  reader-NAME.crt  syncer-NAME.crt  serving-NAME.crt  admin.crt      with a .key beside each
+ *   shard-NAME.crt   cache-NAME.crt    reader-NAME.crt
+ *   syncer-NAME.crt  serving-NAME.crt  admin.crt         with a .key beside each
  */
 import type { CertificateAndKey } from '../certificates/authority.js';
 import type { LocalAuthority } from '../certificates/local-authority.js';
@@ -18,12 +21,12 @@ import { command, type Command, type Surroundings } from './command.js';
 import { fileStem, parseServingName } from './serving-name.js';
 
 type Issue = Readonly<{
-  /** Of the files. */
+  /** The name of the files, without ending. */
   name: string;
   sign: (local: LocalAuthority, validityDays: number) => Promise<CertificateAndKey>;
-  /** What its bearer may do, as the end of "NAME.crt …". */
+  /** What the certificate allows, as the end of "NAME.crt …". */
   gives: string;
-  /** Who needs it, and how it is given to them. */
+  /** Which programs need the files, and how each receives them. */
   usage: (files: Readonly<{ certFile: string; keyFile: string; caFile: string }>) => readonly (readonly [string, string])[];
 }>;
 
@@ -105,7 +108,10 @@ export const certServing: Command = command({
   },
 });
 
-/** `what` its name is of; `server`: who has to trust the authority; `usage`: who shows the certificate, and how. */
+/**
+ * `what`: whose name the operand is. `server`: the server that must trust the authority. `usage`:
+ * the program that shows the certificate, and how.
+ */
 function certSpeaker(
   kind: SpokenFor['kind'],
   {
@@ -147,7 +153,7 @@ async function issue(
   { print, clock }: Surroundings,
 ): Promise<void> {
   const { caDirectory, outDirectory, validityMs, force } = options;
-  // Loaded only when it has to sign, so that help comes at once.
+  // Loaded only when the command signs, so that help is fast.
   const { LocalAuthority } = await import('../certificates/local-authority.js');
   const local = await LocalAuthority.open({ clock }, caDirectory);
   const { certFile: caFile, keyFile: caKeyFile } = local.files;

@@ -1,11 +1,14 @@
-/** A command of the command line: its options, and what it does. It knows of the process only what it is given. */
+/**
+ * A command of the command line: its options and what it does. It reaches the process only through
+ * its surroundings.
+ */
 import type { Called, DeclaredCommand } from '../config/command-line.js';
 import { readCommandValues, type CommandOptions, type CommandValues } from '../config/command-values.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
 
 export type Surroundings = Readonly<{
-  /** Prints answers; errors are thrown. */
+  /** Prints answers. Errors are thrown, not printed. */
   print: (text: string) => void;
   /** Whether stdout is a terminal. */
   isTerminal: boolean;
@@ -13,13 +16,13 @@ export type Surroundings = Readonly<{
   clock: Clock;
   /** In [0, 1). */
   random: () => number;
-  /** Where commands that run until stopped write logs. */
+  /** The stream to which commands that run until stopped write their log. */
   logStream: NodeJS.WritableStream;
-  /** Resolves with the signal that stops the command. From then on a crash is logged. */
+  /** Resolves with the signal that stops the command. After the call a crash is logged. */
   untilStopped: (log: Log) => Promise<string>;
 }>;
 
-/** A command, once the program gives it its surroundings. */
+/** A command before the program gives it its surroundings. */
 export type Command = (surroundings: Surroundings) => DeclaredCommand;
 
 type Declaration<Options extends CommandOptions> = Readonly<{
@@ -28,7 +31,7 @@ type Declaration<Options extends CommandOptions> = Readonly<{
   help: string;
   options: Options;
   exitCodes?: DeclaredCommand['exitCodes'];
-  /** As that of a DeclaredCommand. */
+  /** Like `run` of a DeclaredCommand. */
   run: (
     called: Readonly<{ operands: Called['operands']; options: CommandValues<Options> }>,
     surroundings: Surroundings,

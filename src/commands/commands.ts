@@ -1,4 +1,4 @@
-/** Every command but those that run a server, in the order in which help lists them. */
+/** Every command but those that run a server, in the order of the help. */
 import { cachesForget, cachesList } from './caches.js';
 import { certAdmin, certCache, certReader, certServing, certShard, certSyncer } from './cert.js';
 import type { Command } from './command.js';
@@ -38,7 +38,7 @@ export const commands: readonly Command[] = [
   certServing,
 ];
 
-/** What commands that begin with the same word have in common. */
+/** The descriptions of groups of commands, by their common first word. */
 export const commandGroups: Readonly<Record<string, string>> = {
   shards: 'List, remove and forget the shards of a cache',
   caches: 'List and forget the caches that a cache knows',

@@ -1,4 +1,7 @@
-/** `strata console`: a link to the console of a cache, for a browser that has no client certificate. */
+/**
+ * `strata console`: prints a link to the console of a cache, for a browser without a client
+ * certificate.
+ */
 import { operatorOptions } from '../config/command-options.js';
 import { formatDuration } from '../config/quantity.js';
 import { answered, askOpened } from './ask-cache.js';

@@ -1,4 +1,4 @@
-/** `strata copy`: moves a cache between engines, while no server runs on either store. */
+/** `strata copy`: moves a cache between engines while no server runs on either store. */
 import { copyOptions, type StoreName } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
 import { formatBytes } from '../config/quantity.js';
@@ -50,7 +50,7 @@ export const copy: Command = command({
   },
 });
 
-/** As a server opens it, with the bounds that a server has by default. */
+/** Opens the store as a server does, with the default bounds of a server. */
 async function opened({ engine, place }: StoreName, options: CopyValues, { clock, random, logStream }: Surroundings): Promise<Store> {
   const flags =
     engine === 'sqlite'

@@ -1,4 +1,4 @@
-/** A shard's connection in words, and for how long. */
+/** A shard's connection in words, and how long it has lasted. */
 import { formatDuration } from '../config/quantity.js';
 import { unreachable } from '../domain/errors.js';
 import type { ShardConnection } from '../domain/status.js';

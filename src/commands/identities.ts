@@ -1,4 +1,7 @@
-/** `strata identities`: the identity hashes of APIExports, those of kcp's own types unless another workspace is named, and how fresh they are. */
+/**
+ * `strata identities`: the identity hashes of APIExports, and how fresh they are. Without an
+ * operand they are the exports of root, which has those of kcp's own types.
+ */
 import { operatorOptions } from '../config/command-options.js';
 import { CacheError } from '../domain/errors.js';
 import { CacheReader } from '../lookup/cache-reader.js';

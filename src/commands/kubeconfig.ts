@@ -1,4 +1,4 @@
-/** `strata kubeconfig`: what kubectl needs to look into a cache, in one file. */
+/** `strata kubeconfig`: everything that kubectl needs to read a cache, in one file. */
 import { readAuthorities, readPair } from '../certificates/pair-files.js';
 import { kubeconfigOptions } from '../config/command-options.js';
 import { command, type Command } from './command.js';
@@ -18,7 +18,7 @@ export const kubeconfig: Command = command({
         ? {}
         : { 'certificate-authority-data': encode(readAuthorities(caFile, 'CA of the cache', kubeconfigOptions.caFile.flag)) };
     const server = new URL(`/services/cache/shards/${shard}/clusters/${cluster}`, cache).href;
-    // JSON is YAML.
+    // The kubeconfig is printed as JSON, because JSON is valid YAML.
     const config = {
       apiVersion: 'v1',
       kind: 'Config',

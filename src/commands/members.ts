@@ -1,4 +1,6 @@
-/** The members of a cache's answer, each read as its type. All of it throws CacheError. */
+/**
+ * Reads the members of a cache's answer by type. Each function throws CacheError for another type.
+ */
 import { CacheError } from '../domain/errors.js';
 import { isObject, type Members } from '../domain/members.js';
 
@@ -31,7 +33,7 @@ export function orNull<T>(value: unknown, read: (value: unknown) => T): T | null
   return value === null ? null : read(value);
 }
 
-/** For members that earlier versions of a cache do not report. */
+/** For members that older caches do not report. */
 export function orUnreported<T, Unreported>(value: unknown, read: (value: unknown) => T, unreported: Unreported): T | Unreported {
   return value === undefined ? unreported : read(value);
 }

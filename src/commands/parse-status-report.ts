@@ -1,5 +1,7 @@
-/** A status report as it comes from a cache, which may be older or newer: unknown members are ignored, missing ones are an error, but
- * for those that were added since the first version. */
+/**
+ * Parses the status report of a cache, which may be older or newer than this program. Unknown
+ * members are ignored. A missing member is an error, unless it was added after the first version.
+ */
 import { parseShardName, type ShardName } from '../domain/shard.js';
 import type {
   CertificateStatus,

@@ -1,4 +1,4 @@
-/** Parses a cache's report on its neighbours in the tree. Each throws CacheError. */
+/** Parses a cache's report on its neighbours in the tree. Each function throws CacheError. */
 import { parseCacheName } from '../domain/cache-name.js';
 import { childNeighbour, childOf, type Via } from '../domain/via.js';
 import type { Members } from '../domain/members.js';

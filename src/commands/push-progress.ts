@@ -1,4 +1,4 @@
-/** One line on how far the first sync of a shard is, from the state of its sender. */
+/** One line about the progress of a shard's first sync, from the state of its sender. */
 import type { SenderState } from '../sender/sender-state.js';
 
 export function formatProgress({ slices, refused }: Pick<SenderState, 'slices' | 'refused'>): string {
@@ -8,7 +8,7 @@ export function formatProgress({ slices, refused }: Pick<SenderState, 'slices' |
   return refused === 0 ? line : `${line}, ${count(refused)} refused`;
 }
 
-/** The same in every locale: other programs read logs. */
+/** The same in every locale, because other programs read logs. */
 function count(number: number): string {
   return number.toLocaleString('en-US');
 }

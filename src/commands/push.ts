@@ -1,9 +1,11 @@
 /**
- * `strata push`: the agent of one kcp shard. Only wiring: the agent reads the shard, the sender carries what it reads into the
- * cache, until a signal stops it (it ends well). It fails, with the reason, when the cache refuses it, and when its source turns out to be a cache.
+ * `strata push`: the agent of one kcp shard. This file only connects the parts: the agent reads the
+ * shard, and the sender carries the objects into the cache. A signal ends the command with success.
+ * It fails, with the reason, if the cache refuses the agent, or if its source turns out to be a
+ * cache.
  *
- * The certificate for the cache is read again for each connection, and what the kubeconfig names for each request, so that rotated ones
- * are used without a restart.
+ * The command reads the certificate for the cache again for each connection, and the files of the
+ * kubeconfig for each request. So it uses rotated files without a restart.
  */
 import { randomUUID } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -29,11 +31,11 @@ import { command, type Command } from './command.js';
 import type { DescribedAgent } from './describe-agent.js';
 import { formatProgress } from './push-progress.js';
 
-/** Lines of progress come no more often. */
+/** The minimum time between two lines of progress. */
 const progressIntervalMs = 1_000;
 const certificatesLookMs = 60_000;
 const shardLookMs = 5_000;
-/** As a server by default. */
+/** The default of a server. */
 const typesLookMs = 10_000;
 
 const fencedAdvice =
@@ -59,7 +61,7 @@ export const push: Command = command({
       logFormat: format,
       metricsBindAddress,
     } = options;
-    // Loaded only when they have to run, so that help comes at once.
+    // Loaded only when the command runs, so that help is fast.
     const [{ loadKubeconfig }, { ShardAgent }, { Sender }, { defaultSenderBounds }, { connectSocket, defaultConnectOptions }] =
       await Promise.all([
         import('../shard/kubeconfig.js'),
@@ -150,7 +152,7 @@ async function openMetrics(
   return listener;
 }
 
-/** `fault`: what the dates of its certificate say against that. */
+/** `fault`: why the dates of the agent's certificate forbid its use. */
 function refused(shard: string, { reason, message }: SenderEnd & { kind: 'refused' }, fault: string | undefined): CacheError {
   const ofCertificate = fault === undefined ? '' : `. The certificate of this agent ${fault}`;
   const advice = reason === 'fenced' ? `. ${fencedAdvice}` : ofCertificate;
@@ -165,7 +167,11 @@ function readIdentity({ caFile, certFile, keyFile }: CommandValues<typeof agentO
 
 type Printing = Readonly<{ clock: Clock; print: (text: string) => void; until: AbortSignal }>;
 
-/** A line whenever the first sync has come further, until it is done, the sender has ended, or it is told to: a sender that stops lets go of what it had synced. */
+/**
+ * Prints a line when the first sync has progressed. It ends when that sync is done, when the sender
+ * has ended, or when `until` aborts. A sender that stops resets the state of its slices, so nothing
+ * more is printed.
+ */
 async function printProgress(sender: Sender, { clock, print, until }: Printing): Promise<void> {
   let last = '';
   let isStandby = false;

@@ -1,4 +1,4 @@
-/** `strata removals …`: confirms a removal that a cache holds because it is large. */
+/** `strata removals …`: confirms removals that a cache holds because they are large. */
 import { operatorOptions } from '../config/command-options.js';
 import { listOf, numberOf, recordOf, textOf } from './members.js';
 import { answered, askCache } from './ask-cache.js';

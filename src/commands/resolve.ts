@@ -1,4 +1,7 @@
-/** `strata resolve`: which logical cluster a path leads to, on which shard, and how fresh that is. */
+/**
+ * `strata resolve`: the logical cluster and the shard that a path leads to, and how fresh the
+ * answer is.
+ */
 import { exitCodes } from '../config/command-line.js';
 import { operatorOptions } from '../config/command-options.js';
 import { SettingsError } from '../config/settings-error.js';

@@ -1,4 +1,7 @@
-/** `strata shards …`: lists the shards that a cache knows, removes one with its objects, or forgets a removed one. */
+/**
+ * `strata shards …`: lists the shards that a cache knows, removes one with its objects, or forgets
+ * a removed one.
+ */
 import { operatorOptions } from '../config/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';

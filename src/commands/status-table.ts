@@ -1,4 +1,7 @@
-/** A status report for people: the cache and its neighbours, then one row per shard and type, the columns in line. */
+/**
+ * A status report for people: the cache and its neighbours, then a table with one row for each
+ * shard and type.
+ */
 import { alignedRows } from './aligned-rows.js';
 import { formatBytes, formatDuration } from '../config/quantity.js';
 import { sumSlices } from '../domain/slice-sums.js';
@@ -10,7 +13,7 @@ import { policyCharactersOfTerminal, treeLines } from './tree-lines.js';
 
 const heading = ['SHARD', 'VIA', 'TYPE', 'CONNECTION', 'SYNCED', 'OBJECTS', 'BYTES', 'CHANGED', 'LAG'];
 const nothing = '–';
-/** Enough of an identity hash to distinguish two. */
+/** Enough characters of an identity hash to tell two apart. */
 const identityCharactersShown = 8;
 
 export function formatStatusTable(report: StatusReport, { isTerminal }: Readonly<{ isTerminal: boolean }>): string {
@@ -19,13 +22,16 @@ export function formatStatusTable(report: StatusReport, { isTerminal }: Readonly
   return `${lines.join('\n')}\n\n${rows.length === 0 ? 'no shards yet' : alignedRows([heading, ...rows])}\n${keptTable(report.kept)}`;
 }
 
-/** Behind the table: which names are kept on copies here, if any are. */
+/**
+ * The second table: names of labels and annotations that this cache keeps on copies, if there are
+ * any.
+ */
 function keptTable(kept: readonly KeptStatus[]): string {
   const rows = kept.map((status) => [status.shard, typeOf(status), printable(status.name), String(status.objects)]);
   return rows.length === 0 ? '' : `\n${alignedRows([['SHARD', 'TYPE', 'KEPT', 'OBJECTS'], ...rows])}\n`;
 }
 
-/** The shards themselves, one row each. */
+/** A table with one row for each shard. */
 export function formatShardList(shards: readonly ShardStatus[]): string {
   const rows = shards.map((shard) => {
     const { everSynced, objects, bytes } = sumSlices(shard.slices);
@@ -75,7 +81,7 @@ function connectionOf({ removed, connection, standbys }: Pick<ShardStatus, 'remo
   return standbys === 0 ? words : `${words}, ${standbys} standby`;
 }
 
-/** A slice that its present pusher synced in full, and that changes keep up, needs no more words. */
+/** A slice is just `yes` if its present pusher synced it in full and changes keep it current. */
 function syncTextOf({ everSynced, whole, syncedIn, current, held }: SliceStatus): string {
   if (held !== null) return `held: ${held.removes} to be removed in ${formatDuration(held.releaseInMs)}`;
   const words = [everSynced ? 'yes' : 'no'];

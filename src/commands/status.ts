@@ -1,4 +1,4 @@
-/** `strata status`: how fresh each shard's part of a cache is. */
+/** `strata status`: how fresh the cache's objects of each shard are. */
 import { statusOptions } from '../config/command-options.js';
 import { CacheError } from '../domain/errors.js';
 import { pause } from '../domain/pause.js';
@@ -8,9 +8,9 @@ import { parseStatusReport } from './parse-status-report.js';
 import { formatStatusTable } from './status-table.js';
 
 const watchMs = 2_000;
-/** An interrupt ends the process, and nothing else does. */
+/** Only an interrupt ends the command, by ending the process. */
 const never = new AbortController().signal;
-/** Cursor to the upper left, and everything after it erased. */
+/** Moves the cursor to the upper left and erases everything after it. */
 const clear = '\x1b[H\x1b[J';
 
 export const status: Command = command({

@@ -1,6 +1,7 @@
 /**
- * `strata backup`, `restore` and `check`: what an operator does with the files of a store. They work in the store's directory, as a user who may read
- * its files, with or without a running server.
+ * `strata backup`, `restore` and `check`: what an operator does with the files of a store. The
+ * commands run in the store's directory, as a user who may read its files, whether or not a server
+ * runs there.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -88,7 +89,7 @@ async function checkEtcd(
   print('No damage was found.\n');
 }
 
-/** Returns how many problems there are. */
+/** Returns the number of problems. */
 function printChecks(checks: readonly Checked[], print: Surroundings['print']): number {
   for (const each of checks) print(formatChecked(each));
   return checks.reduce((sum, { problems }) => sum + problems.length, 0);

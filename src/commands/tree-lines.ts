@@ -1,5 +1,6 @@
 /**
- * A cache and its neighbours for people, from the top down: the parent, the cache itself, its children.
+ * A cache and its neighbours for people, from the top down: the parent, the cache itself, its
+ * children.
  *
  *   parent c-0 at https://root:6443: connected 3m12s
  *     received: up to 1234567000000000042; 3 of 3 slices current; digests compared 3 times, 41s ago
@@ -10,7 +11,9 @@
  *   child west …
  *   certificate serving /etc/strata/tls.crt (CN=localhost): until 2026-12-24, 32d left
  *
- * Texts that another cache chose are shown without control characters, so that they cannot move the reader's cursor.
+ *
+ * Control characters in texts that another cache chose are replaced, so that they cannot move the
+ * reader's cursor.
  */
 import { formatDuration } from '../config/quantity.js';
 import type {
@@ -25,11 +28,11 @@ import type {
 import { formatConnection } from './format-connection.js';
 import { printable } from './printable.js';
 
-/** How much of a policy fits on one line of a terminal. Programs and files get all of it. */
+/** The characters of a policy that fit on one line of a terminal. Pipes and files get all of it. */
 export const policyCharactersOfTerminal = 160;
 const indent = '  ';
 
-/** `policyCharactersMax`: where a policy is cut; Infinity for nowhere. */
+/** `policyCharactersMax`: where a policy is cut; Infinity for never. */
 export type TreeLinesOptions = Readonly<{ policyCharactersMax: number }>;
 
 export function treeLines({ cache, tree, certificates }: StatusReport, options: TreeLinesOptions): readonly string[] {

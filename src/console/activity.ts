@@ -1,6 +1,7 @@
 /**
- * What happened in the last minutes, for the console's charts: rates by the second, oldest first, from counters that only go up. It is kept here and
- * not in the page, so that a page that has just been opened shows them. Bounded: samplesMax of each.
+ * Activity of the last minutes for the console's charts: rates per second, oldest first, from
+ * counters that only rise. The server keeps them, so that a newly opened page shows them at once.
+ * Bound: samplesMax of each rate.
  */
 import type { Clock } from '../domain/ports.js';
 import { activityNames, type Activity, type ActivityName } from './page/overview.js';
@@ -52,7 +53,7 @@ export class ActivityLog {
   }
 }
 
-/** To a tenth. */
+/** To one decimal place. */
 function round(rate: number): number {
   return Math.round(rate * 10) / 10;
 }

@@ -1,6 +1,7 @@
 /**
- * What the console shows of a cache, made from its status report: a line for each shard and for each type, and not one for each of both, of which a
- * large cache has tens of thousands. Pure.
+ * The console's overview of a cache, made from its status report. It has one entry for each shard
+ * and one for each type. A large cache has tens of thousands of pairs of both, so these are left
+ * out. Pure.
  */
 import type { LastLine } from '../diagnostics/last-lines.js';
 import type { ServedType } from '../domain/catalogue.js';
@@ -16,10 +17,12 @@ export type OverviewParts = Readonly<{
   lines: readonly LastLine[];
 }>;
 
-/** How many shards and slices are looked at in one turn of the event loop, unless one shard has more. */
+/**
+ * Shards and slices that are processed in one turn of the event loop, unless one shard has more.
+ */
 const looksPerTurn = 750;
 
-/** `turn` gives the event loop back. */
+/** `turn` resolves in a later turn of the event loop. */
 export async function overviewOf({ report, types, activity, lines }: OverviewParts, turn: () => Promise<void>): Promise<Overview> {
   const { cache, tree, shards, certificates } = report;
   const views: ShardView[] = [];
@@ -78,9 +81,9 @@ function stateOf({ removed, connection, slices }: ShardStatus, { removes, whole 
 type TypeName = Pick<SliceStatus, 'group' | 'resource' | 'identity'>;
 type TypeSum = TypeName & { shards: number; objects: number; bytes: number };
 
-/** Of each type, over all shards. */
+/** The sums of each type over all shards. */
 class TypeSums {
-  /** By resource, group and identity: no text is made for each slice. */
+  /** By resource, group and identity, which saves one text for each slice. */
   readonly #byResource = new Map<string, Map<string, Map<string, TypeSum>>>();
 
   add(slice: TypeName & Pick<SliceStatus, 'objects' | 'bytes'>): void {
@@ -103,7 +106,7 @@ class TypeSums {
   }
 }
 
-/** Every served type, those with objects first. */
+/** Every served type, those with the most objects first. */
 function typesOf(types: readonly ServedType[], sums: TypeSums): readonly TypeView[] {
   return types
     .map(({ group, resource, identity, kind, namespaced, versions }): TypeView => {

@@ -1,29 +1,30 @@
 /**
- * The files of the page, read once: its own, and those of lit and uPlot from their packages. The page asks no other host for anything, and its
- * policy allows nothing else. Browsers find packages by an import map, which stands in the page with its hash in the policy.
+ * The files of the console's page, read once: its own, and those of lit and uPlot from their
+ * packages. The page loads nothing from other hosts, and its policy forbids it. Browsers find the
+ * packages by an import map in the page, whose hash is in the policy.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
-/** `etag` comes with its quotes. */
+/** `etag` includes its quotes. */
 export type PageFile = Readonly<{ contentType: string; body: string; etag: string }>;
 
 export type PageFiles = Readonly<{
   page: string;
-  /** For Content-Security-Policy. */
+  /** The header Content-Security-Policy. */
   policy: string;
   /** By their names below /console/assets/. */
   assets: ReadonlyMap<string, PageFile>;
 }>;
 
-/** What the page's modules import, and the file of its package that has it. */
+/** The imports of the page's modules, and the file of the package for each. */
 const packages: Readonly<Record<string, string>> = {
   'lit-html': 'lit-html/lit-html.js',
   'lit-html/directives/repeat.js': 'lit-html/directives/repeat.js',
   uplot: 'uplot/dist/uPlot.esm.js',
 };
-/** What those import in turn, by paths beside their own, and a style sheet. */
+/** The files that those import by relative paths, and a style sheet. */
 const beside: readonly string[] = ['lit-html/directive.js', 'lit-html/directive-helpers.js', 'uplot/dist/uPlot.min.css'];
 const contentTypes: Readonly<Record<string, string>> = { js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8' };
 const own = new URL('page/', import.meta.url);
@@ -38,7 +39,10 @@ export async function readPageFiles(): Promise<PageFiles> {
   return { page: pageWith(map), policy: policyWith(map), assets };
 }
 
-/** In the root of a package stands what is for browsers; its exports would name to Node what is for Node. */
+/**
+ * The path of a package's file for browsers. The package's exports would resolve to the file for
+ * Node, so the path begins at its root folder.
+ */
 function packageFile(path: string): string {
   const [name = ''] = path.split('/');
   const found = import.meta.resolve(name);

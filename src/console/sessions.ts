@@ -1,19 +1,21 @@
 /**
- * Who may see the console without a client certificate, which few browsers have: whoever may read the cache asks for a link, and whoever opens it first
- * gets a session that reads as they do.
+ * Access to the console without a client certificate, which few browsers have. A caller who may
+ * read the cache asks for a link. The first browser that opens it gets a session with the caller's
+ * rights.
  *
- *   link ── opened within linkMs, once ──▶ session ── sessionMs, the certificate's end, or other authorities ──▶ gone
+ *   link ─ opened once within linkMs ─▶ session ─ sessionMs, certificate expires, other CAs ─▶ gone
  *
- * Tokens are 256 random bits; only their hashes are kept, in memory. Bounds: of each caller, and of all; the oldest makes room, the caller's own first.
+ * Tokens are 256 random bits. Only their hashes are kept, in memory. Links and sessions are bounded
+ * for each caller and in all. Beyond a bound the oldest is removed, the caller's own first.
  */
 import { createHash } from 'node:crypto';
 import type { Caller } from '../domain/caller.js';
 import type { Clock } from '../domain/ports.js';
 
-/** `randomBytes`: so many of them, from a source that nobody can guess. */
+/** `randomBytes` returns that many bytes from a source that nobody can guess. */
 export type SessionParts = Readonly<{ clock: Clock; randomBytes: (count: number) => Buffer }>;
 
-/** How long a link may wait, and a session last. */
+/** How long a link stays valid, and how long a session lasts. */
 export const linkMs = 60_000;
 export const sessionMs = 3_600_000;
 const tokenBytes = 32;
@@ -34,12 +36,12 @@ export class ConsoleSessions {
     this.#parts = parts;
   }
 
-  /** The token of a new link for a caller who may read. */
+  /** The token of a new link, for a caller who may read. */
   makeLink(caller: Caller): string {
     return this.#hold(this.#links, { caller, untilMs: this.#nowMs + linkMs }, linksMax);
   }
 
-  /** The token of a new session; undefined when the link is used up, too old, or none. */
+  /** The token of a new session; undefined if the link was used, has expired, or does not exist. */
   enter(linkToken: string): string | undefined {
     const hash = hashOf(linkToken);
     const link = this.#links.get(hash);
@@ -48,7 +50,7 @@ export class ConsoleSessions {
     return this.#hold(this.#sessions, { caller: link.caller, untilMs: this.#nowMs + sessionMs }, sessionsMax);
   }
 
-  /** Undefined when there is no such session, or none any more. */
+  /** Undefined if the session does not exist or has ended. */
   callerOf(sessionToken: string): Caller | undefined {
     const hash = hashOf(sessionToken);
     const session = this.#sessions.get(hash);
@@ -60,7 +62,7 @@ export class ConsoleSessions {
     return undefined;
   }
 
-  /** Nobody is sure any more that these callers would be trusted. */
+  /** Revokes all links and sessions, because the CAs of clients have changed. */
   endAll(): void {
     this.#links.clear();
     this.#sessions.clear();

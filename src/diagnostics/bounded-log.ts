@@ -1,6 +1,7 @@
 /**
- * A log for events that a peer can cause as often as it likes: refusals, connections. Beyond `linesMax` in a window they are only counted, and the
- * next line gives the count, so that nobody fills a disk with them.
+ * A log for events that a peer can cause as often as it likes, such as refusals and connections.
+ * Beyond `linesMax` in a window, events are only counted, and the next line reports the count. So
+ * no peer can fill a disk with log lines.
  */
 import type { Clock } from '../domain/ports.js';
 import type { Log, LogFields } from './log.js';

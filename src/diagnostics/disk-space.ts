@@ -1,11 +1,12 @@
 /**
- * How much room the disk of a folder has, asked for when somebody wants to know. A disk that does not answer, as one behind a network may, delays nobody for more than
- * `answerMsMax`, and is asked once at a time: each question holds a thread that reads of files need.
+ * The room on the disk of a folder, read on demand. A disk that does not answer, such as a network
+ * disk, delays a caller for at most `answerMsMax`. Only one request is under way at a time, because
+ * each occupies a thread that reads of files need.
  */
 import type { StatsFs } from 'node:fs';
 import type { Clock } from '../domain/ports.js';
 
-/** `availableBytes`: what a user without privileges may take of it. */
+/** `availableBytes`: what a user without privileges may use. */
 export type DiskRoom = Readonly<{ availableBytes: number; sizeBytes: number }>;
 
 /** `ask`: statfs of the folder. */
@@ -21,7 +22,7 @@ export class DiskSpace {
     this.#parts = parts;
   }
 
-  /** Undefined where that is not known now. */
+  /** Undefined if the disk does not answer in time, or with an error. */
   async room(): Promise<DiskRoom | undefined> {
     this.#asked ??= this.#ask().finally(() => (this.#asked = undefined));
     const asked = this.#asked;

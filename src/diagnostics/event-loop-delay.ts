@@ -1,8 +1,11 @@
 /**
- * How late the event loop runs. If it stands for 15 s, client-go gives up its connection and with it every watch.
+ * How late the event loop runs. If it blocks for 15 s, client-go closes its connection and with it
+ * every watch.
  *
- *   ├── window ──┼── window ──┼── window ──▶     What is read is the last whole window, whoever reads and how often:
- *                └ p99 of the one before         a histogram cleared by its reader would cheat the second scraper.
+ *   ├── window ──┼── window ──┼── window ──▶   Readers get the last whole window.
+ *                └ p99 of the one before
+ *
+ * Reading does not clear the histogram, because that would falsify the values for a second scraper.
  */
 import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks';
 import type { Clock } from '../domain/ports.js';
@@ -32,7 +35,7 @@ export class EventLoopDelay {
     return this.#p99Ms;
   }
 
-  /** The latest timer of the last whole window, and of the one that is under way. */
+  /** The latest timer of the last whole window and of the current one. */
   get maxMs(): number {
     return Math.max(this.#maxMs, this.#measured(this.#histogram.max));
   }
@@ -49,7 +52,7 @@ export class EventLoopDelay {
     this.#cancel = this.#clock.after(this.#options.windowMs, () => this.#turn());
   }
 
-  /** Node measures from timer to timer: a loop that is never late reads as the resolution. */
+  /** Node measures from timer to timer, so a loop that is never late reads as the resolution. */
   #measured(nanoseconds: number): number {
     const ms = this.#histogram.count === 0 ? 0 : nanoseconds / nanosecondsPerMs;
     return Math.max(0, ms - this.#options.resolutionMs);

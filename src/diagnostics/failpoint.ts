@@ -1,35 +1,40 @@
 /**
- * Named places in which a test has the process die as by kill -9, at moments that no timing hits (F1, F2; etcd does the same with gofail).
- * The environment arms one of them, as `commit.before`, or as `commit.before:3`: when the process gets there for the third time.
+ * Named places in which a test kills the process as kill -9 does. They are moments that no timing
+ * hits (F1, F2; etcd does the same with gofail). The environment arms one of them. `commit.before`
+ * kills at the first pass, `commit.before:3` at the third.
  *
- * `test/faults/crash/failpoints` kills at each of them, and test/house checks that each is in code once. A call that is not armed compares two constants.
+ * `test/faults/crash/failpoints` kills at each of them, and test/house checks that the code has
+ * each once. A call that is not armed compares two constants.
  */
 export const failpoints = [
-  // A group commit: all is written and nothing committed; all is durable and nobody has been answered.
+  // A group commit: everything is written and nothing committed; everything is durable and no
+  // writer was answered.
   'commit.before',
   'commit.after',
-  // One step of an `end` or a removal has deleted what it may.
+  // One step of an `end` or a removal has deleted its rows.
   'sweep.step',
-  // Rows are gone, and the compacted revision has not risen; all is committed.
+  // Compaction: rows are deleted and the compacted revision has not risen; everything is committed.
   'compaction.before',
   'compaction.after',
-  // The writer makes the log start over.
+  // Before and after the writer restarts the log.
   'log.before-restart',
   'log.after-restart',
-  // A stop: noted as closed, its log not yet empty; empty, and still open.
+  // A stop: the store is marked closed and its log is not empty yet; the log is empty and still
+  // open.
   'close.noted',
   'close.truncated',
-  // A start: in the transaction that begins the epoch, and after it.
+  // A start: in the transaction that begins the epoch; after it.
   'epoch.before',
   'epoch.after',
-  // An older schema: a copy of it is made; the file is rewritten; each step's statements; all is committed.
+  // A migration: a copy of the older file is made; the file is rewritten; one step's statements are
+  // done; everything is committed.
   'migration.copied',
   'migration.rewritten',
   'migration.step',
   'migration.after',
-  // A copy is whole and has no name yet: of a backup, a restore, a migration.
+  // A copy of a backup, a restore or a migration is whole and has no name yet.
   'copy.before-name',
-  // A restore, from rename to rename; the first of `aside` is also that of a damaged store.
+  // A restore, between its renames. A damaged store also passes the first failpoint of `aside`.
   'restore.checked',
   'restore.named',
   'aside.database',
@@ -50,7 +55,7 @@ export function failpoint(name: Failpoint): void {
   if (times === armed.time) process.kill(process.pid, 'SIGKILL');
 }
 
-/** Undefined when there is no failpoint of that name. */
+/** Undefined if no failpoint has that name. */
 export function parseFailpoint(text: string): Readonly<{ name: Failpoint; time: number }> | undefined {
   const [, called, time = '1'] = /^([a-z.-]+)(?::([1-9]\d{0,8}))?$/.exec(text) ?? [];
   const name = failpoints.find((each) => each === called);

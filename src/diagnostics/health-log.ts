@@ -1,6 +1,7 @@
 /**
- * Failed health checks in the log. Everybody may ask for health, as often as they like: each check of an endpoint has one line in ten seconds,
- * which says how often it failed meanwhile. Bound: the checks that the server has declared.
+ * Logs failed health checks. Everybody may ask for health, as often as they like. So each check of
+ * an endpoint logs one line in ten seconds, with the number of failures meanwhile. Bound: the
+ * checks that the server has declared.
  */
 import type { Clock } from '../domain/ports.js';
 import { BoundedLog } from './bounded-log.js';

@@ -1,13 +1,18 @@
 /**
- * Whether the server lives and is ready, in the form of kube's own endpoints, because probes and people read them.
+ * Whether the server is alive and ready, in the format of Kubernetes' health endpoints, which
+ * probes and people know.
  *
- * The endpoints answer everybody, so a failed check shows "reason withheld" there and its reason only in `failures`,
- * for the log, unless the reason is no secret. Checks are synchronous: a probe must never wait for what it asks about.
+ * The endpoints answer everybody. So they show "reason withheld" for a failed check, unless its
+ * reason is public. `failures` has the reason, for the log. Checks are synchronous, because a probe
+ * must never wait for what it checks.
  */
 export const healthEndpoints = ['healthz', 'livez', 'readyz'] as const;
 export type HealthEndpoint = (typeof healthEndpoints)[number];
 
-/** `failure` gives the reason, or nothing when all is well. `isPublic`: everybody may read it. */
+/**
+ * `failure` returns the reason, or undefined if the check passes. `isPublic`: the endpoint may show
+ * the reason.
+ */
 export type HealthCheck = Readonly<{ name: string; failure: () => string | undefined; isPublic?: boolean }>;
 
 export type HealthReport = Readonly<{
@@ -16,7 +21,10 @@ export type HealthReport = Readonly<{
   failures: readonly Readonly<{ name: string; reason: string }>[];
 }>;
 
-/** The query's `verbose` is set when the parameter is there at all; `excluded` are the values of every `exclude`. */
+/**
+ * `verbose`: the query has the parameter, with any value. `excluded`: the values of every
+ * `exclude`.
+ */
 export type HealthQuery = Readonly<{ verbose: boolean; excluded: readonly string[] }>;
 
 export function healthQueryOf(query: URLSearchParams): HealthQuery {
@@ -41,23 +49,29 @@ export function report(endpoint: HealthEndpoint, checks: readonly HealthCheck[],
   return { status: 200, text: verbose ? `${lines.join('')}${endpoint} check passed\n` : 'ok', failures };
 }
 
-/** The checks of one server. `livez` says whether a restart would help, `readyz` whether to send clients; `healthz` is its old name for livez. */
+/**
+ * The checks of one server. `livez` says whether a restart would help, `readyz` whether it accepts
+ * clients. `healthz` is the old name of `livez`.
+ */
 export class Health {
   readonly #live: HealthCheck[] = [{ name: 'ping', failure: () => undefined }];
   readonly #ready: HealthCheck[] = [];
   #stopping = false;
 
-  /** Adds a check that both endpoints show, or one that only readiness waits for. */
+  /** Checks of `livez` count for both endpoints, those of `readyz` only for readiness. */
   add(checkedBy: 'livez' | 'readyz', check: HealthCheck): void {
     (checkedBy === 'livez' ? this.#live : this.#ready).push(check);
   }
 
-  /** From here on no new clients should come, while present ones are served to the end. */
+  /**
+   * From then on `readyz` fails, so that no new clients come. Present clients are served to the
+   * end.
+   */
   beginShutdown(): void {
     this.#stopping = true;
   }
 
-  /** What /readyz answers. */
+  /** Whether /readyz succeeds. */
   get isReady(): boolean {
     return this.report('readyz', { verbose: false, excluded: [] }).status === 200;
   }

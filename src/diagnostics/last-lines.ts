@@ -1,4 +1,7 @@
-/** The last warnings and errors of a log, and what was refused, for people who look at the server and not at its log. Bounded: linesMax, charactersMax. */
+/**
+ * The last warnings, errors and refusals of a log, for people who look at the console and not at
+ * the log. Bounds: linesMax, charactersMax.
+ */
 import type { Clock } from '../domain/ports.js';
 import type { Log, LogFields } from './log.js';
 
@@ -7,7 +10,7 @@ export type LastLine = Readonly<{ agoMs: number; level: 'info' | 'warn' | 'error
 type Kept = Omit<LastLine, 'agoMs'> & Readonly<{ atMs: number; order: number }>;
 
 const charactersMax = 512;
-/** Of each kind so many, so that what strangers are refused displaces nothing else. */
+/** Each kind has its own bound, so that refusals to strangers displace nothing else. */
 const linesMax = { forbidden: 20, refused: 20, other: 50 } as const;
 type Kind = keyof typeof linesMax;
 const kinds: Readonly<Record<string, Kind>> = {
@@ -25,11 +28,12 @@ export class LastLines {
     this.#clock = clock;
   }
 
-  /** The same log, whose lines are seen here too. */
+  /** A log that also records its lines here. */
   of(log: Log, common: LogFields = {}): Log {
     const see = (level: LastLine['level'], event: string, fields: LogFields = {}): void => {
       log[level](event, fields);
-      // Clients that compete for an object are refused every day: at level info.
+      // Refusals are recorded even at level info, which they have because competing clients are
+      // refused every day.
       if (level !== 'info' || kinds[event] !== undefined) this.#keep(level, event, { ...common, ...fields });
     };
     return {
@@ -57,20 +61,20 @@ export class LastLines {
   }
 }
 
-/** A copy: a part of a text keeps all of it in memory. */
+/** Copies the text, because a slice would keep the whole text in memory. */
 function textOf(fields: LogFields): string {
   const texts = Object.entries(fields).map(([name, value]) => `${name}=${formatValue(value).slice(0, charactersMax)}`);
   return Buffer.from(texts.join(' ').slice(0, charactersMax)).toString();
 }
 
-/** Of an error only its message: a stack is for the log. */
+/** Only the message of an error. Its stack is in the log. */
 function formatValue(value: unknown): string {
   if (value instanceof Error) return value.message;
   if (typeof value === 'string') return value;
   try {
     return JSON.stringify(value) ?? String(value);
   } catch {
-    // What cannot be shown here is in the log.
+    // The log has what cannot be shown here.
     return '…';
   }
 }

@@ -1,8 +1,10 @@
 /**
- * What happened, as events with fields. The name is dotted, `shard.connected`, and never built from values; what varies is a field.
+ * Events with fields. The name of an event is dotted, `shard.connected`, and never built from
+ * values. Values are fields.
  *
- * Lines go straight to the stream, without a worker thread or a buffer: the last line before a crash is the one that is
- * needed, and it is written when `error` returns (files and pipes are synchronous in Node on Linux).
+ * Lines go straight to the stream, without a worker thread or a buffer, because the last line
+ * before a crash is the important one. It is written when `error` returns: files and pipes are
+ * synchronous in Node on Linux.
  */
 import { pino, stdSerializers, type Logger } from 'pino';
 import pretty from 'pino-pretty';
@@ -54,7 +56,7 @@ export function createLog({ clock, stream }: { clock: Clock; stream: NodeJS.Writ
   return wrap(logger);
 }
 
-/** To a tenth: more of a duration or a rate is noise. */
+/** To one decimal place: more of a duration or a rate is noise. */
 function withRoundNumbers(fields: Record<string, unknown>): Record<string, unknown> {
   const isLong = (value: unknown): value is number => typeof value === 'number' && !Number.isInteger(value);
   const rounded = Object.entries(fields).map(([name, value]) => [name, isLong(value) ? Math.round(value * 10) / 10 : value]);

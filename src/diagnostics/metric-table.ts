@@ -1,9 +1,10 @@
 /**
- * Every metric there is; the typed `Metrics` and its Prometheus text both come from it (metrics.ts).
+ * Every metric. The typed `Metrics` and the Prometheus text are both built from it (metrics.ts).
  *
- * Label values are closed sets (a verb, a status code, a reason of `domain/errors.ts`), never something a client chose: a name, cluster
- * or path as a label would let clients grow our memory (G13). Shards and types are the one exception, because freshness is reported of
- * each, and so are links: there are as many as the store holds now.
+ * Label values are closed sets, such as a verb, a status code or a reason of `domain/errors.ts`. A
+ * label is never a text that a client chose: a name, cluster or path would let clients grow the
+ * memory (G13). The exceptions are shards, types and links, because freshness is reported for each.
+ * Their number is that of the store at present.
  */
 export type MetricDeclaration = Readonly<{
   kind: 'counter' | 'gauge' | 'histogram';
@@ -17,7 +18,7 @@ export type MetricTable = Readonly<Record<string, MetricDeclaration>>;
 const requestSecondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const commitSecondsBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 
-/** Of a server. */
+/** The metrics of a server. */
 export const metricTable = {
   requests: { kind: 'counter', name: 'strata_requests_total', help: 'Requests answered, watches when they end.', labels: ['verb', 'code'] },
   requestSeconds: {
@@ -225,7 +226,10 @@ export const metricTable = {
   },
 } as const satisfies MetricTable;
 
-/** Of an agent (`strata push`). It has one shard, and goes to one cache at a time: there is nothing to label but states. */
+/**
+ * The metrics of an agent (`strata push`). An agent has one shard and one cache at a time, so the
+ * only labels are states.
+ */
 export const agentMetricTable = {
   objectsRead: {
     kind: 'counter',
@@ -277,8 +281,9 @@ export const agentMetricTable = {
 } as const satisfies MetricTable;
 
 /**
- * Of a front door beside those of a server: what kcp's own has, by its names, labels and buckets, because kcp's dashboards ask for these. Methods and codes are
- * those that HTTP has, and shards those that the installation has, whatever clients and backends send.
+ * The metrics of a front door, beside those of a server. Names, labels and buckets are those of
+ * kcp's front proxy, because kcp's dashboards use them. Methods and codes are those of HTTP, and
+ * shards those of the installation, whatever clients and backends send.
  */
 export const frontDoorMetricTable = {
   requestSeconds: {

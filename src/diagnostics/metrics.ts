@@ -1,4 +1,7 @@
-/** Counts what metric-table.ts declares, and renders it for Prometheus. Amounts come first, so that a batch is counted with one call. */
+/**
+ * Counts what metric-table.ts declares, and renders it for Prometheus. Amounts are the first
+ * parameter, so that one call counts a batch.
+ */
 import { collectDefaultMetrics, Counter as PromCounter, Gauge as PromGauge, Histogram as PromHistogram, Registry } from 'prom-client';
 import { metricTable, type MetricDeclaration, type MetricTable } from './metric-table.js';
 
@@ -6,23 +9,23 @@ type Labels<Label extends string> = [Label] extends [never] ? [] : [labels: Read
 
 export interface Counter<Label extends string = never> {
   add(amount: number, ...labels: Labels<Label>): void;
-  /** Of all labels together, with those that were forgotten. */
+  /** The sum over all labels, including those that were forgotten. */
   total(): number;
-  /** The series of these labels is no longer rendered, and begins at zero if it comes again. */
+  /** Stops rendering the series of these labels. If it returns, it begins at zero. */
   forget(...labels: Labels<Label>): void;
 }
 
 export interface Gauge<Label extends string = never> {
   set(value: number, ...labels: Labels<Label>): void;
-  /** Up, or down with a negative amount. */
+  /** A negative amount lowers the value. */
   add(amount: number, ...labels: Labels<Label>): void;
-  /** Forgets every value, for labels that may be gone. */
+  /** Removes every value, because labels may be gone. */
   reset(): void;
 }
 
 export interface Histogram<Label extends string = never> {
   observe(value: number, ...labels: Labels<Label>): void;
-  /** Begins to measure, in seconds and finer than a Clock; what it returns ends and observes it. */
+  /** Starts a measurement, in seconds and finer than a Clock. The result ends and observes it. */
   time(): (...labels: Labels<Label>) => void;
 }
 
@@ -32,7 +35,7 @@ type Instrument<D extends MetricDeclaration> = D['kind'] extends 'counter'
     ? Gauge<D['labels'][number]>
     : Histogram<D['labels'][number]>;
 
-/** Those of a server. */
+/** The metrics of a server. */
 export type Metrics = MetricsOf<typeof metricTable>;
 
 export type MetricsOf<Table extends MetricTable> = InstrumentsOf<Table> & RenderedMetrics;
@@ -40,9 +43,12 @@ export type MetricsOf<Table extends MetricTable> = InstrumentsOf<Table> & Render
 export type InstrumentsOf<Table extends MetricTable> = { readonly [Name in keyof Table]: Instrument<Table[Name]> };
 
 export interface RenderedMetrics {
-  /** Has what another table declares rendered as well. */
+  /** Adds the metrics of another table to the output. */
   also<Table extends MetricTable>(table: Table): InstrumentsOf<Table>;
-  /** Called before each rendering, for values that are cheaper to ask for than to follow. */
+  /**
+   * Calls `collect` before each rendering. It is for values that are cheaper to read on demand than
+   * to track.
+   */
   beforeRender(collect: () => void | Promise<void>): void;
   render(): Promise<string>;
   readonly contentType: string;
@@ -54,7 +60,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
   return createMetricsOf(metricTable, options);
 }
 
-/** `processMetrics` adds memory, CPU and garbage collection; off where many servers share one process, because they cannot be removed again. */
+/**
+ * `processMetrics` adds memory, CPU and garbage collection. It is off when many servers share one
+ * process, because these metrics cannot be removed again.
+ */
 export function createMetricsOf<Table extends MetricTable>(table: Table, { processMetrics }: MetricsOptions): MetricsOf<Table> {
   const registry = new Registry();
   if (processMetrics) collectDefaultMetrics({ register: registry });
@@ -74,11 +83,12 @@ export function createMetricsOf<Table extends MetricTable>(table: Table, { proce
 
 function createInstruments<Table extends MetricTable>(registry: Registry, table: Table): InstrumentsOf<Table> {
   const instruments = Object.entries(table).map(([key, declaration]) => [key, createInstrument(registry, declaration)]);
-  // The table declares exactly what was built from it; TypeScript cannot follow a mapped type through Object.entries.
+  // The table declares exactly these instruments. TypeScript cannot follow a mapped type through
+  // Object.entries.
   return Object.fromEntries(instruments) as unknown as InstrumentsOf<Table>;
 }
 
-/** A metric without labels exists from the start, at zero, so that a rate has something to begin with. */
+/** A metric without labels exists from the start, at zero, because a rate needs a first value. */
 function createInstrument(
   registry: Registry,
   { kind, name, help, labels, buckets }: MetricDeclaration,

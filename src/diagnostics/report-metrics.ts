@@ -1,7 +1,9 @@
 /**
- * The content of a status report as metrics: shards, their slices, and links. With each report, what it no longer has is forgotten.
+ * A status report as metrics: shards, their slices, and links. Each report removes the series of
+ * what it does not contain.
  *
- * A slice has seven series. Where there are more slices than `slicesMax`, each shard has those seven once, of all its types together, and the type `*`.
+ * A slice has seven series. If there are more slices than `slicesMax`, each shard has these seven
+ * once, over all its types, with the type `*`.
  */
 import { formatResource } from '../domain/resource.js';
 import { sumSlices } from '../domain/slice-sums.js';
@@ -21,7 +23,7 @@ export function showReport(
   showLinks(metrics, tree === undefined ? [] : linksOf(tree));
 }
 
-/** Of several for one use, whichever expires first. */
+/** Of several certificates for one use, the first to expire counts. */
 export function showCertificates(
   { certificateExpiresSeconds }: Pick<Metrics, 'certificateExpiresSeconds'>,
   certificates: readonly CertificateStatus[],
@@ -40,7 +42,10 @@ type ShownSlice = Pick<
   Readonly<{ held: Pick<HeldStatus, 'removes'> | null }>;
 type ShownShard = Pick<ShardStatus, 'shard' | 'removed' | 'connection'> & Readonly<{ slices: readonly ShownSlice[] }>;
 
-/** What is true of all its types, their sums, the last change and the longest lag. */
+/**
+ * Combines the types of a shard: flags that hold for all of them, sums, the last change and the
+ * longest lag.
+ */
 function withoutTypes({ shard, removed, connection, slices }: ShardStatus): ShownShard {
   const { everSynced, whole, removes, ...sums } = sumSlices(slices);
   const all: ShownSlice = {

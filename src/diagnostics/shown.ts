@@ -1,4 +1,4 @@
-/** How much of a text that a peer chose a log shows. */
+/** The characters that a log shows of a text that a peer chose. */
 const shownCharactersMax = 256;
 
 export function shown(text: string): string {

@@ -1,11 +1,14 @@
-/** What the page asks of the cache that served it. Every error is a sentence for the person who looks at it. */
+/**
+ * The requests of the page to the cache that served it. Every error is a sentence for the user of
+ * the page.
+ */
 import type { ObjectName } from './place.js';
 import type { Overview, TypeView } from './overview.js';
 
 export type Column = Readonly<{ name: string; type: string; priority: number }>;
 export type Row = Readonly<{ cells: readonly unknown[]; object: Readonly<{ metadata: ObjectMetadata }> }>;
 export type ObjectMetadata = Readonly<{ name: string; namespace?: string }>;
-/** `continueWith`: '' behind the last page. */
+/** `continueWith`: '' after the last page. */
 export type Page = Readonly<{ columns: readonly Column[]; rows: readonly Row[]; continueWith: string }>;
 
 export type Wanted = Readonly<{ type: TypeView; shard: string; cluster: string; name: string }>;
@@ -17,7 +20,7 @@ export async function askOverview(): Promise<Overview> {
   return (await (await ask('/console/overview', 'application/json')).json()) as Overview;
 }
 
-/** One page of a list, `after` the one that ended with that token. */
+/** One page of a list. `after`: the continue token of the page before it. */
 export async function askPage({ type, shard, cluster, name }: Wanted, after: string, signal: AbortSignal): Promise<Page> {
   const query = new URLSearchParams({ limit: String(pageObjects), includeObject: 'Metadata' });
   if (after !== '') query.set('continue', after);
@@ -31,7 +34,7 @@ export async function askPage({ type, shard, cluster, name }: Wanted, after: str
   return { columns: columnDefinitions, rows: rows ?? [], continueWith: metadata.continue ?? '' };
 }
 
-/** As YAML, or as JSON if it is too long for that. */
+/** The object as YAML, or as JSON if it is too long for YAML. */
 export async function askObject(type: TypeView, { shard, cluster, namespace, name }: ObjectName, signal: AbortSignal): Promise<string> {
   const answer = await ask(pathOf(type, { shard, cluster, namespace, name }), 'application/yaml, application/json', signal);
   const text = await answer.text();

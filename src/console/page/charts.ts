@@ -1,4 +1,7 @@
-/** Small charts of what happened in the last minutes, drawn by uPlot. They live beside the templates, which leave their element alone. */
+/**
+ * Small charts of the last minutes, drawn by uPlot. Their element is not part of the templates, so
+ * lit does not change it.
+ */
 import uPlot from 'uplot';
 import { formatCount } from './format.js';
 import { activityNames, type Activity, type ActivityName } from './overview.js';
@@ -26,7 +29,7 @@ export class Charts {
       for (const { plot, room } of this.#charts.values()) plot.setSize({ width: widthOf(room), height: heightPixels });
     });
     resized.observe(this.element);
-    // Colours are drawn, not styled: another theme needs another drawing.
+    // uPlot draws colours onto a canvas, so a change of theme needs a redraw.
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
       for (const { plot } of this.#charts.values()) plot.redraw();
     });
@@ -83,7 +86,7 @@ function colour(property: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(property);
 }
 
-/** 12,000 as 12k. */
+/** For example 12,000 as 12k. */
 function short(value: number): string {
   return value >= msPerSecond ? `${value / msPerSecond}k` : String(Math.round(value * 10) / 10);
 }

@@ -1,4 +1,4 @@
-/** Amounts as people read them. */
+/** Formats amounts for people. */
 const msPerSecond = 1_000;
 const units: readonly (readonly [name: string, ms: number])[] = [
   ['d', 86_400_000],
@@ -12,7 +12,7 @@ export function formatCount(count: number): string {
   return count.toLocaleString('en');
 }
 
-/** To its largest unit and the next: `3d 4h`, `12s`, `8ms`. */
+/** The largest unit and the next: `3d 4h`, `12s`, `8ms`. */
 export function formatDuration(ms: number): string {
   const at = units.findIndex(([, unitMs]) => ms >= unitMs);
   if (at === -1) return `${Math.round(ms)}ms`;
@@ -30,7 +30,7 @@ export function formatBytes(bytes: number): string {
   return `${at === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${names[at]}`;
 }
 
-/** Unknown values as a dash. */
+/** An unknown value is a dash. */
 export function known<T>(value: T | null, format: (value: T) => string): string {
   return value === null ? '–' : format(value);
 }

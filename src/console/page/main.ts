@@ -1,9 +1,10 @@
 /**
- * The console: asks for an overview every second while somebody looks, draws what it knows, and goes where the address says.
+ * The console: asks for an overview every second while the page is visible, draws its state, and
+ * follows the address.
  *
  *   address, answers ─▶ state.ts ─▶ views ─▶ lit-html changes what differs
  *
- * An answer that takes long makes the next question later, so that a console never is much of what a cache does.
+ * The interval grows with the response time, to bound the console's load on the cache.
  */
 import { html, nothing, render, type TemplateResult } from 'lit-html';
 import { askObject, askOverview, askPage } from './ask.js';
@@ -19,7 +20,7 @@ const timesWhatItTook = 10;
 
 let state = begin(parsePlace(location.hash));
 let charts: Charts | undefined;
-/** Ends what the list, and what the open object waits for. */
+/** Cancels the requests of the list; `showing` cancels that of the open object. */
 let listing = new AbortController();
 let showing = new AbortController();
 
@@ -82,7 +83,7 @@ function arrive(): void {
   show(place);
 }
 
-/** Asks for the next page of the list. */
+/** Requests the next page of the list. */
 function more(): void {
   const { place, list } = state;
   if (place.kind === 'overview') return;
@@ -95,7 +96,7 @@ function more(): void {
   void askPages(types, { place, after: list.pages.at(-1)?.continueWith ?? '', signal });
 }
 
-/** One page of each type, one after the other. */
+/** Requests one page of each type, one type after the other. */
 async function askPages(
   types: readonly TypeView[],
   { place, after: token, signal }: Readonly<{ place: ObjectsPlace; after: string; signal: AbortSignal }>,
@@ -128,7 +129,7 @@ async function ask(): Promise<void> {
   if (document.visibilityState === 'visible') {
     try {
       happen({ kind: 'overview', overview: await askOverview() });
-      // What the address names is a type only now.
+      // Types are unknown until the first overview, so resolve the address again.
       if (isFirst) arriveFirst();
     } catch (error) {
       happen({ kind: 'unanswered', why: messageOf(error) });
@@ -148,7 +149,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** '/' goes to the name, Escape closes the object. */
+/** '/' focuses the name field, Escape closes the object. */
 function press(event: KeyboardEvent): void {
   const { place } = state;
   if (place.kind === 'overview' || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -159,7 +160,7 @@ function press(event: KeyboardEvent): void {
   document.querySelector<HTMLInputElement>('#name')?.focus();
 }
 
-// Where another site led here, a page of the cache led on.
+// Drop a query string that a redirect of the cache has left.
 if (location.search !== '') history.replaceState(null, '', location.pathname + location.hash);
 addEventListener('hashchange', arrive);
 addEventListener('keydown', press);

@@ -1,4 +1,7 @@
-/** The objects of a type: those of one shard, logical cluster, canonical path or name, page by page, and one of them as YAML. A name is looked for in all types as well. */
+/**
+ * The objects of a type, page by page, and one of them as YAML. They may be limited to one shard,
+ * logical cluster, canonical path or name. A name without a type is searched in all types.
+ */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import type { Column, Row } from './ask.js';
 import { formatCount } from './format.js';
@@ -89,7 +92,7 @@ function tableOf(columns: readonly Column[], rows: readonly Row[], place: Object
   );
 }
 
-/** What has the name, of several types. Its link leads to the list of its type. */
+/** Objects with the name, of several types. Each link opens the object in the list of its type. */
 function foundIn(pages: readonly PageOfType[], place: ObjectsPlace): TemplateResult {
   const found = pages.flatMap(({ type, columns, rows }) => rows.map(objectNames(columns, place)).map((object) => ({ type, object })));
   return tableView(
@@ -107,7 +110,10 @@ function foundIn(pages: readonly PageOfType[], place: ObjectsPlace): TemplateRes
   );
 }
 
-/** Shard and cluster are columns where the list is of several, else they are those that were asked for. */
+/**
+ * Shard and cluster are columns if the list covers several of them. Otherwise they are those of the
+ * place.
+ */
 function objectNames(columns: readonly Column[], { shard, cluster }: ObjectsPlace): (row: Row) => ObjectName {
   const [shardAt, clusterAt] = ['Shard', 'Cluster'].map((name) => columns.findIndex((column) => column.name === name)) as [number, number];
   return ({ cells, object: { metadata } }) => ({

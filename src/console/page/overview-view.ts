@@ -1,4 +1,4 @@
-/** The cache at a glance: its neighbours, what happens, shards, types, and what went wrong last. */
+/** The cache at a glance: its neighbours, activity, shards, types, and the last errors. */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import { repeat } from 'lit-html/directives/repeat.js';
 import { formatBytes, formatCount, formatDuration, known } from './format.js';

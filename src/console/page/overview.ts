@@ -1,7 +1,10 @@
-/** What GET /console/overview answers: the cache as the page shows it. Types alone, because the page knows nothing else of the server. */
+/**
+ * The answer of GET /console/overview: the cache as the page shows it. The file holds only types,
+ * because the page imports nothing else of the server.
+ */
 export type Overview = Readonly<{
   cache: Readonly<{ id: string; version: string; ready: boolean; resourceVersion: string }>;
-  /** Null: the cache has none to speak of. */
+  /** Null: the status report has no tree. */
   tree: TreeView | null;
   shards: readonly ShardView[];
   /** Every served type, those with the most objects first. */
@@ -14,7 +17,7 @@ export type Overview = Readonly<{
 
 export type TreeView = Readonly<{
   name: string | null;
-  /** How many caches are above this one; null when that is not known. */
+  /** How many caches are above this one; null if unknown. */
   hops: number | null;
   complete: boolean;
   parent: NeighbourView | null;
@@ -24,45 +27,48 @@ export type TreeView = Readonly<{
 export type NeighbourView = Readonly<{
   name: string;
   connected: boolean;
-  /** In this state. */
+  /** How long it has been in this state. */
   forMs: number;
-  /** Changes of this cache that were not sent there yet; null while the link is down. */
+  /** Changes of this cache that were not sent to the neighbour yet; null while the link is down. */
   behind: number | null;
-  /** Slices that come from there, and how many of them changes alone keep up. */
+  /** `slices`: received from the neighbour. `current`: how many of them changes keep up to date. */
   slices: number;
   current: number;
   message: string | null;
 }>;
 
-/** `fresh`: everything that the shard has is here, but for the lag; `partial`: something of it is not. */
+/**
+ * `fresh`: the cache has every object of the shard, but for the lag. `partial`: some objects are
+ * missing.
+ */
 export type ShardState = 'fresh' | 'partial' | 'held' | 'away' | 'removed';
 
 export type ShardView = Readonly<{
   shard: string;
   via: string | null;
   state: ShardState;
-  /** Since when its pusher is there, or away; null when that is not known. */
+  /** How long its pusher has been connected or away; null if unknown. */
   forMs: number | null;
-  /** Types of it, and those of them whose objects are all here. */
+  /** `types`: the number of its types. `whole`: how many of them have all their objects here. */
   types: number;
   whole: number;
   objects: number;
   bytes: number;
-  /** The longest and the shortest of its types; null when none is known. */
+  /** `lagMs`: the longest of its types; `changedAgoMs`: the shortest. Null if unknown. */
   lagMs: number | null;
   changedAgoMs: number | null;
 }>;
 
 export type TypeView = Readonly<{
   group: string;
-  /** The preferred one. */
+  /** The preferred version. */
   version: string;
   resource: string;
-  /** '' of a built-in type. */
+  /** '' for a built-in type. */
   identity: string;
   kind: string;
   namespaced: boolean;
-  /** That have any. */
+  /** The number of shards with such objects. */
   shards: number;
   objects: number;
   bytes: number;
@@ -71,5 +77,5 @@ export type TypeView = Readonly<{
 export const activityNames = ['requests', 'written', 'events', 'refused'] as const;
 export type ActivityName = (typeof activityNames)[number];
 
-/** Rates by the second, the oldest first. */
+/** Rates per second, the oldest first. */
 export type Activity = Readonly<{ intervalMs: number; perSecond: Readonly<Record<ActivityName, readonly number[]>> }>;

@@ -1,7 +1,10 @@
-/** Where the page is: what its address says after the '#', so that a place can be kept and sent to somebody. Pure. */
+/**
+ * What the page shows, as its address says after the '#', so that a place can be bookmarked and
+ * shared. Pure.
+ */
 export type Place = Readonly<{ kind: 'overview' }> | ObjectsPlace;
 
-/** `type`: resource.group, and its identity behind a colon. `open`: the object that is shown. */
+/** `type`: resource.group, and its identity after a colon. `open`: the object that is shown. */
 export type ObjectsPlace = Readonly<{
   kind: 'objects';
   type: string;
@@ -15,7 +18,7 @@ export type ObjectName = Readonly<{ shard: string; cluster: string; namespace: s
 
 const everything = '*';
 
-/** Of no type yet, wherever they are. */
+/** No type chosen yet, and all shards and logical clusters. */
 export const allObjects: ObjectsPlace = { kind: 'objects', type: '', shard: everything, cluster: everything, name: '', open: undefined };
 
 export function parsePlace(hash: string): Place {

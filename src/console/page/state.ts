@@ -1,4 +1,4 @@
-/** What the page knows, and what becomes of it with each event. Pure: main.ts asks and draws. */
+/** The state of the page and its reducer. Pure: main.ts sends requests and draws. */
 import type { Page } from './ask.js';
 import type { Overview, TypeView } from './overview.js';
 import type { ObjectsPlace, Place } from './place.js';
@@ -6,16 +6,16 @@ import type { ObjectsPlace, Place } from './place.js';
 export type State = Readonly<{
   place: Place;
   overview: Overview | undefined;
-  /** Why the cache could not be asked the last time; undefined when it could. */
+  /** Why the last request to the cache failed; undefined if it succeeded. */
   failure: string | undefined;
   list: List;
   object: Shown;
 }>;
 
-/** The objects that the browser shows. */
+/** The objects in the list. */
 export type List = Readonly<{ pages: readonly PageOfType[]; isAsking: boolean; failure: string | undefined }>;
 export type PageOfType = Page & Readonly<{ type: string }>;
-/** The one that is open. */
+/** The open object. */
 export type Shown = Readonly<{ text: string | undefined; failure: string | undefined }>;
 
 export type Event =
@@ -23,7 +23,7 @@ export type Event =
   | Readonly<{ kind: 'overview'; overview: Overview }>
   | Readonly<{ kind: 'unanswered'; why: string }>
   | Readonly<{ kind: 'listing' }>
-  /** `isLast`: no other answer is waited for. */
+  /** `isLast`: no further page is under way. */
   | Readonly<{ kind: 'page'; page: PageOfType; isLast: boolean }>
   | Readonly<{ kind: 'unlisted'; why: string }>
   | Readonly<{ kind: 'object'; text: string }>
@@ -59,18 +59,21 @@ export function after(state: State, event: Event): State {
   }
 }
 
-/** Whether both places list the same objects, whichever of them is open. */
+/** Whether both places list the same objects. The open object may differ. */
 export function isSameList(one: Place, other: Place): boolean {
   if (one.kind === 'overview' || other.kind === 'overview') return false;
   return (['type', 'shard', 'cluster', 'name'] as const).every((member) => one[member] === other[member]);
 }
 
-/** The type that is browsed; undefined before it is known, or when there is none of that name. */
+/** The chosen type. Undefined before the first overview, or if no type has that name. */
 export function typeOf({ overview }: State, { type }: ObjectsPlace): TypeView | undefined {
   return overview?.types.find((one) => typeName(one) === type);
 }
 
-/** What is listed: the type that was chosen. Where none was, a name is looked for in every type that has objects. */
+/**
+ * The types to list: the chosen one. If a name is given without a type, every type that has
+ * objects.
+ */
 export function typesListed(state: State, place: ObjectsPlace): readonly TypeView[] {
   const type = typeOf(state, place);
   if (type !== undefined) return [type];

@@ -1,7 +1,7 @@
-/** A table that scrolls sideways by itself where it is wider than the screen. */
+/** A table that scrolls sideways if it is wider than the screen. */
 import { html, type TemplateResult } from 'lit-html';
 
-/** A heading, and whether numbers stand below it. */
+/** `isNumber`: the column holds numbers. */
 export type Heading = Readonly<{ title: string; isNumber?: true }>;
 
 export function tableView(headings: readonly Heading[], rows: unknown): TemplateResult {
