@@ -1,6 +1,7 @@
 /**
- * Asks questions: first those that are asked in rounds, a round of each in turn, then the others. The speed of a machine drifts within minutes, by more
- * than a build differs from another; rounds that lie apart meet that, and their median is nearer to what another run finds.
+ * Asks questions. First come those that are asked in rounds, one round of each in turn, then the
+ * others. The speed of a machine drifts within minutes, by more than builds differ. Separate rounds
+ * cover that drift, so their median is closer to that of another run.
  *
  *   get 1 ─ update 1 ─ list 1 │ get 2 ─ update 2 ─ list 2 │ … │ push ─ memory
  */
@@ -10,7 +11,10 @@ import type { Asked } from './report.js';
 
 type UnderWay = { question: Question; turns: AsyncGenerator<void, Answer, void>; spans: Span[]; serverProcessorMs: number };
 
-/** `questions` are answered in their own order. `afterTurn` is told when the server is done with one round of one of them. */
+/**
+ * Returns the answers in the order of `questions`. Calls `afterTurn` when the server has finished
+ * one round of a question.
+ */
 export async function askInTurns(
   questions: readonly Question[],
   surroundings: Omit<Bench, 'spans'>,
@@ -69,7 +73,7 @@ async function* turnsOf({ ask }: Question, bench: Bench): AsyncGenerator<void, A
   return Symbol.asyncIterator in asking ? yield* asking : await asking;
 }
 
-/** A question that fails does not take the others with it. */
+/** A question that fails does not stop the others. */
 function failed(error: unknown): IteratorReturnResult<Answer> {
   console.error(error);
   const law = check('the question is answered', false, error instanceof Error ? error.message : String(error));

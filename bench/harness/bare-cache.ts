@@ -1,6 +1,7 @@
 /**
- * The other end of a link as a bench needs it: it sends the frames of a cache, opens as many slices as asked or receives what the server
- * sends, keeps to the credit, and stores nothing. It takes no time itself, so the time is the server's.
+ * The other end of a link for a benchmark. It sends the frames of a cache, opens as many slices as
+ * asked or receives what the server sends, and keeps to the credit. It stores nothing and takes
+ * almost no time, so the measured time is the server's.
  */
 import { once } from 'node:events';
 import { systemClock } from '../../src/clock.js';
@@ -18,7 +19,7 @@ const limits = { frameBytesMax: 4 * 1024 * 1024, frameMutationsMax: 512, bodyByt
 /** How many mutations one acknowledgement covers. */
 const acknowledgedEvery = 256;
 
-/** Its objects are all named `one`; `cluster` is theirs, `acme` when left out. */
+/** All objects are named `one` and are in the logical cluster `cluster`, by default `acme`. */
 export type OfSlice = Readonly<{
   slice: Slice;
   objects: readonly Readonly<{ namespace: string; text: string }>[];
@@ -26,7 +27,9 @@ export type OfSlice = Readonly<{
   cluster?: string;
 }>;
 
-/** So many slices of built-in types, `kcpTypes.length` of each shard, with one small object each. */
+/**
+ * `count` slices of built-in types, `kcpTypes.length` for each shard, with one small object each.
+ */
 export function manySlices(count: number): readonly OfSlice[] {
   return Array.from({ length: count }, (_, i) => {
     const type = kcpTypes[i % kcpTypes.length]!;
@@ -65,11 +68,11 @@ export class BareCache {
   #moved = new AbortController();
   #isOver = false;
   #hasPolicy = false;
-  /** The heartbeat that is not answered yet. */
+  /** The number of the heartbeat that is not answered yet; 0 for none. */
   #heartbeat = 0;
-  /** What the server said when it left. */
+  /** The reason and message with which the server left. */
   #bye = '';
-  /** Until the connection is over. */
+  /** Resolves when the connection is over. */
   readonly reading: Promise<void>;
 
   private constructor(socket: FrameSocket, name: string) {
@@ -78,7 +81,10 @@ export class BareCache {
     this.reading = this.#read();
   }
 
-  /** Welcomed by the server as the child of that name; no policies are exchanged yet. Without a certificate of its own it shows a new one. */
+  /**
+   * Opens a link as the child `name`. Resolves when the server has welcomed it; no policies are
+   * exchanged yet. Without `own` it shows a newly issued certificate.
+   */
   static async open(server: Server, name: string, own?: Readonly<{ certificate: string; key: string }>): Promise<BareCache> {
     const { certificate, key } = own ?? server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
     const identity = { ca: server.certificate, certificate, key };
@@ -101,7 +107,7 @@ export class BareCache {
     return cache;
   }
 
-  /** Ends that arrived. */
+  /** The number of ends that have arrived. */
   get ends(): number {
     return this.#ends;
   }
@@ -110,7 +116,7 @@ export class BareCache {
     return this.#refused;
   }
 
-  /** What both ends let through, as rules: up from here, and down. */
+  /** Sends the rules of this end: `up` for what goes up from here, `down` for what comes down. */
   policy(up: string, down: string): void {
     this.#socket.send({ kind: 'policy', up, down });
     this.#hasPolicy = true;
@@ -122,22 +128,25 @@ export class BareCache {
     this.#socket.send({ kind: 'resume', position, held, isLast: true });
   }
 
-  /** The slices it holds and its position, as it reports them when it comes back. */
+  /** The held slices and the position, as it reports them when it reconnects. */
   get memory(): Memory {
     return { position: this.#position, held: [...this.#held.values()] };
   }
 
-  /** Objects that arrived, and deletes. */
+  /** The number of objects and deletes that have arrived. */
   get changes(): number {
     return this.#changes;
   }
 
-  /** Resolves once so many arrived. */
+  /** Resolves when `count` changes have arrived. */
   async changed(count: number): Promise<void> {
     await this.#until(() => this.#changes >= count);
   }
 
-  /** Resolves once the server has chosen this cache for all of their shards. */
+  /**
+   * Claims the shards of these slices. Resolves when the server has chosen this cache for all of
+   * them.
+   */
   async claim(slices: readonly OfSlice[]): Promise<void> {
     const shards = new Set(slices.map(({ slice }) => slice.shard));
     const origin = `id-of-${this.#name}`;
@@ -155,7 +164,7 @@ export class BareCache {
     await this.#until(() => [...shards].every((shard) => this.#chosen.has(shard)));
   }
 
-  /** Reports the pusher of each as connected and not behind. */
+  /** Reports the pusher of each slice as connected and not behind. */
   async report(slices: readonly OfSlice[], connected = true): Promise<void> {
     for (let at = 0; at < slices.length; at += 1_000) {
       const freshness = slices.slice(at, at + 1_000).map(({ slice }) => ({ slice, connected, synced: true, lagMs: 0, whole: true }));
@@ -164,14 +173,14 @@ export class BareCache {
     await this.#send((sequence) => ({ kind: 'report', sequence, freshness: [], heartbeat: 0, isAll: true, isComplete: true }));
   }
 
-  /** Sends a heartbeat once a second, as a cache does. Ends with the connection. */
+  /** Sends a heartbeat once a second, as a cache does, until the connection ends. */
   askEverySecond(): void {
     let number = 0;
     const asking = setInterval(() => this.#socket.send({ kind: 'heartbeat', number: (number += 1) }), 1_000);
     void this.reading.finally(() => clearInterval(asking));
   }
 
-  /** Resolves with the milliseconds until the last begin is durable. */
+  /** Begins the slices. Resolves with the milliseconds until the last begin is durable. */
   async begin(slices: readonly OfSlice[]): Promise<number> {
     const startedAt = performance.now();
     for (const { slice } of slices) await this.#send((sequence) => ({ kind: 'begin', sequence, slice, revision: '1' }));
@@ -179,7 +188,10 @@ export class BareCache {
     return performance.now() - startedAt;
   }
 
-  /** Sends objects and ends of the slices begun; resolves with the milliseconds until all of them are durable. */
+  /**
+   * Sends the objects and the ends of slices that have begun. Resolves with the milliseconds until
+   * all of them are durable.
+   */
   async send(slices: readonly OfSlice[]): Promise<number> {
     const startedAt = performance.now();
     for (const { slice, version, objects, cluster = 'acme' } of slices) {
@@ -197,7 +209,7 @@ export class BareCache {
     return performance.now() - startedAt;
   }
 
-  /** Resolves once so many ends arrived. */
+  /** Resolves when `count` ends have arrived. */
   async ended(count: number): Promise<void> {
     await this.#until(() => this.#ends >= count);
   }
@@ -213,7 +225,7 @@ export class BareCache {
   }
 
   async #send(frame: (sequence: number) => Frame): Promise<void> {
-    // All frames here are small, and of one mutation.
+    // All frames here are small and have one mutation.
     if (this.#next - 1 - this.#acknowledged >= Math.min(this.#credit.mutations, this.#credit.bytes / 1_024))
       await this.#until(() => this.#next - 1 - this.#acknowledged < Math.min(this.#credit.mutations, this.#credit.bytes / 1_024) / 2);
     this.#socket.send(frame(this.#next));
@@ -259,7 +271,7 @@ export class BareCache {
     else setImmediate(() => this.#acknowledge());
   }
 
-  /** A report must not come before the policy. */
+  /** A report must not precede the policy. */
   #answer(): void {
     const heartbeat = this.#heartbeat;
     if (!this.#hasPolicy || heartbeat === 0) return;

@@ -1,4 +1,4 @@
-/** A bare server as a child process, seen from the benchmark. */
+/** Controls a bare server, which runs as a child process. */
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -12,10 +12,12 @@ export type BareServerAsked =
   | Readonly<{ kind: 'listen'; certificatePem: string; keyPem: string }>
   | (Readonly<{ kind: 'store' }> & BareStore);
 
-/** Where pushed frames are kept, how many go into one transaction at most, and whether SQLite is set as the measured server sets it. */
+/**
+ * `file`: the database for pushed frames. `tuned`: SQLite is set as the measured server sets it.
+ */
 type BareStore = Readonly<{ file: string; framesPerCommitMax: number; tuned: boolean }>;
 
-/** Which server: the one that answers HTTP from memory, or the one that frames are pushed into. */
+/** `bare-server` answers HTTP from memory. `bare-push-server` receives pushed frames. */
 type Program = 'bare-server' | 'bare-push-server';
 
 export type BareServerReply = Readonly<{ kind: 'listening'; port: number }> | Readonly<{ kind: 'serving' }>;
@@ -29,7 +31,7 @@ export class BareProcess {
     this.target = target;
   }
 
-  /** Clients show it the certificate that they show to the measured server; it does not check it. */
+  /** Clients show it the same certificate as the measured server. It does not check it. */
   static async start(client: Pick<Target, 'certificate' | 'key'>, program: Program = 'bare-server'): Promise<BareProcess> {
     const authority = await Authority.create({ clock: systemClock }, { name: 'bench', validityDays: 1 });
     const serving = await authority.issueServing({ names: ['127.0.0.1'], validityDays: 1 });
@@ -44,7 +46,7 @@ export class BareProcess {
     return this.#child.pid ?? 0;
   }
 
-  /** What is pushed from now on goes into a new database there. */
+  /** From now on pushed frames go into the new database `into.file`. */
   async store(into: BareStore): Promise<void> {
     await this.#ask({ kind: 'store', ...into });
   }

@@ -1,11 +1,13 @@
 /**
- * The ceiling of a push: what one thread of Node can make durable when it does nothing else. A websocket over TLS, msgpack, and
- * one table that holds each body once. Nothing is checked, nothing indexed except the key, and nothing shown to anybody.
+ * The ceiling of a push: what one thread of Node can make durable if it does nothing else. It uses
+ * a websocket over TLS, msgpack, and one table that holds each body once. It checks nothing,
+ * indexes only the key, and shows the objects to nobody.
  *
  *   frame = [sequence, key, body, key, body, …]     ack = [sequence], after the commit
  *
- * A commit takes the frames of one turn of the event loop, `framesPerCommitMax` at most, with `synchronous=FULL`. SQLite is
- * otherwise at its defaults or, with `tuned`, set as the measured server sets it. Bounds: the client's window of unacknowledged frames.
+ * A commit has the frames of one turn of the event loop, at most `framesPerCommitMax`, with
+ * `synchronous=FULL`. Other settings of SQLite are the defaults or, with `tuned`, those of the
+ * measured server. Bound: the client's window of unacknowledged frames.
  */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';

@@ -1,9 +1,10 @@
 /**
- * The ceiling over HTTP: what Node's own TLS server can do when it does nothing else. It parses each object and keeps it in a Map, forgets
- * everything at its end, checks nothing, and sends every write to every watch of its collection; lists are bytes that it has ready.
+ * The ceiling over HTTP: what Node's own TLS server can do if it does nothing else. It parses each
+ * object, keeps it in a Map, and checks nothing. It sends every write to every watch of its
+ * collection. Lists are prepared bytes. When it ends, all objects are gone.
  *
- * A process of its own, like the server it stands for. The benchmark's requests bound its memory: it does not wait for a watch
- * that does not read.
+ * It is a process of its own, like the measured server. The benchmark's requests bound its memory:
+ * it does not wait for a watch that does not read.
  */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -26,7 +27,7 @@ const objects = new Map<string, Stored>();
 const watches = new Map<Response, Scope>();
 let unsent: { scope: Scope; event: Buffer }[] = [];
 let revision = 1;
-/** Lists and initial events as last sent, by path; a write empties it. */
+/** Lists and initial events as last sent, by path. A write clears them. */
 const ready = new Map<string, Buffer>();
 
 process.on('message', (asked: BareServerAsked) => {
@@ -96,7 +97,7 @@ function write({ path, status, body }: Readonly<{ path: string; status: number; 
   response.end(text);
 }
 
-/** The changes of one turn of the event loop are one write per watch. */
+/** The changes of one turn of the event loop are one write to each watch. */
 function announce(scope: Scope, event: Buffer): void {
   unsent.push({ scope, event });
   if (unsent.length > 1) return;
@@ -147,7 +148,7 @@ function kept(name: string, make: () => Buffer): Buffer {
   return bytes;
 }
 
-/** Waits for the client when it is slower; ends when it goes. */
+/** Waits while the client is slower; resolves when the client goes. */
 function send(bytes: Buffer, response: Response): Promise<void> {
   return new Promise((resolve) => {
     let at = 0;

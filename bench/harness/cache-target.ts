@@ -1,4 +1,7 @@
-/** A server that is asked over HTTP: ours, another one that speaks the same API (`--against`), or the bare one that gives the ceiling. */
+/**
+ * A server that is asked over HTTP: the measured one, another one with the same API (`--against`),
+ * or the bare one that gives the ceiling.
+ */
 export type CacheTarget = Readonly<{
   role: 'measured' | 'against' | 'bare';
   url: string;
@@ -7,6 +10,8 @@ export type CacheTarget = Readonly<{
   certFile?: string;
   keyFile?: string;
   token?: string;
-  /** Processor time and memory are read of this process; unknown where it is on another machine. */
+  /**
+   * The process whose processor time and memory are read; undefined if it is on another machine.
+   */
   pid?: number;
 }>;

@@ -1,4 +1,4 @@
-/** How long changes take, one at a time, to a watch of everything in a load process. */
+/** How long single changes take to a watch of everything in a load process. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { wallClock, type WitnessJob } from './jobs.js';
 import type { LoadProcess } from './load-process.js';
@@ -7,13 +7,16 @@ import { wildcardPath } from './mixed-objects.js';
 const pauseMs = 20;
 const lateMsMax = 10_000;
 
-/** The change of one object in one round; its delay counts from the call of `send`. */
+/** A change of one object in one round. Its delay counts from the call of `send`. */
 export type Change = Readonly<{ index: number; round: number; send: () => Promise<unknown> | void }>;
 
-/** `isWhole`: every change was seen, once and in the order of sending. */
+/** `isWhole`: the watch saw every change once, in the order of sending. */
 export type ChangeDelays = Readonly<{ delaysMs: readonly number[]; seen: number; isWhole: boolean }>;
 
-/** Sends each change behind a pause in which the one before has come through; `watch` says where, from when on, and of which shard. */
+/**
+ * Sends the changes one by one, with a pause after each in which it arrives. `watch` names the
+ * server, the shard, and the resourceVersion to watch from.
+ */
 export async function delaysOf(
   load: LoadProcess,
   watch: Pick<WitnessJob, 'target' | 'shard' | 'resourceVersion'>,

@@ -1,6 +1,6 @@
 /**
- * Everything that must be ended when a run ends, whichever way: the last thing first, each once, one failure not keeping the others.
- * (Node 20 has no AsyncDisposableStack.)
+ * Ends everything that a run has opened, however the run ends. Steps run in reverse order, each
+ * once, and a failure does not stop the others. (Node 20 has no AsyncDisposableStack.)
  */
 export class CleanUp {
   readonly #steps: (() => Promise<void>)[] = [];

@@ -1,8 +1,10 @@
 /**
- * The client that every figure and every ceiling is measured with: Node's own, over TLS, HTTP/1.1 or HTTP/2.
+ * The client for every figure and ceiling that is measured in JavaScript: Node's own, over TLS,
+ * HTTP/1.1 or HTTP/2.
  *
- * HTTP/2 windows are those of Go's transport (4 MiB a stream, 1 GiB a connection): Node's 64 KiB would measure round trips.
- * Only the caller limits connections: n streams or n writers use n of them under HTTP/1.1.
+ * HTTP/2 windows are those of Go's transport (4 MiB for a stream, 1 GiB for a connection). Node's
+ * 64 KiB would measure round trips. Only the caller limits connections: over HTTP/1.1, n streams or
+ * n writers use n of them.
  */
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
@@ -16,12 +18,15 @@ const connectMsMax = 10_000;
 
 export type Protocol = 'HTTP/1.1' | 'HTTP/2';
 
-/** The measured server, and our identity there. */
+/** The measured server, and the client certificate for it. */
 export type Target = Readonly<{ port: number; certificate: string; key: string }>;
 
 export type Answer = Readonly<{
   status: number;
-  /** Passes every chunk to the caller until the end. An error thrown by the caller ends the reading and rejects. */
+  /**
+   * Passes every chunk to `take` until the end. If `take` throws, reading ends and the promise
+   * rejects.
+   */
   read(take: (chunk: Buffer) => void): Promise<void>;
 }>;
 
@@ -42,7 +47,7 @@ export class Client {
     return this.#protocol === 'HTTP/1.1' ? this.#askHttp1('GET', path) : this.#askHttp2('GET', path);
   }
 
-  /** One write, answered whole. */
+  /** Sends one write and reads the whole answer. */
   async write(method: 'POST' | 'PUT', path: string, body: string): Promise<Readonly<{ status: number; body: Buffer }>> {
     const bytes = Buffer.from(body);
     const { status, read } = await (this.#protocol === 'HTTP/1.1'
@@ -53,7 +58,7 @@ export class Client {
     return { status, body: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) };
   }
 
-  /** Ends every connection at once; what is being read ends without an error. */
+  /** Closes every connection at once. An answer that is being read ends without an error. */
   close(): void {
     this.#closed = true;
     this.#agent.destroy();
@@ -90,7 +95,8 @@ export class Client {
       });
       outgoing.on('error', reject);
       outgoing.on('response', (incoming) => {
-        // The reader gets the error; an answer that nobody reads must not end the process when its connection does.
+        // The reader gets the error. An answer without a reader must not end the process when its
+        // connection fails.
         incoming.on('error', () => {});
         resolve(incoming);
       });

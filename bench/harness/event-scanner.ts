@@ -1,8 +1,10 @@
 /**
- * Reads a watch stream as cheaply as possible: it finds lines by their newline, and of a line only the type, the
- * name and the revision, by searching for bytes. JSON.parse of every event would measure the client.
+ * Reads a watch stream as cheaply as possible. It finds lines by their newline, and in a line only
+ * the type, the name and the revision, by searching for bytes. JSON.parse of every event would
+ * measure the client.
  *
- * Bounds: only a line that two chunks share is copied; one that grows beyond lineBytesMax is an error.
+ * Bounds: only a line that spans two chunks is copied; one that grows beyond lineBytesMax is an
+ * error.
  */
 import { nameDigits, nameMark, roundMark } from './mixed-objects.js';
 
@@ -25,7 +27,7 @@ const typesByLetter: Readonly<Record<number, EventType>> = {
   0x45: 'ERROR',
 };
 
-/** One line, valid only during the call it is given to. */
+/** One line, valid only during the call that receives it. */
 export type Line = { bytes: Buffer; start: number; end: number };
 
 export class EventScanner {

@@ -1,10 +1,12 @@
 /**
- * The client of every question over HTTP: bench/go-client, built once for a run, one process for each measurement.
+ * The client of every question over HTTP: bench/go-client, built once for a run, one process for
+ * each measurement.
  *
- * It is written in Go because kcp's controllers and informers are, and because it needs less processor time than the server: one in
- * JavaScript takes as much, so on two cores it measured itself. It speaks HTTP/2 and HTTP/1.1. There is no second one in JavaScript, because
- * figures of two clients cannot be compared; where Go is missing these questions are left out.
- * Bounds: a job ends after jobMsMax.
+ * It is written in Go because the controllers and informers of kcp are, and because it needs less
+ * processor time than the server. A client in JavaScript takes as much as the server, so on two
+ * cores it would measure itself. It supports HTTP/2 and HTTP/1.1. There is no second client in
+ * JavaScript, because figures of two clients cannot be compared. Without Go these questions are
+ * skipped. Bounds: a job ends after jobMsMax.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,7 +21,7 @@ import { readProcessorMs } from './process-usage.js';
 const buildMsMax = 300_000;
 const jobMsMax = 600_000;
 
-/** `processorMs`: of the server, from `begin` to `end`; NaN where its process is unknown. */
+/** `processorMs`: of the server, from `begin` to `end`; NaN if its process is unknown. */
 export type Loaded = GoMeasured & Readonly<{ processorMs: number }>;
 
 export class GoClient {
@@ -33,7 +35,7 @@ export class GoClient {
     this.version = version;
   }
 
-  /** Undefined where Go is not installed. */
+  /** Undefined if Go is not installed. */
   static async build(folder: string, objectsFile: string): Promise<GoClient | undefined> {
     const version = await installed('go', 'version');
     if (version === undefined) return undefined;
@@ -47,7 +49,9 @@ export class GoClient {
     return new GoClient(program, objectsFile, version);
   }
 
-  /** `atStep` looks at the server while the job waits. Rejects when any answer is wrong. */
+  /**
+   * Runs one job. The job waits while `atStep` inspects the server. Rejects if any answer is wrong.
+   */
   async run(target: CacheTarget, job: GoJob, atStep: (step: GoStep) => Promise<void> = async () => {}): Promise<Loaded> {
     const child = spawn(this.#program, [], { stdio: ['pipe', 'pipe', 'pipe'] });
     const late = setTimeout(() => child.kill('SIGKILL'), jobMsMax);

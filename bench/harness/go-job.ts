@@ -1,32 +1,44 @@
-/** The jobs of bench/go-client and what it measures; main.go declares the same. What a job leaves out has no meaning for its kind. */
+/**
+ * The jobs of bench/go-client and their results; main.go declares the same. A field that a job
+ * leaves out has no meaning for its kind.
+ */
 export type GoJob = Readonly<{
   kind: 'requests' | 'informers' | 'watches' | 'mixed';
   http1: boolean;
   gzip?: boolean;
-  /** Of requests; `elsewhere` of watches: no write is within their scope. */
+  /** The operation of requests. `elsewhere` is for watches: no write is within their scope. */
   operation?: 'get' | 'create' | 'update' | 'delete' | 'list' | 'page' | 'elsewhere';
-  /** The objects that are read or written: of these resources, or of all, from this index to that. */
+  /**
+   * The objects that are read or written: those of these resources, or of all, from index `from` to
+   * `to`.
+   */
   resources?: readonly string[];
   from?: number;
   to?: number;
-  /** Collections that are listed or watched, in turn. */
+  /** Collections to list or watch, in turn. */
   paths?: readonly string[];
   pageLimit?: number;
   /** Requests under way at once. */
   workers?: number;
-  /** Of watches, 0: each has one of its own. More are opened where the server allows one too few streams. */
+  /**
+   * For watches 0 means one connection for each. More connections are opened if the server allows
+   * too few streams.
+   */
   connections?: number;
-  /** Informers, or watches. */
+  /** The number of informers or watches. */
   clients?: number;
-  /** So many of them read nothing. */
+  /** How many of them read nothing. */
   silent?: number;
-  /** The pace of writes; full speed when left out. */
+  /** Writes per second; full speed without it. */
   perSecond?: number;
   warmUpMs?: number;
   measuredMs?: number;
   /** How long events may take after the last write. */
   lateMs?: number;
-  /** The server at which watches are opened, if it is another than the one that is written to. `ca`: the file of its certificate. */
+  /**
+   * The server for watches, if it is not the one that receives the writes. `ca`: the file with the
+   * CA of its certificate.
+   */
   watched?: Readonly<{ server: string; ca: string }>;
 }>;
 
@@ -44,23 +56,23 @@ export type GoMeasured = Readonly<{
   protocol: string;
   wrong: number;
   firstWrong: string;
-  /** Of one processor. */
+  /** The share of one processor that the client used. */
   clientBusy: number;
   openMs: number;
   events: number;
   /** From the first write to the last event at the slowest watch. */
   eventsMs: number;
-  /** From the time at which a write was due. */
+  /** Delays count from the time at which a write was due. */
   delayP50Ms: number;
   delayP99Ms: number;
   delayMaxMs: number;
-  /** Events that each watch should see, and how many watches saw others. */
+  /** `expected`: the events that each watch should see. `watchersLess`: watches that saw others. */
   expected: number;
   watchersLess: number;
   unordered: number;
   /** Informers that were answered with a WatchList; the others listed. */
   watchLists: number;
-  /** Answers that asked to come back later (429). The time until then is in the delays. */
+  /** Answers 429, after which the client retried. The delays include the waiting time. */
   retried: number;
   details: Readonly<Record<string, Delays>> | null;
 }>;

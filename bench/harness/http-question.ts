@@ -1,12 +1,19 @@
 /**
- * A question that any server of the API can be asked. In each round all targets are asked, over each protocol, and they take turns in who goes first;
- * between two rounds the run asks other questions, so that a round meets what else the machine does at another time. A value is the median of its
- * rounds. Before the first, the two that run on Node are asked once for nothing: V8 compiles what the question needs meanwhile (a get and an update
- * took 170 and 810 µs of processor time when asked first, 120 and 550 later).
+ * A question for any server of the API. In each round every target is asked over each protocol, and
+ * another target goes first. Between two rounds the run asks other questions, so that rounds meet
+ * different load on the machine. A value is the median of its rounds.
  *
- *   thrown away    measured ─ bare │ round 1    measured ─ against ─ bare │ other questions │ round 2    against ─ bare ─ measured │ …
+ * Before the first round, the two targets that run on Node are asked once, and the result is
+ * dropped. V8 compiles the code for the question meanwhile. A get and an update took 170 and 810 µs
+ * of processor time when asked first, 120 and 550 later.
  *
- * Another server that fails is not asked that question any more.
+ *   dropped   measured ─ bare
+ *   round 1   measured ─ against ─ bare
+ *             other questions
+ *   round 2   against ─ bare ─ measured
+ *   …
+ *
+ * If another server fails a question, it is not asked that question again.
  */
 import type { CacheTarget } from './cache-target.js';
 import type { Protocol } from './client.js';
@@ -27,9 +34,9 @@ export type Asking = Readonly<{
 type HttpSpec = Readonly<
   Pick<Question, 'name' | 'family' | 'asks' | 'isLong' | 'needs'> & {
     protocols?: readonly Protocol[];
-    /** The bare server cannot answer everything. */
+    /** False if the bare server cannot answer the question. */
     bare?: false;
-    /** Fewer rounds than asked for, because one takes long. */
+    /** Limits the rounds if one round takes long. */
     roundsMax?: number;
     measure: (asking: Asking) => Promise<Sample>;
   }

@@ -1,21 +1,35 @@
 /**
- * The jobs of a load generator, and their results. Data only: it crosses a process boundary.
+ * The jobs of a load generator, and their results. They are plain data, because they cross a
+ * process boundary.
  *
- * Times are milliseconds of `wallClock`, which two processes of one machine share to within a fraction of a millisecond.
+ * Times are milliseconds of `wallClock`. Two processes of one machine agree on it to a fraction of
+ * a millisecond.
  */
 import type { Protocol, Target } from './client.js';
 
 /** The server to push into. `ca`: the authority of its certificate. */
 export type PushTarget = Target & Readonly<{ ca: string }>;
 
-/** One shard's objects through the real sender: a sync of all of them in one round of changes, then, if asked, all of them changed. */
+/**
+ * Pushes one shard's objects through the real sender: a sync of all of them in one round of
+ * changes. Then, with `thenChanges`, all of them change.
+ */
 export type PushJob = Readonly<{ target: PushTarget; shard: string; objects: number; round: number; thenChanges: boolean }>;
-/** A sync of so many objects that they are made while they are pushed, in so many logical clusters. */
+/**
+ * Pushes a sync of so many objects that they are made during the push, in `clusters` logical
+ * clusters.
+ */
 export type PushManyJob = Readonly<{ target: PushTarget; shard: string; objects: number; clusters: number }>;
-/** From the source's first batch to the last acknowledgement. `changeMs` is NaN where it was not asked for. */
+/**
+ * From the source's first batch to the last acknowledgement. `changeMs` is NaN without
+ * `thenChanges`.
+ */
 export type Pushed = Readonly<{ syncMs: number; changeMs: number; refused: number }>;
 
-/** The same objects into the bare server, so many a frame, so many frames unacknowledged. `masked`: as clients must mask websocket frames. */
+/**
+ * Pushes the same objects into the bare server, `frameObjects` in a frame and at most `framesMax`
+ * frames unacknowledged. `masked`: websocket frames are masked, as clients must.
+ */
 export type PushBareJob = Readonly<{
   target: Target;
   shard: string;
@@ -26,20 +40,29 @@ export type PushBareJob = Readonly<{
 }>;
 export type PushedBare = Readonly<{ elapsedMs: number }>;
 
-/** What a shard pushed, read back in one list and compared byte for byte. */
+/** Reads what a shard pushed in one list, and compares it byte for byte. */
 export type CompareJob = Readonly<{ target: Target; shard: string; objects: number; round: number }>;
 export type Compared = Readonly<{ listed: number; different: number }>;
 
-/** Endless changes of one shard's objects through the real sender, and beside it a session for `rawShard` that waits for no acknowledgement. */
+/**
+ * Changes one shard's objects without end through the real sender. Beside it a session for
+ * `rawShard` waits for no acknowledgement.
+ */
 export type FloodJob = Readonly<{ target: PushTarget; shard: string; rawShard: string; objects: number; floodMs: number }>;
 export type Flooded = Readonly<{ pushed: number; elapsedMs: number; rawSent: number; rawSessions: number; rawEnds: readonly string[] }>;
 
-/** One write over HTTP at a steady pace, whether the last is answered or not, until it is stopped; the objects of `shard` are created first. */
+/**
+ * Sends one write over HTTP every `everyMs`, even if the last is not answered yet, until it is
+ * stopped. It first creates the objects of `shard`.
+ */
 export type SteadyJob = Readonly<{ target: Target; protocol: Protocol; shard: string; objects: number; everyMs: number }>;
-/** Parallel by write. */
+/** Arrays with one entry for each write. */
 export type Written = Readonly<{ indexes: Int32Array; rounds: Int32Array; sentAt: Float64Array; p50Ms: number; p99Ms: number }>;
 
-/** Watches, each on a connection of its own, that note when they see which round of the objects of `shard`, until each has seen the given number. */
+/**
+ * Watches, each on its own connection, that record when they see each round of the objects of
+ * `shard`. The job ends when each has seen the given number.
+ */
 export type WitnessJob = Readonly<{
   target: Target;
   protocol: Protocol;
@@ -49,7 +72,10 @@ export type WitnessJob = Readonly<{
   resourceVersion: string;
   lateMsMax: number;
 }>;
-/** Parallel by event, in the order of arrival at all of them. `others`: events of other shards. */
+/**
+ * Arrays with one entry for each event, in the order of arrival over all watches. `others`: the
+ * number of events of other shards.
+ */
 export type Witnessed = Readonly<{ indexes: Int32Array; rounds: Int32Array; seenAt: Float64Array; others: number }>;
 
 export type Jobs = {
@@ -64,7 +90,7 @@ export type Jobs = {
 
 export type JobName = keyof Jobs;
 
-/** How a running job talks to its caller. */
+/** How a running job communicates with its caller. */
 export type Line = Readonly<{ ready: () => void; received: Promise<number> }>;
 
 export function wallClock(): number {

@@ -1,4 +1,7 @@
-/** What a full list of the exports gives: how long it takes, the server's processor time for each object, and whether every object came. */
+/**
+ * The values of a full list of the exports: its time, the server's processor time for each object,
+ * and whether every object came.
+ */
 import type { Loaded } from './go-client.js';
 import { noSlower, processorValue } from './loaded-values.js';
 import type { Sample } from './merge-rounds.js';

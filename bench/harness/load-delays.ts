@@ -1,4 +1,7 @@
-/** The jobs that measure how long a change takes to its watchers: writes at a steady pace, and a watch that notes what it sees when. */
+/**
+ * Jobs that measure how long a change takes to its watchers: writes at a steady pace, and watches
+ * that record when they see each change.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from './client.js';
 import { EventScanner, indexIn, resourceVersionIn, roundIn, shown, typeOf } from './event-scanner.js';
@@ -10,7 +13,10 @@ const created = 201;
 const ok = 200;
 const pollMs = 5;
 
-/** A write that is late does not delay the next: the delay that a user would see counts. An object has one write at a time. */
+/**
+ * A late write does not delay the next one, because the delay that a user would see counts. An
+ * object has only one write under way.
+ */
 export async function steadyJob({ target, protocol, shard, objects, everyMs }: SteadyJob, line: Line): Promise<Written> {
   const client = new Client(target, protocol);
   const written = Array.from({ length: objects }, (_, index) => pushedMixedObject(shard, index));

@@ -1,8 +1,9 @@
 /**
- * A pusher that floods: changes of the same objects, without end and as fast as the server accepts them. Beside it a session that
- * breaks the rules: it sends whatever its socket accepts, waits for no acknowledgement, and comes back when it was cut off.
+ * A pusher that floods: it changes the same objects without end, as fast as the server accepts.
+ * Beside it a session breaks the rules. It sends whatever its socket accepts, waits for no
+ * acknowledgement, and reconnects when it was cut off.
  *
- * Bounds: both end by themselves after `floodMs`.
+ * Bounds: both end after `floodMs`.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,6 +1,6 @@
 /**
- * The process that makes the load, so that it does not disturb the measured server and the benchmark itself.
- * It answers one message per job and lives no longer than its parent.
+ * The process that makes the load. It is separate so that it disturbs neither the measured server
+ * nor the benchmark. It answers one message for each job, and exits with its parent.
  */
 import { steadyJob, witnessJob } from './load-delays.js';
 import { floodJob } from './load-flood.js';

@@ -1,5 +1,6 @@
 /**
- * One load generator, seen from the benchmark. A job that takes longer than jobMsMax fails and takes the process with it.
+ * Controls a load generator. A job that takes longer than jobMsMax fails, and its process is
+ * killed.
  */
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +18,7 @@ export type Reply =
   | Readonly<{ id: number; kind: 'answer'; value: Jobs[JobName][1]; busy: number }>
   | Readonly<{ id: number; kind: 'failed'; message: string }>;
 
-/** A job under way. Both promises reject when it fails. */
+/** A job under way. Both promises reject if it fails. */
 export type Running<Answer> = Readonly<{ ready: Promise<void>; answer: Promise<Answer>; send: (value: number) => void }>;
 
 type Waiting = { ready: PromiseWithResolvers<void>; answer: PromiseWithResolvers<Jobs[JobName][1]>; late: NodeJS.Timeout };
@@ -36,7 +37,10 @@ export class LoadProcess {
     this.#child.on('error', (error) => this.#failAll(error));
   }
 
-  /** How much of one processor the last job took: near 1 the client, not the server, was measured. */
+  /**
+   * The share of one processor that the last job used. Near 1 it measured the client, not the
+   * server.
+   */
   get busy(): number {
     return this.#busy;
   }
@@ -53,7 +57,8 @@ export class LoadProcess {
     this.#send({ id, kind: 'ask', name, job });
     return {
       ready: waiting.ready.promise,
-      // The generator answers with the type that belongs to the name; the protocol has one table for both.
+      // The generator answers with the type that belongs to the name. The protocol has one table
+      // for both.
       answer: waiting.answer.promise as Promise<Jobs[Name][1]>,
       send: (value) => this.#send({ id, kind: 'tell', value }),
     };
@@ -105,7 +110,9 @@ export class LoadProcess {
   }
 }
 
-/** Each of the two promises may be ignored: the rejection of one must not end whoever looks at the other. */
+/**
+ * A caller may ignore either promise, so a rejection of the ignored one must not end the process.
+ */
 function withResolvers<T>(): PromiseWithResolvers<T> {
   let resolve!: (value: T) => void;
   let reject!: (error: Error) => void;

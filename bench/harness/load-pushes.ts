@@ -1,4 +1,7 @@
-/** The jobs that push: through the real sender, and the bare loop that is its ceiling. All bodies are made before the clock starts. */
+/**
+ * The jobs that push: through the real sender, and the bare loop that is its ceiling. In `push` and
+ * `pushBare` all bodies are made before the clock starts.
+ */
 import { pack, unpack } from 'msgpackr';
 import { WebSocket } from 'ws';
 import { Client } from './client.js';
@@ -40,7 +43,7 @@ export async function pushBareJob({ target, shard, objects, frameObjects, frames
   const socket = new WebSocket(`wss://127.0.0.1:${target.port}`, {
     rejectUnauthorized: false,
     perMessageDeflate: false,
-    // As our own client does: a mask of zeros is left out, and nothing is copied for it.
+    // Strata's own client does the same: ws skips a mask of zeros, and copies nothing for it.
     ...(masked ? {} : { generateMask: (mask: Buffer) => void mask.fill(0) }),
   });
   try {
@@ -85,7 +88,7 @@ export async function compareJob({ target, shard, objects, round }: CompareJob):
   }
 }
 
-/** The server may put a resourceVersion that was not in the body wherever it wants. */
+/** The server may put a resourceVersion that was not in the body anywhere. */
 function withoutVersion(item: Item): string {
   const { resourceVersion: _, ...metadata } = item.metadata;
   return JSON.stringify({ ...item, metadata });

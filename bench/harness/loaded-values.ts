@@ -1,4 +1,4 @@
-/** The values that several questions have in common. */
+/** Values that several questions share. */
 import type { Loaded } from './go-client.js';
 import type { Value } from './merge-rounds.js';
 import { atLeast, atMost, type Limit } from './question.js';
@@ -7,10 +7,13 @@ import { formatShare } from './report.js';
 const microsecondsPerMs = 1_000;
 const msPerSecond = 1_000;
 
-/** As fast as the other server. */
+/** At least as fast as the other server. */
 export const noSlower = { more: { ratioLimit: atLeast(1) }, less: { ratioLimit: atMost(1) } } as const;
 
-/** Rate, delay and the server's processor time of each operation, the last from the process and not from the machine. */
+/**
+ * Rate, delays, and the server's processor time for each operation. The processor time is that of
+ * its process, not of the machine.
+ */
 export function requestValues(
   operation: string,
   loaded: Loaded,

@@ -1,15 +1,19 @@
 /**
  * Reads the server's own measurements of its event loop during the whole run.
  *
- * strata_event_loop_delay_p99_seconds is that of the last whole window, so reading it more often than windows end loses
- * nothing; nodejs_eventloop_lag_max_seconds restarts with each reading and includes the monitor's own resolution.
- * Bounds: one request at a time, sampleEveryMs apart. A server without these metrics gives no samples.
+ * strata_event_loop_delay_p99_seconds is that of the last whole window, so frequent reading loses
+ * nothing. nodejs_eventloop_lag_max_seconds restarts with each reading and includes the monitor's
+ * own resolution. Bounds: one request at a time, sampleEveryMs apart. A server without these
+ * metrics gives no samples.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeClient } from '../../test/support/kube-client.js';
 import { metric } from './metrics-text.js';
 
-/** A sample takes milliseconds of the server's processor time, which is in the figures of whoever measures meanwhile. */
+/**
+ * Rare, because a sample takes milliseconds of the server's processor time, which other figures
+ * then include.
+ */
 const sampleEveryMs = 2_000;
 const requestMsMax = 10_000;
 /** prom-client's monitor wakes up every 10 ms and includes them in its figure. */
@@ -33,7 +37,7 @@ export class LoopSampler {
     return this.#samples;
   }
 
-  /** No sample is taken while the task runs. */
+  /** Takes no sample while the task runs. */
   async quietly<Result>(task: () => Promise<Result>): Promise<Result> {
     this.#paused += 1;
     try {

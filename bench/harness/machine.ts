@@ -1,4 +1,4 @@
-/** The surroundings of a run. Figures are compared only with those of the same machine in the same hour. */
+/** The machine of a run. Compare figures only with those of the same machine in the same hour. */
 import { Database } from '../../src/store/sqlite/driver.js';
 import { cpus, loadavg, release, totalmem } from 'node:os';
 

@@ -1,9 +1,12 @@
-/** From the rounds of a question at each target to figures: medians, and those of the other targets beside ours. Pure. */
+/**
+ * Turns the rounds of a question at each target into figures: medians, and those of the other
+ * targets beside them. Pure.
+ */
 import type { CacheTarget } from './cache-target.js';
 import type { Answer, Check, Figure, Limit } from './question.js';
 import { median } from './statistics.js';
 
-/** One value of one measurement. Those of one name and of all rounds become one figure. */
+/** One value of one measurement. Values with the same name, over all rounds, become one figure. */
 export type Value = Readonly<{
   name: string;
   value: number;
@@ -43,7 +46,7 @@ export function mergeRounds(label: string, samples: ReadonlyMap<CacheTarget['rol
   };
 }
 
-/** A law that holds in every round is one check. */
+/** One check for each law. It holds if the law holds in every round. */
 function mergeChecks(label: string, samples: readonly Sample[]): readonly Check[] {
   const merged = new Map<string, Check>();
   for (const { law, holds, detail } of samples.flatMap(({ checks = [] }) => checks)) {

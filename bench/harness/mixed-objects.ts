@@ -1,12 +1,15 @@
 /**
- * What the benchmark stores: objects of several types, with labels, from 0.5 to 200 kB, as replicas of kcp's shards are mixed.
+ * The objects of the benchmark: several types, with labels, from 0.5 to 200 kB, mixed as replicas
+ * of kcp's shards are.
  *
- *   share of the objects     20 %         65 %       12 %        2.5 %        0.5 %         4 kB on average; the few large
- *   size                0.5 to 1 kB   1 to 5 kB   5 to 20 kB  20 to 50 kB  50 to 200 kB     ones hold a quarter of the bytes
+ *   share of objects   20 %         65 %        12 %         2.5 %         0.5 %
+ *   size               0.5 to 1 kB  1 to 5 kB   5 to 20 kB   20 to 50 kB   50 to 200 kB
  *
- * The index of an object gives all of it, the same in every run and process. Its text is no repetition that compresses better than schemas do.
- * Members stand in the order in which Go writes them. What marks the name and the round of changes occurs nowhere else in the text, so that a reader
- * finds them with a search for bytes instead of a parser.
+ * They have 4 kB on average, and the few large ones hold a quarter of the bytes. The index of an
+ * object determines all of it, the same in every run and process. Its text does not compress better
+ * than schemas do. Members are in the order in which Go writes them. The marks of the name and of
+ * the round occur nowhere else in the text. So readers find them by a search for bytes, without a
+ * parser.
  */
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
@@ -35,7 +38,7 @@ const rolesType: MixedType = {
   content: 'rules',
 };
 
-/** So many of twenty objects. */
+/** The share of each type, of twenty objects. */
 const types: readonly (readonly [type: MixedType, share: number])[] = [
   [exportsType, 12],
   [schemasType, 5],
@@ -52,9 +55,9 @@ const sizes: readonly (readonly [share: number, fromBytes: number, toBytes: numb
   [0.005, 50 * kb, 200 * kb],
 ];
 
-/** The text in front of the round. */
+/** The text before the round. */
 export const roundMark = '"bench.strata.dev/round":"';
-/** The text in front of the index. */
+/** The text before the index. */
 export const nameMark = '"name":"bench-';
 export const nameDigits = 7;
 
@@ -73,7 +76,7 @@ const words = [
   'required',
 ];
 
-/** `text`: in a round of changes, at a resourceVersion if one is given. */
+/** `text`: the object in a round of changes, with a resourceVersion if one is given. */
 export type MixedObject = Readonly<{
   type: MixedType;
   shard: string;
@@ -82,10 +85,10 @@ export type MixedObject = Readonly<{
   text: (round: number, resourceVersion?: string) => string;
 }>;
 
-/** Every list and watch of the benchmark that looks everywhere looks here. */
+/** The collection of every list and watch of the benchmark that covers all shards and clusters. */
 export const wildcardPath = collectionPath(exportsType);
 
-/** An object of one shard, which pushes one type. */
+/** An object of one shard, which pushes only this type. */
 export function pushedMixedObject(shard: string, index: number, clusters = clustersPerShard): MixedObject {
   return mixedObject(index, { shard, type: exportsType, clusters });
 }
@@ -118,7 +121,7 @@ export function mixedClusters(): readonly Readonly<{ shard: string; cluster: str
   return shards.flatMap((shard) => Array.from({ length: clustersPerShard }, (_, at) => ({ shard, cluster: clusterAt(shard, at) })));
 }
 
-/** A line for each, as the Go client reads them. */
+/** Writes one line for each object, in the format of the Go client. */
 export async function writeMixedObjects(file: string, count: number): Promise<void> {
   await pipeline(function* () {
     for (let index = 0; index < count; index++) {
@@ -128,7 +131,7 @@ export async function writeMixedObjects(file: string, count: number): Promise<vo
   }, createWriteStream(file));
 }
 
-/** How many of the first objects each type has. */
+/** How many of the first `count` objects each resource has. */
 export function countsByResource(count: number): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (let index = 0; index < count; index++) {
@@ -147,7 +150,7 @@ function typeAt(random: number): MixedType {
   return (types.find(([, share]) => (left -= share) < 0) ?? types[0]!)[0];
 }
 
-/** Within a class of sizes the small ones are more frequent. */
+/** Within a class of sizes, small ones are more frequent. */
 function sizeAt(which: number, where: number): number {
   let left = which;
   const [, from, to] = sizes.find(([share]) => (left -= share) < 0) ?? sizes[0]!;
@@ -168,7 +171,7 @@ function contentOf({ content }: MixedType, bytes: number, random: () => number):
   return content === 'spec' ? `"spec":{"resources":[${parts.join(',')}]}}` : `"rules":[${parts.join(',')}]}`;
 }
 
-/** mulberry32: a seed gives the same row of numbers everywhere. */
+/** mulberry32: a seed gives the same sequence of numbers everywhere. */
 function randomOf(seed: number): () => number {
   let state = (seed + 1) * 0x9e3779b1;
   return () => {

@@ -1,7 +1,10 @@
-/** The command line of the bench. */
+/** The command line of the benchmark. */
 import { parseArgs } from 'node:util';
 
-/** Objects that `create` creates and deletes again, beyond those that all targets hold. */
+/**
+ * Objects that the question `create` creates and deletes again, in addition to those of all
+ * targets.
+ */
 export const createdObjects = 3_000;
 
 export class UsageError extends Error {}
@@ -33,26 +36,32 @@ export function parseFlags() {
         'measured-ms': { type: 'string', default: '1500' },
         'warm-up-ms': { type: 'string', default: '500' },
         'settle-seconds': { type: 'string', default: '10' },
-        /** Another server of the API, asked the same in turns: its URL without a path, and who we are there. */
+        /**
+         * The URL, without a path, of another server of the API, which is asked the same questions
+         * in turns. The next four flags are the CA and the credentials for it.
+         */
         against: { type: 'string' },
         ca: { type: 'string' },
         cert: { type: 'string' },
         key: { type: 'string' },
         token: { type: 'string' },
-        /** Its process, where it runs on this machine, for its processor time and memory. */
+        /**
+         * The other server's process, if it runs on this machine, for its processor time and
+         * memory.
+         */
         'against-pid': { type: 'string' },
-        /** What the table and the pictures call it. */
+        /** The name of the other server in the table and the pictures. */
         'against-name': { type: 'string', default: 'the other' },
-        /** Flags for the measured server. */
+        /** Flags of the measured server. */
         flag: { type: 'string', multiple: true, default: [] },
-        /** A folder for the V8 CPU profiles of the measured server, written when it stops. */
+        /** A folder for V8 CPU profiles of the measured server. */
         profile: { type: 'string' },
         out: { type: 'string' },
         /** A folder for one picture of each family. */
         svg: { type: 'string' },
-        /** A page whose part between the marks of the bench becomes the table of this run. */
+        /** A page. The table of this run replaces its part between the marks of the benchmark. */
         page: { type: 'string' },
-        /** The JSON of a run that was before: only its pages and pictures are made. */
+        /** The JSON of an earlier run. Only its pages and pictures are made. */
         from: { type: 'string' },
         strict: { type: 'boolean', default: false },
       },

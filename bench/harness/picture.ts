@@ -1,6 +1,8 @@
 /**
- * One picture for each family of questions: a group of bars for each figure that has a direction, ours above the other server's and the ceiling's.
- * Figures have different units, so each group has a scale of its own, and every bar its value. The colours are readable on white and on black.
+ * One picture for each family of questions. Each figure with a direction has a group of bars: the
+ * measured server's above the other server's and the ceiling's. Figures have different units, so
+ * each group has its own scale, and each bar shows its value. The colours are readable on white and
+ * on black.
  */
 import { directionOf, type Family, type Figure } from './question.js';
 import { formatNumber, type Report } from './report.js';
@@ -20,7 +22,7 @@ type Bar = Readonly<{ of: string; value: number; color: string }>;
 
 const colors = { measured: '#2f81f7', against: '#d29922', bare: '#8b949e' } as const;
 
-/** Undefined when there is nothing to draw. */
+/** Undefined if there is nothing to draw. */
 export function drawFamily(report: Report, family: Family): string | undefined {
   const drawn: string[] = [];
   const bars: Bar[] = [];

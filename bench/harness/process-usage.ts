@@ -1,6 +1,6 @@
 /**
- * A process's memory and processor time, as Linux counts them. Processor time
- * hardly depends on other load of the machine, so it shows the difference of two builds where elapsed time is noise.
+ * A process's memory and processor time, as Linux counts them. Other load hardly changes processor
+ * time, so it shows differences between builds where elapsed time is noise.
  */
 import { readdir, readFile } from 'node:fs/promises';
 
@@ -14,10 +14,13 @@ export async function readProcessMemory(pid: number): Promise<ProcessMemory> {
   return { residentBytes: field(status, 'VmRSS'), peakBytes: field(status, 'VmHWM') };
 }
 
-/** What each thread of a process was last seen to have taken, so that those that have ended still count. */
+/** The last known time of each thread of a process, so that threads that have ended still count. */
 const seenMs = new Map<number, Map<string, number>>();
 
-/** Of all threads that were ever seen, since each began. (The sum in `stat` counts hundredths of a second.) */
+/**
+ * The time of all threads that were ever seen, since each began. (The sum in `stat` counts
+ * hundredths of a second.)
+ */
 export async function readProcessorMs(pid: number): Promise<number> {
   const seen = seenMs.get(pid) ?? new Map<string, number>();
   seenMs.set(pid, seen);
@@ -28,7 +31,7 @@ export async function readProcessorMs(pid: number): Promise<number> {
   return [...seen.values()].reduce((sum, ms) => sum + ms, 0);
 }
 
-/** Of its first thread, which serves, or of another. */
+/** The time of one thread, by default the first, which serves. */
 export async function readThreadMs(pid: number, thread = String(pid)): Promise<number> {
   const [nanoseconds] = (await readFile(`/proc/${pid}/task/${thread}/schedstat`, 'utf8')).split(' ');
   return Number(nanoseconds) / nanosecondsPerMs;

@@ -1,7 +1,8 @@
 /**
- * Loaded into the measured server by `--profile` (node --import): writes a V8 CPU profile of each of its threads. The main
- * thread's is cut at every SIGUSR2, so that there is one for each round of each question, numbered in the order of asking; a worker's
- * covers the whole run. (NODE_OPTIONS does not allow node --cpu-prof.)
+ * Loaded into the measured server by `--profile` (node --import): writes a V8 CPU profile of each
+ * of its threads. The main thread writes one at every SIGUSR2, so each round of each question has
+ * one, numbered in the order of asking. A worker's profile covers the whole run. (NODE_OPTIONS does
+ * not allow node --cpu-prof.)
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
@@ -16,7 +17,7 @@ function profileInto(into: string): void {
   const session = new Session();
   let count = 0;
   const begin = (): void => session.post('Profiler.start');
-  /** The session belongs to this very thread, so the answer is there before `post` returns. */
+  /** The session belongs to this thread, so the callback runs before `post` returns. */
   const cut = (): void =>
     session.post('Profiler.stop', (error, stopped) => {
       if (error === null) writeFileSync(join(into, `thread${threadId}-${(count += 1)}.cpuprofile`), JSON.stringify(stopped.profile));

@@ -1,4 +1,7 @@
-/** How far a run is: a bar that is drawn anew on a terminal, otherwise a line for each question. On standard error, so that the table is alone on the other. */
+/**
+ * The progress of a run: on a terminal a bar that is redrawn, otherwise one line for each question.
+ * It goes to standard error, so that standard output has only the table.
+ */
 import type { WriteStream } from 'node:tty';
 
 const barCharacters = 24;
@@ -17,14 +20,14 @@ export class Progress {
     this.#steps = steps;
   }
 
-  /** A line that stays. */
+  /** Prints a line that stays. */
   say(text: string): void {
     if (this.#stream.isTTY) this.#stream.write(`\r\x1b[K${text}\n`);
     else this.#stream.write(`${formatElapsed(performance.now() - this.#startedMs)}  ${text}\n`);
     this.#draw();
   }
 
-  /** What is under way; only on a terminal. */
+  /** Shows what is under way, only on a terminal. */
   show(text: string): void {
     this.#text = text;
     this.#draw();

@@ -1,4 +1,4 @@
-/** What a run leaves behind for readers: one picture for each family, and the table in a page. */
+/** The results of a run for readers: one picture for each family, and the table in a page. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { drawFamily } from './picture.js';
@@ -8,7 +8,7 @@ import { formatLimit, formatNumber, surroundingsOf, tableHeader, tableRows, type
 const beginMark = '<!-- bench: begin -->';
 const endMark = '<!-- bench: end -->';
 
-/** Families without a figure that has a direction get no picture. */
+/** A family gets no picture if no figure of it has a direction. */
 export async function writePictures(report: Report, folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   for (const family of families) {
@@ -17,7 +17,7 @@ export async function writePictures(report: Report, folder: string): Promise<voi
   }
 }
 
-/** Puts a text between the marks of the bench in a page. */
+/** Replaces the text between the marks of the benchmark in a page. */
 export async function writePage(text: string, file: string): Promise<void> {
   const page = await readFile(file, 'utf8');
   const [begin, end] = [page.indexOf(beginMark), page.indexOf(endMark)];
@@ -25,7 +25,7 @@ export async function writePage(text: string, file: string): Promise<void> {
   await writeFile(file, `${page.slice(0, begin)}${beginMark}\n\n${text}\n\n${page.slice(end)}`);
 }
 
-/** Only figures that a reader can compare: those with a direction or a limit. */
+/** Includes only figures that a reader can compare: those with a direction or a limit. */
 export function formatMarkdown(report: Report): string {
   const questions = report.questions.map((asked) => ({
     ...asked,

@@ -17,12 +17,14 @@ export function targetOf({ port, master }: StrataProcess): Target {
   return { port, certificate: master.certificate, key: master.key };
 }
 
-/** The certificate that the server made for itself lies in its folder, as kcp's own does. */
+/**
+ * A server without given files makes its own certificate and keeps it in its folder, as kcp does.
+ */
 export async function pushTargetOf(server: StrataProcess): Promise<PushTarget> {
   return { ...targetOf(server), ca: await readFile(join(server.dataFolder, 'apiserver.crt'), 'utf8') };
 }
 
-/** Resolves when the server holds so many exports of a shard. */
+/** Resolves when the server holds `objects` exports of a shard. */
 export async function untilHolds(server: StrataProcess, shard: string, objects: number): Promise<void> {
   const deadline = performance.now() + heldMsMax;
   for (;;) {

@@ -1,11 +1,14 @@
 /**
- * A shard that pushes batch by batch through the real sender, with a clock on every acknowledgement.
+ * A shard that pushes batch by batch through the real sender, and measures the time to the last
+ * acknowledgement.
  *
- *   send ── source ──▶ sender ──▶ connection ──▶ server        a send is done when the number of its last mutation is
- *     ▲                               └─ ack ─┐                acknowledged: mutations are numbered from 1 in a connection
+ *   send ── source ──▶ sender ──▶ connection ──▶ server
+ *     ▲                               └─ ack ─┐
  *     └────────────── resolves ───────────────┘
  *
- * One connection only: a sender that has to reconnect has lost its figures, and fails the running send.
+ * Mutations are numbered from 1 in a connection. A send is done when the number of its last
+ * mutation is acknowledged. There is only one connection: a reconnect would falsify the figures, so
+ * it fails the running send.
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -24,7 +27,7 @@ import type { PushTarget } from './jobs.js';
 import { exportsType, pushedMixedObject } from './mixed-objects.js';
 
 const { group, resource, version } = exportsType;
-/** How many objects a batch has: a page of a list. */
+/** Objects in a batch, as many as in a page of a list. */
 const batchObjects = 500;
 
 type Batch = readonly Outgoing[];
@@ -60,7 +63,7 @@ export class PushingShard {
     );
   }
 
-  /** Resolves once the server has welcomed it. */
+  /** Resolves when the server has welcomed the sender. */
   static async open(to: PushTarget, shard: string): Promise<PushingShard> {
     const pushing = new PushingShard(to, parseShardName(shard)!);
     await Promise.race([once(pushing.#opened.signal, 'abort'), pushing.#running]);
@@ -72,7 +75,10 @@ export class PushingShard {
     return this.#sender.state.refused;
   }
 
-  /** How long it takes from the first batch until the last is acknowledged. The sender takes batches when it asks for them. */
+  /**
+   * Returns the time from the first batch to the last acknowledgement. The sender takes batches at
+   * its own pace.
+   */
   async send(batches: Iterable<Batch>): Promise<number> {
     if (this.#failure !== undefined) throw this.#failure;
     const startedAt = performance.now();
@@ -132,17 +138,17 @@ export class PushingShard {
   }
 }
 
-/** Where the pushers of a server connect. */
+/** The URL for the pushers of a server. */
 export function connectUrl({ port }: PushTarget): string {
   return `https://127.0.0.1:${port}${connectPath}`;
 }
 
-/** Objects as a source gives them, in batches, all made beforehand. */
+/** Objects as a source yields them, in batches that are all made beforehand. */
 export function putBatches(shard: string, objects: number, round: number): readonly Batch[] {
   return [...batchesWhenAsked(shard, objects, round)];
 }
 
-/** The same, each batch made when it is asked for. */
+/** Like `putBatches`, but each batch is made when it is needed. */
 export function* batchesWhenAsked(shard: string, objects: number, round: number, clusters?: number): Generator<Batch> {
   for (let first = 0; first < objects; first += batchObjects) {
     yield Array.from({ length: Math.min(batchObjects, objects - first) }, (_, at): Outgoing => ({
@@ -153,7 +159,7 @@ export function* batchesWhenAsked(shard: string, objects: number, round: number,
   }
 }
 
-/** A full sync of them. */
+/** A full sync of the objects. */
 export function* sync(puts: Iterable<Batch>): Generator<Batch> {
   yield [{ kind: 'begin', revision: '1' }];
   yield* puts;
@@ -165,7 +171,7 @@ export function pushedObject(shard: string, index: number, round: number, cluste
   return { cluster, namespace: '', name, sourceVersion: String(round + 1), body: Buffer.from(text(round)) };
 }
 
-/** The same connection, with a callback for every frame that comes. */
+/** The same connection, with a callback for every frame that arrives. */
 function observed(connection: FrameConnection, look: (frame: Frame) => void): FrameConnection {
   return {
     peer: connection.peer,

@@ -1,6 +1,7 @@
 /**
- * One question per file. It is asked on running servers that hold what earlier questions left there, and gives figures
- * (which may miss their limit) and checks (which must hold: a fast server that loses events has no figures).
+ * One question per file. It is asked on running servers, which hold what earlier questions left
+ * there. It gives figures, which may miss their limit, and checks, which must hold: a fast server
+ * that loses events has no figures.
  */
 import type { StrataProcess } from '../../test/support/strata-process.js';
 import type { BareProcess } from './bare-process.js';
@@ -16,8 +17,9 @@ export const families = ['requests', 'lists', 'watches', 'push', 'scale', 'tiers
 export type Family = (typeof families)[number];
 
 /**
- * What it takes to ask it: `http` any server of the API and Go, `push` a server that accepts pushes, `etcd` one whose store is in etcd. Without any of
- * them it starts servers of its own, or only looks at the measured one.
+ * What a question needs. `http`: any server of the API, and Go. `push`: a server that accepts
+ * pushes. `etcd`: a server whose store is in etcd. A question without needs starts its own servers,
+ * or only inspects the measured one.
  */
 type Need = 'http' | 'push' | 'etcd';
 
@@ -26,11 +28,17 @@ export type Question = Readonly<{
   family: Family;
   asks: string;
   needs?: readonly Need[];
-  /** Only with --all, or named by --only: all others together take less than ten minutes. */
+  /**
+   * Asked only with --all, or if --only names it. All other questions together take less than ten
+   * minutes.
+   */
   isLong?: true;
-  /** How often it yields, for the progress bar; without it never. */
+  /** How often `ask` yields, for the progress bar; by default never. */
   rounds?: (options: BenchOptions) => number;
-  /** One that is asked in rounds yields after each of them, and other questions are asked before the next. */
+  /**
+   * A question with rounds yields after each of them. The run then asks other questions before the
+   * next round.
+   */
   ask: (bench: Bench) => Promise<Answer> | AsyncGenerator<void, Answer, void>;
 }>;
 
@@ -39,21 +47,24 @@ export type Answer = Readonly<{ figures: readonly Figure[]; checks: readonly Che
 
 export type Limit = Readonly<{ kind: 'at most' | 'at least'; value: number }>;
 
-/** `ceiling` is the figure of the bare server, `against` that of the other server, both in the same unit. */
+/**
+ * `ceiling`: the figure of the bare server. `against`: that of the other server. Both have the same
+ * unit.
+ */
 export type Figure = Readonly<{
   name: string;
   value: number;
   unit: string;
-  /** Which way is faster; a figure without it and without a limit is not drawn. */
+  /** Which direction is faster. A figure with neither this nor a limit is not drawn. */
   better?: 'more' | 'less';
   limit?: Limit;
   ceiling?: number;
   against?: number;
-  /** For value / against. */
+  /** The limit of value / against. */
   ratioLimit?: Limit;
-  /** For value / ceiling. */
+  /** The limit of value / ceiling. */
   ceilingLimit?: Limit;
-  /** Every round, in the order of asking. */
+  /** The value of every round, in the order of asking. */
   rounds?: readonly number[];
   note?: string;
 }>;
@@ -65,24 +76,26 @@ export type Span = Readonly<{ fromMs: number; toMs: number }>;
 export type Bench = Readonly<{
   server: StrataProcess;
   target: Target;
-  /** Starts one more server of the store of the measured one; undefined where that is not in etcd. */
+  /**
+   * Starts another server on the store of the measured one; undefined if that store is not in etcd.
+   */
   startAnother: (() => Promise<StrataProcess>) | undefined;
   bare: BareProcess;
   load: LoadProcess;
-  /** A second one, for jobs that run while another does. */
+  /** A second load generator, for jobs that run beside another. */
   secondLoad: LoadProcess;
   loop: LoopSampler;
-  /** When each question was asked, by its name: a span for each round. */
+  /** When each question was asked, by its name: one span for each round. */
   spans: ReadonlyMap<string, readonly Span[]>;
-  /** For files that belong to this run alone. */
+  /** For files of this run only. */
   folder: string;
   options: BenchOptions;
   progress: Progress;
-  /** Undefined where Go is not installed, or no question over HTTP is asked. */
+  /** Undefined if Go is not installed, or if no question over HTTP is asked. */
   http: HttpBench | undefined;
 }>;
 
-/** What questions over HTTP need; all targets hold the same objects. */
+/** What questions over HTTP need. All targets hold the same objects. */
 export type HttpBench = Readonly<{ client: GoClient; targets: readonly CacheTarget[] }>;
 
 export function check(law: string, holds: boolean, detail = ''): Check {
@@ -97,7 +110,10 @@ export function atMost(value: number): Limit {
   return { kind: 'at most', value };
 }
 
-/** A limit that this run could test: `of` says of what, nothing for the value itself. */
+/**
+ * A limit that this run could test. `of`: what the value is divided by: the other server's figure
+ * or the ceiling; '' for the value itself.
+ */
 type Tested = Readonly<{ limit: Limit; of: '' | 'other' | 'ceiling'; isKept: boolean }>;
 
 export function testedLimits({ value, limit, against, ratioLimit, ceiling, ceilingLimit }: Figure): readonly Tested[] {
@@ -114,7 +130,7 @@ export function misses(figure: Figure): boolean {
   return testedLimits(figure).some(({ isKept }) => !isKept);
 }
 
-/** Undefined where a figure only explains another. */
+/** Undefined if a figure only explains another. */
 export function directionOf({ better, limit }: Figure): 'more' | 'less' | undefined {
   return better ?? (limit && (limit.kind === 'at least' ? 'more' : 'less'));
 }

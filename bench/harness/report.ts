@@ -1,4 +1,4 @@
-/** The run as a table for people. The JSON has everything in it as well. */
+/** The report of a run, as a table for people. The JSON has everything in it as well. */
 import type { Machine } from './machine.js';
 import type { Steadiness } from './steadiness.js';
 import { misses, testedLimits, type Answer, type Family, type Figure } from './question.js';
@@ -9,9 +9,9 @@ export type Report = Readonly<{
   startedAt: string;
   command: string;
   server: string;
-  /** What the other server is called; undefined when there is none. */
+  /** The name of the other server; undefined if there is none. */
   against: string | undefined;
-  /** The client of the questions over HTTP; undefined when none was asked. */
+  /** The client of the questions over HTTP; undefined if none was asked. */
   client: string | undefined;
   elapsedMs: number;
   machine: Machine & Readonly<{ steadiness: Steadiness }>;
@@ -42,7 +42,7 @@ export function formatReport(report: Report): string {
   ].join('\n');
 }
 
-/** What the figures belong to. */
+/** The circumstances of the figures. */
 export function surroundingsOf(report: Report): readonly (readonly [name: string, value: string])[] {
   const { machine, against, client } = report;
   const { steadiness } = machine;
@@ -96,7 +96,7 @@ export function formatLimit({ limit: { kind, value }, of }: ReturnType<typeof te
   return `${kind === 'at most' ? '≤' : '≥'} ${shown}${unit}`;
 }
 
-/** So that what is a hundredth is no 0.01. */
+/** Small ratios are shown as 1/n, so that a hundredth is not shown as 0.01. */
 function formatRatio(ratio: number): string {
   return ratio < 0.1 ? `1/${formatNumber(1 / ratio)}` : `${formatNumber(ratio)} ×`;
 }

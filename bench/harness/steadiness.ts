@@ -1,10 +1,11 @@
 /**
- * How steady the machine was: the processor time that one fixed piece of work took, again and again during a run. It is the same work each time, so what
- * it varies by is the machine's, and no figure repeats better than that.
+ * How steady the machine was: the processor time of a fixed piece of work, repeated during a run.
+ * The work is always the same, so its variation is the machine's. No figure can repeat better than
+ * that.
  */
 import { percentile } from './statistics.js';
 
-/** Of the work, in milliseconds of processor time. */
+/** Processor time of the work, in milliseconds. */
 export type Steadiness = Readonly<{ p10Ms: number; p50Ms: number; p90Ms: number; samples: number }>;
 
 const objects = 200;
@@ -22,7 +23,7 @@ export class SteadinessMeter {
     for (let i = 0; i < warmUps; i++) this.#run();
   }
 
-  /** Some 10 ms of this process. */
+  /** Takes some 10 ms of this process. */
   sample(): void {
     const before = process.cpuUsage();
     this.#run();

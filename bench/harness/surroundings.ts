@@ -1,6 +1,7 @@
 /**
- * Everything that a run is asked on: the measured server, the bare one, another one where `--against` names it, and the processes that make the
- * load. All targets over HTTP get the same objects before the first question; those of the other server are deleted at the end.
+ * Everything that a run needs: the measured server, the bare one, the other one of `--against`, and
+ * the processes that make the load. All targets over HTTP get the same objects before the first
+ * question. Those of the other server are deleted at the end.
  */
 import { join, resolve } from 'node:path';
 import { StrataProcess } from '../../test/support/strata-process.js';

@@ -1,4 +1,7 @@
-/** Caches as processes that form a tree, each started as an operator would, for the questions about tiers. */
+/**
+ * Caches that form a tree, for the questions about tiers. Each is a process, started as an operator
+ * would start it.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,12 +13,12 @@ const everything = "[{types: ['*']}]";
 
 export type CacheOptions = Readonly<{
   parent?: StrataProcess;
-  /** What it forwards and follows, as YAML; everything by default. */
+  /** The policies, as YAML; by default everything passes. */
   forward?: string;
   follow?: string;
-  /** A proxy in between; by default it connects directly. */
+  /** A proxy between the cache and its parent; by default they connect directly. */
   proxy?: TcpProxy;
-  /** More flags, and variables of its process. */
+  /** Further flags, and variables of the process. */
   flags?: readonly string[];
   environment?: Readonly<Record<string, string>>;
 }>;
@@ -36,7 +39,7 @@ export class TreeProcesses {
     return new TreeProcesses(folder, new TestAuthority(folder));
   }
 
-  /** Resolves when it is ready and connected to its parent, if it has one. */
+  /** Resolves when the cache is ready and connected to its parent, if it has one. */
   async start(
     name: string,
     { parent, forward = everything, follow = everything, proxy, flags = [], environment = {} }: CacheOptions = {},
@@ -54,7 +57,7 @@ export class TreeProcesses {
     return cache;
   }
 
-  /** A proxy to a cache that can be made slow, or broken. */
+  /** A proxy to a cache, which can delay or break the connection. */
   async proxyTo({ port }: StrataProcess): Promise<TcpProxy> {
     const proxy = await TcpProxy.start(port);
     this.#proxies.push(proxy);

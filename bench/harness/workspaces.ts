@@ -1,7 +1,10 @@
 /**
- * A kcp of one shard as caches see it: Workspaces of root, each with its LogicalCluster and two objects, which come and go; and a front door that answers for it.
+ * A kcp of one shard as caches see it, and a front door that answers for it. Workspaces of root,
+ * each with its LogicalCluster and two objects, are added and deleted.
  *
- *   this process ──websocket──▶ cache ──link──▶ front door ──▶ a backend in this process, for every path that leads to the shard
+ *   this process ──websocket──▶ cache ──link──▶ front door ──▶ a backend in this process
+ *
+ * The backend answers every path that leads to the shard.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,7 +32,10 @@ const readyMsMax = 30_000;
 const exports = sliceOf('apiexports', { shard });
 const roles = sliceOf('clusterroles', { shard, group: 'rbac.authorization.k8s.io' });
 
-/** What a Workspace and its logical cluster have in each slice: the object's name and version, and the object. */
+/**
+ * One slice, and how a Workspace or its logical cluster appears in it: its logical cluster and
+ * name, and the object.
+ */
 type Part = Readonly<{
   slice: Slice;
   version: string;
@@ -60,7 +66,7 @@ type Servers = Readonly<{ cache: StrataProcess; door: FrontDoorProcess; pusher: 
 export class Workspaces {
   readonly cache: StrataProcess;
   readonly door: FrontDoorProcess;
-  /** Of masters, one connection each. */
+  /** Clients with a certificate of masters, one connection each. */
   readonly clients: Readonly<{ cache: KubeClient; door: KubeClient }>;
   readonly #pusher: RawPusher;
 
@@ -72,7 +78,7 @@ export class Workspaces {
     this.clients = { cache: cache.client({ http2: true }), door: new KubeClient({ url: door.url, certificate, key, http2: true }) };
   }
 
-  /** Resolves once the front door answers for root. `options`: of both servers. */
+  /** Resolves when the front door answers for root. `options` are those of both servers. */
   static async open(stack: CleanUp, options: ServerOptions = {}): Promise<Workspaces> {
     const cache = stack.use(await StrataProcess.start({ config, ...options }));
     const backend = await EchoBackend.start({ teardown: (end) => stack.defer(async () => void (await end())) }, cache.authority);
@@ -97,14 +103,14 @@ export class Workspaces {
     return workspaces;
   }
 
-  /** Resolves once the cache has acknowledged all of them. */
+  /** Resolves when the cache has acknowledged all of them. */
   async add(names: readonly string[]): Promise<void> {
     for (const { slice, version, of } of parts)
       for (let at = 0; at < names.length; at += pushedAtOnce)
         await this.#pusher.acknowledged(this.#pusher.put(slice, names.slice(at, at + pushedAtOnce).map(of), version));
   }
 
-  /** Calls `sent` once the last frame is; resolves as `add` does. */
+  /** Calls `sent` when the last frame is sent. Resolves as `add` does. */
   async delete(names: readonly string[], sent: () => void = () => {}): Promise<void> {
     for (let at = 0; at < names.length; at += pushedAtOnce) {
       let last = 0;
@@ -118,7 +124,7 @@ export class Workspaces {
     }
   }
 
-  /** 200: its backend has answered. 403: there is no such path. */
+  /** 200: the backend has answered. 403: the path does not exist. */
   async statusAtDoor(name: string): Promise<number> {
     return (await this.clients.door.raw('GET', `/clusters/${name === 'root' ? name : `root:${name}`}/echo`)).status;
   }
