@@ -1,13 +1,17 @@
 /**
- * `npm run bench:compare -- <ref> [--runs=3] [-- options of bench]`: is this build faster or slower than that of another commit?
+ * `npm run bench:compare -- <ref> [--runs=3] [-- options of bench]`: is this build faster or slower
+ * than that of another commit?
  *
- *   this ── that │ that ── this │ this ── that │ …     Runs alternate, and take turns in going first, so that other load
- *      run 1     │    run 2     │    run 3             on the machine meets both builds.
+ *   this ── that │ that ── this │ this ── that │ …
+ *      run 1     │    run 2     │    run 3
  *
- * This checkout's harness measures both servers, each run on a new store. It shows medians and the spread of the runs,
- * and marks a difference that is smaller than the spread. The other commit is unpacked from the repository into a
- * temporary folder and built there, with our node_modules when it locks the same packages, else with its own. Nothing is
- * left behind, not even in the repository (which is why this is no worktree). runs × 2 runs of a bounded time each.
+ * Runs alternate, and each build goes first in turn, so that other load on the machine affects
+ * both. The harness of this checkout measures both servers, and each run has a new store. The table
+ * shows medians and the spread of the runs, and marks a difference that is smaller than the spread.
+ *
+ * The other commit is unpacked from the repository into a temporary folder and built there. It uses
+ * this checkout's node_modules if it locks the same packages, else its own. A worktree would leave
+ * traces in the repository. Bound: `runs` × 2 runs, each of bounded time.
  */
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,7 +31,7 @@ const exitBroken = 1;
 const exitUsage = 2;
 const exitInterrupted = 130;
 
-/** A build that can be measured: the file that starts its server. */
+/** A build to measure. `program` starts its server. */
 type Build = Readonly<{ name: string; program: string }>;
 
 async function main(): Promise<number> {
@@ -75,7 +79,10 @@ async function compare(
   return describe(that, reports.get(that)!, current, reports.get(current)!);
 }
 
-/** Gives the compiled main.js of a commit. Types are not checked, because its tests do not matter here. */
+/**
+ * Returns the path of the compiled main.js of a commit. Types are not checked, because the commit's
+ * tests do not matter here.
+ */
 async function build(commit: string, checkout: string): Promise<string> {
   await mkdir(checkout);
   const archive = join(checkout, '..', 'checkout.tar');
@@ -88,7 +95,10 @@ async function build(commit: string, checkout: string): Promise<string> {
   return join(checkout, 'build', 'src', 'main.js');
 }
 
-/** A program that is called as upstream's is, so that both builds start the same way. */
+/**
+ * Writes a program that is called like upstream's server, so that both builds start in the same
+ * way.
+ */
 async function writeProgram(folder: string, main: string): Promise<string> {
   const program = join(folder, 'cache-server');
   await mkdir(folder);

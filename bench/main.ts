@@ -1,17 +1,21 @@
 /**
  * `npm run bench`: asks the questions of this folder, one after the other, and prints a table.
  *
- *   npm run bench                                                    what takes less than ten minutes
- *   npm run bench -- --only=requests,list --objects=2000 --strict    families or single questions
- *   npm run bench -- --all                                           a million objects, a minute of mixed load, and trees as well
- *   npm run bench -- --against=https://localhost:8012 --cert=… --key=… [--ca=…] [--token=…] [--against-pid=…]
- *                                                                    the same client asks another server in turns
- *   npm run bench -- --from=results.json --page=docs/bench.md        pages and pictures of a run that was before
- *   TEST_SERVER=/path/to/cache-server npm run bench                  another program is the measured server
+ *   npm run bench                 questions that together take less than ten minutes
+ *   npm run bench -- --only=requests,list --objects=2000 --strict
+ *                                 families or single questions
+ *   npm run bench -- --all        also a million objects, a minute of mixed load, and trees
+ *   npm run bench -- --against=https://localhost:8012 --cert=… --key=… [--ca=…] [--token=…]
+ *       [--against-pid=…]         the same client asks another server in turns
+ *   npm run bench -- --from=results.json --page=docs/bench.md
+ *                                 the pages and pictures of an earlier run
+ *   TEST_SERVER=/path/to/cache-server npm run bench
+ *                                 another program is the measured server
  *
- * The measured server is a child process with a folder, an authority and a port of its own; load comes from further processes, and the
- * ceilings from another. Everything ends with this one, by a signal too, and by itself after runMsMax, or longRunMsMax with --all.
- * Exit codes: 0 · 1 a check is broken, or with --strict a limit is missed · 2 wrong arguments · 130 interrupted.
+ * The measured server is a child process with its own folder, authority and port. Load comes from
+ * further processes, and ceilings from another one. All of them end with this process, also on a
+ * signal. It ends by itself after runMsMax, or longRunMsMax with --all. Exit codes: 0 · 1 a check
+ * is broken, or with --strict a limit is missed · 2 wrong arguments · 130 interrupted.
  */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -90,7 +94,7 @@ function canBeAsked({ name, needs = [] }: Question, has: Readonly<Record<keyof t
   return lacking === undefined;
 }
 
-/** Without what is of this machine only or a secret. */
+/** The arguments without secrets and paths of this machine. */
 function commandLine(): string {
   return process.argv
     .slice(2)
@@ -98,7 +102,7 @@ function commandLine(): string {
     .join(' ');
 }
 
-/** Resolves when the run is cut short: by a signal, or because it takes too long. */
+/** Resolves when a signal or the time limit interrupts the run. */
 function interruption({ all }: Flags): Promise<string> {
   return new Promise((resolved) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolved(signal));

@@ -1,4 +1,7 @@
-/** All questions, in the order of asking: those over HTTP first, while the measured server holds their objects only; the last two look at the whole run. */
+/**
+ * All questions, in the order of asking. Those over HTTP come first, while the measured server
+ * holds only their objects. The last two inspect the whole run.
+ */
 import type { Question } from './harness/question.js';
 import { gzip } from './lists/gzip.js';
 import { informers, manyInformers, oneInformer } from './lists/informers.js';

@@ -1,4 +1,7 @@
-/** How long does a full list take a client that accepts gzip, as client-go does by default, and how many bytes cross? The client decompresses nothing. */
+/**
+ * How long does a full list take a client that accepts gzip, as client-go does by default, and how
+ * many bytes are sent? The client does not decompress.
+ */
 import { httpQuestion } from '../harness/http-question.js';
 import { listValues } from '../harness/list-values.js';
 import { collectionPath, exportsType } from '../harness/mixed-objects.js';

@@ -1,9 +1,12 @@
 /**
  * How long until informers that start together all have their bookmark, handshakes included?
  *
- * This is a region that comes back after its cache restarted. Each informer has a connection of its own, as processes have; their types are mixed.
- * Thirty-two have theirs after 3 s at most, and in an eightieth of what upstream's cache server takes; one in a thirtieth. The ceiling sends bytes that
- * it has ready; one informer takes three times that at most. A server without WatchList is asked for lists.
+ * This is a region that reconnects after its cache restarted. Each informer has its own connection,
+ * as processes have, and the informers watch different types. A server without WatchList is asked
+ * for lists. Limits:
+ * - 32 informers: 3 s, and an eightieth of the time of upstream's cache server.
+ * - One informer: a thirtieth of that time, and three times that of the bare server, which sends
+ *   prepared bytes.
  */
 import { httpQuestion, type Asking } from '../harness/http-question.js';
 import { busy, noSlower, processorValue } from '../harness/loaded-values.js';
@@ -13,7 +16,7 @@ import { atMost, check, type Limit, type Question } from '../harness/question.js
 
 const secondsMax = 3;
 const timesCeilingMax = 3;
-/** Of what upstream's cache server takes. */
+/** Shares of the time of upstream's cache server. */
 const shareOfOne = 1 / 30;
 const shareOfMany = 1 / 80;
 const msPerSecond = 1_000;

@@ -1,7 +1,8 @@
 /**
  * How long does a full wildcard list of a type take, on an open connection?
  *
- * The ceiling is a server that has the bytes ready. At most three times that, and a thirtieth of what upstream's cache server takes.
+ * The ceiling is the bare server, which sends prepared bytes. Limits: three times its time, and a
+ * thirtieth of that of upstream's cache server.
  */
 import { httpQuestion } from '../harness/http-question.js';
 import { listValues } from '../harness/list-values.js';

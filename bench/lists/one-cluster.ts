@@ -1,4 +1,7 @@
-/** How long does a list of one logical cluster take, among many, by one client after the other cluster? */
+/**
+ * How long does a list of one logical cluster among many take? One client lists one cluster after
+ * the other.
+ */
 import { httpQuestion } from '../harness/http-question.js';
 import { requestValues } from '../harness/loaded-values.js';
 import { collectionPath, exportsType, mixedClusters } from '../harness/mixed-objects.js';

@@ -1,4 +1,7 @@
-/** How long does a page of 500 objects take, by a client that reads page after page to the end and begins anew? */
+/**
+ * How long does a page of 500 objects take? A client reads page after page to the end and begins
+ * again.
+ */
 import { httpQuestion } from '../harness/http-question.js';
 import { noSlower, processorValue } from '../harness/loaded-values.js';
 import { collectionPath, exportsType } from '../harness/mixed-objects.js';

@@ -1,8 +1,9 @@
 /**
- * How late did the server's event loop run during all this?
+ * How late did the server's event loop run during the whole run?
  *
- * A blocked event loop delays every client, and one that is blocked for 15 s loses every HTTP/2 watch. By the
- * server's own measurement: the worst window's p99 at most 10 ms, and never 100 ms late. Each question's worst is shown by name.
+ * A blocked event loop delays every client, and after 15 s it loses every HTTP/2 watch. The server
+ * measures itself. Limits: p99 of the worst window 10 ms, and no timer 100 ms late. The worst value
+ * of each question is shown under its name.
  */
 import type { LoopSample } from '../harness/loop-sampler.js';
 import { check, type Figure, type Question } from '../harness/question.js';

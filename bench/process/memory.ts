@@ -1,8 +1,10 @@
 /**
- * How much memory does the server hold ten seconds after all this?
+ * How much memory does the server hold ten seconds after the run?
  *
- * As Linux counts it, for the whole process: heaps, buffers and SQLite's caches. At most 200 MB, and a sixth of what upstream's cache server holds after
- * the same questions over HTTP. The peak is shown without a limit, and so are Node's own figures: the rest is SQLite, the committer's thread, and malloc.
+ * It is the resident size of the process as Linux counts it: heaps, buffers and SQLite's caches.
+ * Limits: 200 MB, and a sixth of what upstream's cache server holds after the same questions over
+ * HTTP. The peak and Node's own figures have no limit. The rest is SQLite, the committer's thread,
+ * and malloc.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { metric } from '../harness/metrics-text.js';

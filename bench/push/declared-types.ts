@@ -1,8 +1,9 @@
 /**
  * What does an agent cost its shard and its machine when ClusterCachedResources declare many types?
  *
- * A stand-in for a shard, with the limit of streams that kcp has, declares 1,300 types with an object each. The agent and its cache are processes of
- * their own. Measured once every type is watched, and has been for some seconds.
+ * A stand-in for a shard, with kcp's limit of streams, declares 1,300 types with one object each.
+ * The agent and its cache are separate processes. Measuring begins some seconds after every type is
+ * watched.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AgentProcess } from '../../test/support/agent-process.js';

@@ -1,10 +1,13 @@
 /**
- * What does a pusher that floods cost others, and the memory of the server?
+ * What does a flooding pusher cost other clients and the server's memory?
  *
- * For some seconds one session changes its 2,000 objects without end, as fast as the server accepts them, and another sends without
- * waiting for acknowledgements and comes back when it is cut off. Meanwhile somebody else writes 50 objects a second. From the
- * sending of a write to its event at a watch of that shard: p99 at most 50 ms. Resident memory grows by at most 96 MiB over its size after
- * an ordinary sync. Then the same with a watch of everything, which gets the flood as well; its delay has no limit.
+ * For some seconds one session changes its 2,000 objects without end, as fast as the server
+ * accepts. Another sends without waiting for acknowledgements, and reconnects when it is cut off.
+ * Meanwhile a third client writes 50 objects a second. Limits:
+ * - 50 ms p99 from the sending of a write to its event at a watch of that client's shard.
+ * - 96 MiB growth of resident memory over its size after an ordinary sync.
+ *
+ * A second run has a watch of everything, which also receives the flood. Its delay has no limit.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Flooded, PushTarget, Witnessed, Written } from '../harness/jobs.js';
@@ -22,7 +25,10 @@ const ordinaryObjects = 15_000;
 const steadyObjects = 200;
 const everyMs = 20;
 const delayMsMax = 50;
-/** Beyond what an ordinary sync has filled already: two sessions' credit and their commits, sent and not yet collected. */
+/**
+ * Growth beyond an ordinary sync: two sessions' credit and their commits, sent and not yet
+ * collected.
+ */
 const grownMbMax = 96;
 const lateMsMax = 10_000;
 const sampleEveryMs = 100;
@@ -129,7 +135,7 @@ function validate(watch: string, { written, witnessed, delaysMs }: Round): reado
   ];
 }
 
-/** The largest resident size from now on until it is stopped, read a few times a second. */
+/** The largest resident size until `stop`, sampled several times a second. */
 function samplePeak(pid: number): Readonly<{ stop: () => Promise<number> }> {
   const stopped = new AbortController();
   const sampling = (async () => {

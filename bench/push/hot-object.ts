@@ -1,10 +1,11 @@
 /**
- * How late are the changes of other objects while one object of their type is updated all the time?
+ * How late are changes of other objects while one object of their type is updated all the time?
  *
- *   stand-in for a shard ──watch──▶ strata push ──websocket──▶ cache ──watch of the others──▶ this process
+ *   stand-in for a shard ─watch─▶ strata push ─websocket─▶ cache ─watch of others─▶ this process
  *
- * 100 changes of the others each second, alone and then beside 10,000 updates of one object. The stand-in and the watch are in one process, which
- * is busy with all these updates itself, so its own delay is in the figures.
+ * The others get 100 changes a second, first alone and then beside 10,000 updates of one object.
+ * The stand-in and the watch are in one process. All these updates keep it busy, so its own delay
+ * is in the figures.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AgentProcess } from '../../test/support/agent-process.js';

@@ -1,11 +1,12 @@
 /**
- * How long does a change take from the shard's API to a watcher of everything, when nothing else happens?
+ * How long does a change take from the shard's API to a watcher of everything, without other load?
  *
- *   stand-in for a shard ──watch──▶ strata push ──websocket──▶ the measured server ──watch──▶ a load process
- *   ▲ sent                                                                                    seen ▲
+ *   stand-in for a shard ─watch─▶ strata push ─websocket─▶ measured server ─watch─▶ load process
+ *   ▲ sent                                                                          seen ▲
  *
- * Four processes on one machine; the stand-in lives in this one, which does nothing else meanwhile. One change at a time, with a pause
- * that is longer than the time for which changes are collected. Median at most 5 ms.
+ * The four processes run on one machine. The stand-in is in this process, which does nothing else
+ * meanwhile. Changes are sent one at a time, with a pause longer than the time for which changes
+ * are collected. Limit: 5 ms at the median.
  */
 import type { KubeObject } from '../../test/support/kube-client.js';
 import { AgentProcess } from '../../test/support/agent-process.js';
@@ -67,7 +68,7 @@ function* changesOf(standIn: ShardStandIn): Generator<Change> {
   }
 }
 
-/** The stand-in adds what an API server would, and the agent makes a replica of it. */
+/** The stand-in adds what an API server would add, and the agent makes a replica of the object. */
 function put(standIn: ShardStandIn, index: number, round: number): void {
   const { cluster, text } = pushedMixedObject(shard, index);
   const object = JSON.parse(text(round)) as KubeObject;

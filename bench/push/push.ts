@@ -1,12 +1,14 @@
 /**
  * How many objects a second does one session push, each durable before it is acknowledged?
  *
- * Ceiling: the same objects over a bare websocket into one table, msgpack and TLS included, in one thread of a process of its
- * own, with the defaults of ws and SQLite except `synchronous=FULL`; with one frame and with several frames to a commit, the faster
- * counts. At least 70 % of it. The share of the same loop with every known improvement is shown as well.
+ * The ceiling is the same objects over a bare websocket into one table, with msgpack and TLS, in
+ * one thread of another process. ws and SQLite have their defaults, except `synchronous=FULL`. A
+ * commit has one frame or several, and the faster counts. Limit: 70 % of the ceiling. The share of
+ * the same loop with every known improvement is shown too.
  *
- * All clients have every body ready before the clock starts. Rounds alternate, and each has a new shard, so that every object is
- * created; in the last one all are changed as well, which has no limit.
+ * All clients have every body ready before the clock starts. Rounds alternate. Each has a new
+ * shard, so that every object is created. In the last one all objects also change; that has no
+ * limit.
  */
 import { join } from 'node:path';
 import { BareProcess } from '../harness/bare-process.js';
@@ -19,10 +21,12 @@ import { formatNumber, formatShare } from '../harness/report.js';
 const shareMin = 0.7;
 const rounds = 5;
 const frameObjects = 128;
-/** More objects than the server's own credit allows unacknowledged. */
+/**
+ * With so many frames there are more unacknowledged objects than the server's own credit allows.
+ */
 const framesMax = 32;
 
-/** `processorUs`: of the receiving process, per object. */
+/** `processorUs`: processor time of the receiving process, per object. */
 type Measured = Readonly<{ perSecond: number; processorUs: number }>;
 type Loop = Readonly<{ name: string; framesPerCommitMax: number; masked: boolean; tuned: boolean }>;
 
@@ -47,7 +51,7 @@ export const push: Question = {
     let busy = 0;
     let refused = 0;
 
-    // The first round warms all of them up and is thrown away.
+    // The first round warms up all of them and is dropped.
     for (let round = 0; round <= rounds; round++) {
       for (const [loop, measured] of loops) {
         const one = await measure(objects, bare.pid, () => pushBare(bench, bare, round, loop));
@@ -147,7 +151,7 @@ function processorTime(measured: readonly Measured[]): number {
   return median(measured.map(({ processorUs }) => processorUs));
 }
 
-/** In percent. Round by round, because both of one round had the same load on the machine. */
+/** In percent, round by round, because both values of a round had the same load on the machine. */
 function share(ours: readonly Measured[], theirs: readonly Measured[]): number {
   return median(ours.map(({ perSecond }, round) => (perSecond / theirs[round]!.perSecond) * 100));
 }

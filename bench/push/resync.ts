@@ -1,7 +1,8 @@
 /**
  * How long does a sync take if all of its objects are already there?
  *
- * This is a shard's restarted pusher. At most 1 s, no revision is given, and a watch of everything sees nothing.
+ * This is a shard's restarted pusher. Limits: 1 s, no new revision, and no event at a watch of
+ * everything.
  */
 import { median } from '../harness/statistics.js';
 import { wildcardPath } from '../harness/mixed-objects.js';
@@ -12,7 +13,10 @@ import { formatShare } from '../harness/report.js';
 const secondsMax = 1;
 const rounds = 5;
 const shard = 'restated';
-/** One change of this object comes last, so that the watch has had its time and is known to work. */
+/**
+ * One change of this object comes last. It gives the watch time for late events, and proves that
+ * the watch works.
+ */
 const lastShard = 'restated-last';
 const lateMsMax = 10_000;
 

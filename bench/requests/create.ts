@@ -1,6 +1,7 @@
 /**
- * How many creates a second are acknowledged, each durable before its answer? Six times those of upstream's cache server. The objects are deleted
- * again, so that later questions find the same.
+ * How many creates a second are acknowledged, each durable before its answer? Limit: six times the
+ * rate of upstream's cache server. The objects are deleted again, so that later questions find the
+ * same objects.
  */
 import { httpQuestion } from '../harness/http-question.js';
 import { requestValues } from '../harness/loaded-values.js';

@@ -1,4 +1,7 @@
-/** How many gets a second does a client in Go see, 16 at a time on one connection? Five times those of upstream's cache server. */
+/**
+ * How many gets a second does a client in Go complete, 16 at a time on one connection? Limit: five
+ * times the rate of upstream's cache server.
+ */
 import { httpQuestion } from '../harness/http-question.js';
 import { requestValues } from '../harness/loaded-values.js';
 import { atLeast } from '../harness/question.js';

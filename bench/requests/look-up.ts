@@ -1,10 +1,13 @@
 /**
- * How long does a look-up take a program, and does the number of slices in the cache matter?
+ * How long does a program's look-up take, and does the number of slices in the cache matter?
  *
- * 20,000 slices and then 90,000, of 22 types on as many shards as that needs, come over links from bare caches. One program looks up objects of
- * one type with `CacheReader`, one after the other, over TLS: such that exist, each in a logical cluster of its own, and such that do not. No
- * report on all shards is used twice, as the first look-up of each second has it; then, as by default, each for a second; then the same where the
- * type is watched, so that no object is asked for.
+ * Bare caches send 20,000 and then 90,000 slices of 22 types over links, on as many shards as that
+ * needs. One program looks up objects of one type with `CacheReader`, one after the other, over
+ * TLS. Some exist, each in its own logical cluster, and some do not.
+ *
+ * Each look-up first asks for a new freshness report, as the first look-up of each second does.
+ * Then a report is used for a second, which is the default. Then the type is watched, so that no
+ * object is requested.
  */
 import { CacheFault, openCacheReader, type CacheReader, type ObjectRef, type WatchedRef } from '../../src/client.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
@@ -16,7 +19,7 @@ import { check, type Answer, type Question } from '../harness/question.js';
 import { TreeProcesses } from '../harness/tree-processes.js';
 
 const typesEach = kcpTypes.length;
-/** Of each run, with the number of caches that they come from: one may claim 1,000 shards. */
+/** One cache may claim 1,000 shards, so `feeders` caches send those of a run. */
 const runs = [
   { shards: 910, feeders: 1 },
   { shards: 4_095, feeders: 5 },
@@ -108,7 +111,10 @@ async function looked(reader: CacheReader, name: string, refs: readonly ObjectRe
   };
 }
 
-/** What is wrong with the answer: an object that exists comes with its freshness, and the absence of one that does not is proved. */
+/**
+ * Returns what is wrong with an answer. An existing object must come with its freshness, and the
+ * absence of a missing one must be proved.
+ */
 async function faultOf(reader: CacheReader, ref: ObjectRef): Promise<string | undefined> {
   try {
     const answer = await reader.get(ref);

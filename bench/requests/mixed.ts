@@ -1,6 +1,7 @@
 /**
- * What does a minute of mixed load give? 100 updates a second to 8 wildcard watchers, 200 gets a second, a list of a type or of a logical cluster
- * every two seconds, and an informer that starts every five, each sent when it is due.
+ * What does a minute of mixed load give? It has 100 updates a second to 8 wildcard watchers, and
+ * 200 gets a second. Every two seconds a type or a logical cluster is listed, and every five
+ * seconds an informer starts. Each request is sent when it is due.
  */
 import { httpQuestion } from '../harness/http-question.js';
 import { busy, noSlower } from '../harness/loaded-values.js';

@@ -1,12 +1,12 @@
 /**
- * How many updates a second are acknowledged, each durable before its answer, 16 at a time on one connection? Each has a resourceVersion. Nine times
- * those of upstream's cache server.
+ * How many updates a second are acknowledged, each durable before its answer, 16 at a time on one
+ * connection? Each has a resourceVersion. Limit: nine times the rate of upstream's cache server.
  */
 import { httpQuestion } from '../harness/http-question.js';
 import { requestValues } from '../harness/loaded-values.js';
 import { atLeast } from '../harness/question.js';
 
-/** Fewer than a run has: each is read once first. */
+/** Limited, because the client first reads each object once. */
 const updatedMax = 2_000;
 const timesUpstreamMin = 9;
 const shareOfCeilingMin = 0.3;

@@ -1,8 +1,11 @@
 /**
- * What is left of 10,000 logical clusters and their objects once all are deleted, in memory and in what the servers report?
+ * What remains of 10,000 logical clusters and their objects after all are deleted, in memory and in
+ * what the servers report?
  *
- * They come and go twice, so that what is kept of each of them is there twice. History is short; each figure is read once it is compacted, behind a full
- * collection of garbage (collect.ts) and ten quiet seconds. kcp's own front proxy is not asked: it reads a live kcp alone (kcp#4071).
+ * They are added and deleted twice, so that anything that is kept for each of them is kept twice.
+ * History is short. Each figure is read after it is compacted, after a full garbage collection
+ * (collect.ts) and ten quiet seconds. kcp's own front proxy is not asked, because it reads only a
+ * live kcp (kcp#4071).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { residentMiB } from '../../test/support/process-figures.js';
@@ -17,13 +20,16 @@ const compactedMsMax = 120_000;
 const pollMs = 200;
 const quietMs = 3_000;
 const bytesPerMiB = 1024 ** 2;
-/** Recent objects would fill 32 MiB with what is deleted before others displace them. */
+/** With the default, recent deleted objects would fill 32 MiB before others displace them. */
 const flags = ['--history-age-max=1s', '--tombstone-age-max=1s', '--recent-bytes-max=1MiB'];
-/** How much more V8 may hold after the second time than after the first: what is kept of them would be twice as much. */
+/**
+ * How much more V8 may hold after the second time than after the first. Memory kept for each
+ * cluster would have doubled.
+ */
 const growthMiBMax = 5;
 const servers = ['cache', 'door'] as const;
 const titles = { cache: 'cache', door: 'front door' };
-/** Begins every name, and nothing else. */
+/** Every name begins with this text, and nothing else does. */
 const mark = 'passing-';
 
 type Seen = Readonly<Record<(typeof servers)[number], Readonly<{ residentMiB: number; liveMiB: number; series: ReadonlySet<string> }>>>;
@@ -47,7 +53,7 @@ export const deletedClusters: Question = {
     const asked = async (name: string, status: number): Promise<void> => {
       while ((await served.statusAtDoor(name)) !== status) await sleep(pollMs);
     };
-    // Series that come with the first request, or the first object of a type, stay.
+    // Series that appear with the first request, or with the first object of a type, stay.
     const comeAndGo = async (some: readonly string[]): Promise<Seen> => {
       await served.add(some);
       await asked(some.at(-1)!, 200);
@@ -71,7 +77,10 @@ export const deletedClusters: Question = {
   },
 };
 
-/** Resolves once neither server has compacted anything for `quietMs`, which is longer than history is kept. */
+/**
+ * Resolves when neither server has compacted anything for `quietMs`, which is longer than history
+ * is kept.
+ */
 async function compacted({ clients }: Workspaces): Promise<void> {
   const state = async (): Promise<string> => {
     const texts = [(await clients.cache.raw('GET', '/metrics')).text, (await clients.door.raw('GET', '/metrics')).text];
@@ -91,7 +100,7 @@ async function seenOf({ cache, door, clients }: Workspaces): Promise<Seen> {
   const seen = async (server: keyof Seen, pid: number): Promise<Seen[keyof Seen]> => {
     const { text } = await clients[server].raw('GET', '/metrics');
     const liveBytes = metric(text, 'nodejs_heap_size_used_bytes') + metric(text, 'nodejs_external_memory_bytes');
-    // Without those of the process, such as its collections of garbage by kind.
+    // Without the series of the process, such as its garbage collections by kind.
     const series = new Set(text.match(/^(?:strata|proxy|kcp)_.*(?= )/gm));
     return { residentMiB: await residentMiB(pid), liveMiB: liveBytes / bytesPerMiB, series };
   };

@@ -1,10 +1,13 @@
 /**
- * How soon after its deletion is pushed does a path no longer resolve, among 10,000 logical clusters?
+ * How soon after its deletion is pushed does a path no longer resolve, among 10,000 logical
+ * clusters?
  *
  *   shard ──push──▶ cache ──link──▶ front door
- *     ▲ sent          │ unknown        │ 403            each is asked again and again, one request after the other, until it says so
+ *     ▲ sent          │ unknown       │ 403
  *
- * One Workspace at a time, with its LogicalCluster and its objects. kcp's own front proxy is not asked: it reads a live kcp alone (kcp#4073).
+ * The client polls each server, one request after the other, until it gives that answer. One
+ * Workspace is deleted at a time, with its LogicalCluster and its objects. kcp's own front proxy is
+ * not asked, because it reads only a live kcp (kcp#4073).
  */
 import { CleanUp } from '../harness/clean-up.js';
 import { check, type Answer, type Figure, type Question } from '../harness/question.js';
@@ -12,7 +15,7 @@ import { percentile } from '../harness/statistics.js';
 import { Workspaces } from '../harness/workspaces.js';
 
 const workspaces = 10_000;
-/** Deleted while the cache is asked, and as many while the front door is. */
+/** Deletions while the cache is polled, and as many while the front door is. */
 const deletions = 300;
 const askedAfterwards = 200;
 const waitMsMax = 60_000;
@@ -51,7 +54,7 @@ export const deletedPaths: Question = {
   },
 };
 
-/** How long each took. */
+/** How long each deletion took. */
 async function deleted(
   served: Workspaces,
   names: readonly string[],

@@ -1,9 +1,11 @@
 /**
- * What does a cache of 100,000 or 1,000,000 objects take: to push, list, page, read one logical cluster or one object by its canonical path, to be
- * ready again after a restart, in memory and on disk?
+ * What does a cache of 100,000 or 1,000,000 objects cost? The time to push, to list, to page, and
+ * to read one logical cluster or one object by its canonical path. Also the time until it is ready
+ * after a restart, memory, and disk.
  *
- * The server is one of its own. One shard pushes, a hundred objects a logical cluster, from 0.5 to 200 kB. The client makes the objects while it
- * pushes, because a million of them do not fit into memory; the note says how busy it is.
+ * The question starts its own server. One shard pushes, with a hundred objects of 0.5 to 200 kB in
+ * each logical cluster. The client makes the objects during the push, because a million of them do
+ * not fit into memory. The note says how busy the client is.
  */
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -102,7 +104,7 @@ async function readBack(
     progress.show(`${what} of ${objects.toLocaleString('en')}`);
     return await run(http.client, target, paths, more);
   };
-  // So short that it is one.
+  // So short that there is only one list.
   const list = await ask('list', [collectionPath(exportsType)], { measuredMs: 1 });
   const page = await ask('pages', [collectionPath(exportsType)], { measuredMs, pageLimit });
   const clusterPaths = sampled.map(({ cluster }) => collectionPath(exportsType, '%2A', cluster));

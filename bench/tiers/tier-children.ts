@@ -1,9 +1,11 @@
 /**
  * What does each of many children with equal policies cost its parent?
  *
- * The children are bare: they send a heartbeat once a second, receive what comes, and store nothing. Each figure is processor time of the
- * parent's serving thread, by child: while nothing happens, for a change that all of them or none get, one at a time and many at once,
- * and when all come back to changes that they have missed. The parent's time without children is subtracted.
+ * The children are bare: they send a heartbeat once a second, receive frames, and store nothing.
+ * Each figure is processor time of the parent's serving thread for each child. It is measured
+ * without load, and for changes that all or none of them get, single and in bulk. It is also
+ * measured when all reconnect and have missed changes. The parent's time without children is
+ * subtracted.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StrataProcess } from '../../test/support/strata-process.js';
@@ -23,7 +25,7 @@ const singles = 50;
 const idleMs = 10_000;
 const intervalMs = 5_000;
 const idleMsMax = 0.5;
-/** Nothing of the parent's own is under way any more. */
+/** By then the parent has finished its own work. */
 const settleMs = 1_500;
 const everything = JSON.stringify([{ types: ['*'] }]);
 const onlyPublic = JSON.stringify([{ annotations: { 'example.io/visibility': 'public' } }]);
@@ -48,7 +50,7 @@ export const tierChildren: Question = {
     const quiet = (): Promise<unknown> => sleep(idleMs);
     try {
       await pushing.send(sync(putBatches(shard, objects, 0)));
-      // The first time is slower.
+      // Warm up, because the first time is slower.
       await oneByOne();
       const alone = { single: await work(parent, oneByOne), many: await work(parent, many), idle: await work(parent, quiet) };
 
@@ -115,7 +117,7 @@ async function follow(parent: StrataProcess, index: number, memory?: Memory): Pr
   return child;
 }
 
-/** Processor time of the serving thread meanwhile. */
+/** Processor time of the serving thread during the task. */
 async function work({ pid }: StrataProcess, task: () => Promise<unknown>): Promise<number> {
   await sleep(settleMs);
   const before = await readThreadMs(pid);

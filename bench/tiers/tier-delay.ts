@@ -1,11 +1,15 @@
 /**
- * How long does a change take from one leaf of a tree to a watcher at another, over four links?
+ * How long does a change take from one leaf of a tree to a watcher at another leaf, over four
+ * links?
  *
- *   this process ──push──▶ west leaf ─▶ west ─▶ root ─▶ east ─▶ east leaf ──watch──▶ a load process
  *
- * Five caches on one machine, one change at a time. Unloaded: median at most 12 ms, p99 at most 40 ms, for processes that have just
- * started and for processes after 20,000 changes, whose code is compiled by then. With a round trip of 20 and of 250 ms put into
- * the two links beside the root: the sum of the ways there plus 15 ms at the median.
+ *
+ * Five caches run on one machine, with one change at a time. Limits without delay: 12 ms at the
+ * median, 40 ms p99. They hold for new processes and for processes after 20,000 changes, whose code
+ * is compiled by then.
+ *
+ * Two more cases put a round trip of 20 and of 250 ms into the two links beside the root. Their
+ * limit is the sum of the one-way delays plus 15 ms at the median.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StrataProcess } from '../../test/support/strata-process.js';
@@ -22,7 +26,7 @@ const shard = 'leafy';
 const objects = 50;
 const changesUnloaded = 400;
 const changesDelayed = 60;
-/** Changes sent before those that are measured, and the time they need to get through. */
+/** Changes sent before the measured ones, and the time that they take to arrive. */
 const changesBefore = 20_000;
 const changesBeforeMs = 5_000;
 const medianMsMax = 12;

@@ -1,8 +1,9 @@
 /**
  * What does a child cost its parent for changes that the policy keeps from it?
  *
- * The same changes are pushed at a parent alone, and at one with children that follow only public objects, and none is
- * public. The cost of a child for a change is the difference in processor time: the change is matched, and nothing of it is sent.
+ * The same changes are pushed to a parent without children, and to one whose children follow only
+ * public objects. No object is public. The cost of a child for a change is the difference in
+ * processor time: the parent matches the change and sends nothing.
  */
 import { readProcessorMs } from '../harness/process-usage.js';
 import { pushTargetOf, readStatus } from '../harness/push-target.js';
@@ -13,7 +14,10 @@ import { TreeProcesses } from '../harness/tree-processes.js';
 const shard = 'private';
 const children = 2;
 const onlyPublic = '[{annotations: {example.io/visibility: public}}]';
-/** For a change and child: reading the object's labels, annotations and path, once for all children, and matching. */
+/**
+ * For each change and child. The labels, annotations and path of the object are read once for all
+ * children, and then matched.
+ */
 const microsecondsMax = 40;
 
 export const tierFilter: Question = {

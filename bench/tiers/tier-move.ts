@@ -1,11 +1,17 @@
 /**
- * What does a child send and receive when it goes to another parent and back, and holds what both have?
+ * What does a child send and receive when it moves to another parent and back, if both parents hold
+ * the same objects as the child?
  *
- *          root            half of the objects are the root's, half the child's. One proxy leads to the parents; it is pointed at the
- *        ╱      ╲          other parent and breaks the link; it counts the bytes that pass both ways, frames of heartbeats included.
- *   parent a   parent b    The first link carries everything; each move should carry digests, and the buckets in which something has changed.
- *        ╲  or  ╱
- *          child
+ *           root
+ *         ╱      ╲
+ *   parent a    parent b
+ *         ╲  or  ╱
+ *           child
+ *
+ * Half of the objects are the root's, half the child's. One proxy leads to the parents. A move
+ * points it at the other parent and breaks the link. The proxy counts the bytes in both directions,
+ * heartbeats included. The first link carries everything. Each move should carry only digests, and
+ * the buckets in which something has changed.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,7 +25,7 @@ import { TreeProcesses } from '../harness/tree-processes.js';
 const ours = 'below';
 const theirs = 'above';
 const percentMax = 1;
-/** Of each shard. */
+/** Objects that change, of each shard. */
 const changed = 20;
 const names = [
   'to another parent, of the bytes of the first link',
@@ -62,7 +68,7 @@ export const tierMove: Question = {
       };
       await moveTo(b);
       await moveTo(a);
-      // No link, until something has changed on both sides.
+      // Refuse the link until objects on both sides have changed.
       proxy.refuse();
       proxy.cut();
       for (const [i, shard] of [theirs, ours].entries()) await pushing[i]?.send(putBatches(shard, changed, 1));
@@ -89,7 +95,7 @@ async function open(server: StrataProcess, shard: string): Promise<PushingShard>
   return PushingShard.open(await pushTargetOf(server), shard);
 }
 
-/** Objects of each shard. */
+/** The number of objects of each shard. */
 async function counts(server: StrataProcess): Promise<readonly number[]> {
   const status = await readStatus(server);
   return [theirs, ours].map((shard) => exportsOf(status, shard)?.objects ?? 0);
@@ -99,7 +105,7 @@ async function holds(server: StrataProcess, objects: number): Promise<void> {
   await until(async () => (await counts(server)).every((count) => count === objects));
 }
 
-/** Each end has everything that the other end has. */
+/** Resolves when each end has everything that the other end has. */
 async function current(child: StrataProcess, parent: StrataProcess): Promise<void> {
   const { cache } = await readStatus(parent);
   await until(async () => {

@@ -1,9 +1,11 @@
 /**
- * How do many children come back when their parent has restarted, and what do its readers notice?
+ * How do many children reconnect after their parent has restarted, and what do readers of the
+ * parent notice?
  *
- * The children are bare: each comes back as a link does, by its rule and with its bounds, reports that it holds nothing, and is ready once it
- * has all slices of a shard. One reader asks the parent for an object all the while. Only four hundred children, because this process
- * makes their half of the handshakes; test/unit/tier/link.test.ts shows how a thousand are spread.
+ * The children are bare. Each reconnects by the rule and with the bounds of a link, and reports
+ * that it holds nothing. It is ready when it has all slices of a shard. Meanwhile one reader
+ * requests an object from the parent. There are only four hundred children, because this process
+ * does their half of the handshakes. test/unit/tier/link.test.ts shows how a thousand are spread.
  */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -91,7 +93,7 @@ class Returning {
   readonly #parent: StrataProcess;
   readonly #name: string;
   #cache: BareCache | undefined;
-  /** When it asked for the connection that succeeded. */
+  /** When it began the connection that succeeded. */
   cameMs: number | undefined;
   readyMs: number | undefined;
 
@@ -111,7 +113,7 @@ class Returning {
 
   async run(slices: number, signal: AbortSignal): Promise<void> {
     let attempt: Attempt = firstAttempt;
-    // As if it had lost its parent, so that not all come at once the first time either.
+    // Begins as after a lost link, so that the first connections are spread too.
     let parting: Parting = { lastedMs: 0, reason: undefined, message: '', retryAfterMs: undefined };
     while (!signal.aborted) {
       const next = reconnect(attempt, parting, { urls: 1, random: Math.random, bounds: linkReconnectBounds });
@@ -135,13 +137,13 @@ class Returning {
       this.readyMs = performance.now();
       await this.#cache.reading;
     } catch {
-      // It comes back, whatever the error.
+      // The loop reconnects after any error.
     }
     return { lastedMs: sinceMs === undefined ? 0 : performance.now() - sinceMs, reason: undefined, message: '', retryAfterMs: undefined };
   }
 }
 
-/** How long reads took until then, in milliseconds each, from the first answered one on. */
+/** The milliseconds of each read until `holds`, from the first answered one on. */
 async function readUntil(parent: StrataProcess, holds: () => boolean): Promise<readonly number[]> {
   const client = parent.client();
   const reads: number[] = [];

@@ -1,10 +1,11 @@
 /**
- * What do many slices cost a link: when they open, when the policy changes, and when nothing happens?
+ * What do many slices cost a link: when they open, when the policy changes, and without load?
  *
- * 20,000 slices of 22 types are begun on one link, then synced and ended with an object each, and sent to a child; 8,000 of them are
- * resynced because the policy has changed. The other end of each link is bare: it sends and receives what a cache does and stores nothing, so
- * that the time is the server's. Turns are those of its serving thread, by its own processor time. The cost of an idle child is the
- * difference that some of them make to the processor time of that thread.
+ * 20,000 slices of 22 types are begun on one link, then synced and ended with one object each, and
+ * sent to a child. 8,000 of them are resynced after a change of the policy. The other end of each
+ * link is bare: it sends and receives what a cache does and stores nothing, so the time is the
+ * server's. Turns are those of the server's serving thread, in processor time. The cost of an idle
+ * child is the difference that some of them make to the processor time of that thread.
  */
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,7 +24,7 @@ const shardsOpened = 910;
 const shardsChanged = 364;
 const secondsMax = 1;
 const turnMsMax = 20;
-/** Until the last turn is recorded. */
+/** The time until the last turn is recorded. */
 const settleMs = 50;
 const idleChildren = 2;
 const intervalMs = 5_000;
@@ -90,7 +91,7 @@ async function openFeeder(server: StrataProcess, slices: readonly OfSlice[]): Pr
   return feeder;
 }
 
-/** Resolves once all of them have ended. */
+/** Resolves when the follower has received the ends of all slices. */
 async function follow(follower: BareCache, slices: number): Promise<void> {
   follower.policy(nothing, everything);
   follower.resume();
@@ -116,7 +117,7 @@ async function idleChild(server: StrataProcess, slices: readonly OfSlice[]): Pro
   return Math.max(0, followed - alone) / idleChildren;
 }
 
-/** Of the serving thread in one interval, once earlier work is over. */
+/** Processor time of the serving thread in one interval, after earlier work is over. */
 async function quietMs({ pid }: StrataProcess): Promise<number> {
   await sleep(intervalMs);
   const before = await readThreadMs(pid);
@@ -124,7 +125,10 @@ async function quietMs({ pid }: StrataProcess): Promise<number> {
   return (await readThreadMs(pid)) - before;
 }
 
-/** One rule for the shards of these slices, another one for all others: only these slices keep their filter. */
+/**
+ * One rule for the shards of these slices, another for all others. Only these slices keep their
+ * filter.
+ */
 function policyWithout(slices: readonly OfSlice[]): string {
   const shards = [...new Set(slices.map(({ slice }) => slice.shard))];
   return JSON.stringify([

@@ -1,9 +1,13 @@
 /**
- * How fast does a child get what its parent has: everything, and what changed while it was away?
+ * How fast does a child receive what its parent has: everything, and what changed while it was
+ * away?
  *
- * The parent holds the objects of one shard. A child that starts empty has them in at most 2 s for 10,000 of 2.5 kB; one whose link was
- * broken while each of them changed catches up at 20,000 changes a second or more, and receives changes, not a sync. Both are
- * counted from the moment the link is open to the one in which the last object is published at the child.
+ * The parent holds the objects of one shard. Limits:
+ * - An empty child has 10,000 objects of 2.5 kB after 2 s.
+ * - A child whose link was broken while each object changed catches up at 20,000 changes a second
+ *   or more. It receives changes, not a sync.
+ *
+ * Both times run from the opening of the link to the publication of the last object at the child.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StrataProcess } from '../../test/support/strata-process.js';
@@ -20,7 +24,10 @@ const absences = 2;
 const syncSecondsMax = 2;
 const changesPerSecondMin = 20_000;
 const waitMsMax = 60_000;
-/** Looks are rare, because each costs the child something; the age of the last change gives its exact time. */
+/**
+ * Polls are rare, because each costs the child something. The age of the last change gives its
+ * exact time.
+ */
 const pollMs = 200;
 
 export const tierSync: Question = {
@@ -78,7 +85,10 @@ export const tierSync: Question = {
   },
 };
 
-/** Milliseconds from the opening of the link, the last one after `before`, to the publication of so many changes. */
+/**
+ * Milliseconds from the opening of the newest link to the publication of `changes` changes. That
+ * link must have been opened after `before` others.
+ */
 async function untilRevision(child: StrataProcess, changes: number, before = 0): Promise<number> {
   const deadline = performance.now() + waitMsMax;
   const client = child.client();
@@ -94,7 +104,7 @@ async function untilRevision(child: StrataProcess, changes: number, before = 0):
   }
 }
 
-/** When its link was open, by its log. */
+/** When each link of the child was opened, by its log. */
 async function connections(child: StrataProcess): Promise<readonly number[]> {
   const lines = (await child.log()).split('\n').filter((line) => line.includes('link.connected'));
   return lines.map((line) => Date.parse(/"time":"([^"]+)"/.exec(line)?.[1] ?? ''));

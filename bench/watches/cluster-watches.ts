@@ -1,4 +1,7 @@
-/** What do 1,000 watches of one logical cluster each cost updates that happen elsewhere? The same updates are measured without watches before. */
+/**
+ * What do 1,000 watches of one logical cluster each cost updates elsewhere? The same updates are
+ * measured first without watches.
+ */
 import { httpQuestion } from '../harness/http-question.js';
 import { processorValue, requestValues } from '../harness/loaded-values.js';
 import { collectionPath, exportsType } from '../harness/mixed-objects.js';

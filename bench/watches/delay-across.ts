@@ -1,7 +1,9 @@
 /**
- * How long does a change take from its PUT at one server to watchers at another server of the same etcd, at a steady pace?
+ * How long does a change take from its PUT at one server to watchers at another server of the same
+ * etcd, at a steady pace?
  *
- * As `delay`, but with a server between. No longer than upstream's cache server takes to its own watchers.
+ * It is like `delay`, with a second server. Limit: the delay of upstream's cache server to its own
+ * watchers.
  */
 import { httpQuestion } from '../harness/http-question.js';
 import { busy } from '../harness/loaded-values.js';

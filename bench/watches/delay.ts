@@ -1,9 +1,10 @@
 /**
  * How long does a change take from its PUT to its watchers, at a steady pace?
  *
- * From the time at which the PUT was due to the event in the hands of a watcher, over all watchers and changes, by the clock of one process; the
- * writer and each watcher have a connection of their own. A server that cannot keep up shows it here, because what is late stays late. Half of what
- * upstream's cache server takes, at most.
+ * A delay begins when a PUT is due and ends when its event arrives at a watcher. All watchers and
+ * changes count. One process takes both times. The writer and each watcher have their own
+ * connections. A server that cannot keep up shows, because a late PUT stays late. Limit: half of
+ * the delay of upstream's cache server.
  */
 import { httpQuestion } from '../harness/http-question.js';
 import { busy, processorValue } from '../harness/loaded-values.js';

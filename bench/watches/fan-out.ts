@@ -1,8 +1,9 @@
 /**
  * How many events a second reach 32 wildcard watchers while 16 writers update at full speed?
  *
- * Counted from the first PUT to the last event at the slowest watcher, so that nothing may pile up. Each watcher has a connection of its own.
- * At least 25 times what upstream's cache server delivers, and 99 of 100 events within 20 ms of the writing of their update.
+ * Time counts from the first PUT to the last event at the slowest watcher, so nothing may pile up.
+ * Each watcher has its own connection. Limits: 25 times the rate of upstream's cache server, and 99
+ * of 100 events within 20 ms of the writing of their update.
  */
 import { httpQuestion } from '../harness/http-question.js';
 import { busy, processorValue } from '../harness/loaded-values.js';

@@ -1,7 +1,8 @@
 /**
- * What do 10,000 open watches cost: to open, in memory, while nothing happens, and for an update elsewhere?
+ * What do 10,000 open watches cost: to open, in memory, without load, and for an update elsewhere?
  *
- * Each watches one logical cluster; they share connections as the server allows. Memory is the server's resident size, before and with them.
+ * Each watches one logical cluster. They share connections as far as the server allows. Memory is
+ * the server's resident size, before and with them.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { httpQuestion } from '../harness/http-question.js';
