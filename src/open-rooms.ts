@@ -93,8 +93,8 @@ const eventLoop = { resolutionMs: 5, windowMs: 10_000 };
 const plainQuietMs = 30_000;
 const sharedBytesMax = 64 * 1024 * 1024;
 /**
- * Commits are delivered to watches together, so that delivery takes at most a quarter of the time.
- * A commit waits at most `periodMsMax`.
+ * Several commits are delivered to watches together, so that delivery takes at most a quarter of
+ * the time. A commit waits at most `periodMsMax`.
  */
 const handOuts = { periodFactor: 4, periodMsMax: 10 };
 /**

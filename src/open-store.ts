@@ -22,13 +22,13 @@ const snapshotHoldMs = 300_000;
  */
 const snapshotRowsMax = 128;
 /**
- * Pushes of all pushers that may wait in the queue, in commits: the committer never idles, and no
- * writer waits long for pushes.
+ * The pushes of all pushers that may wait in the queue, counted in commits. With this many the
+ * committer never idles, and no other writer waits long.
  */
 const commitsOfPushesMax = 2;
 /**
  * Divides the size of a commit while several lanes write, because each waits for the commits of the
- * others. It cuts the delay to a fifth for a tenth of the rate.
+ * others. This cuts the delay to a fifth and costs a tenth of the rate.
  */
 const sharedDivisor = 8;
 

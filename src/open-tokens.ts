@@ -26,8 +26,9 @@ type Parts = Readonly<{ clock: Clock; log: Log }>;
 const usualIssuer = 'https://kcp.default.svc';
 
 /**
- * Undefined: the front door checks no tokens. Issuers come after local files and the webhook comes
- * last, so no foreign token is sent to them. Throws SettingsError, CacheError.
+ * Undefined: the front door checks no tokens. Issuers come after local files, and the webhook comes
+ * last, so that they receive no token that an earlier reader knows. Throws SettingsError,
+ * CacheError.
  */
 export async function openTokens(settings: TokenSettings, parts: Parts): Promise<TokenReader | undefined> {
   const problems = [...problemsOf(settings)];

@@ -24,7 +24,7 @@ export type ServerSurroundings = Surroundings &
     exit: (code: number) => void;
   }>;
 
-/** `warnings`: about the flags. */
+/** `warnings`: flags that are ignored, for the log. */
 export type ServerStart = Readonly<{ sources: SettingsSources; warnings: readonly string[]; frontDoor?: ServerParts['frontDoor'] }>;
 
 export async function runServer(surroundings: ServerSurroundings, { sources, warnings, frontDoor }: ServerStart): Promise<void> {

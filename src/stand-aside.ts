@@ -1,10 +1,10 @@
 /**
  * The server while its store is damaged. It is alive, is not ready, says why, and serves nothing
- * until an operator acts and restarts it. It holds no file in the data directory, so `strata
+ * until an operator acts and restarts it. It keeps no file of the data directory open, so `strata
  * restore` can work there meanwhile.
  *
- * Rejected: an exit would restart again and again and explain less. An empty store would show every
- * informer that nothing exists.
+ * Two alternatives were rejected. An exit would lead to restarts, and explain less. An empty store
+ * would show every informer that nothing exists.
  */
 import type { Settings } from './config/settings.js';
 import { healthQueryOf, type Health, type HealthEndpoint } from './diagnostics/health.js';

@@ -14,8 +14,8 @@ export type Change = Readonly<{ index: number; round: number; send: () => Promis
 export type ChangeDelays = Readonly<{ delaysMs: readonly number[]; seen: number; isWhole: boolean }>;
 
 /**
- * Sends the changes one by one, with a pause after each in which it arrives. `watch` names the
- * server, the shard, and the resourceVersion to watch from.
+ * Sends the changes one by one, with a pause after each, so that it arrives before the next.
+ * `watch` names the server, the shard, and the resourceVersion to watch from.
  */
 export async function delaysOf(
   load: LoadProcess,

@@ -42,7 +42,7 @@ export function formatReport(report: Report): string {
   ].join('\n');
 }
 
-/** The circumstances of the figures. */
+/** The run, server, machine and versions that the figures belong to. */
 export function surroundingsOf(report: Report): readonly (readonly [name: string, value: string])[] {
   const { machine, against, client } = report;
   const { steadiness } = machine;

@@ -33,8 +33,8 @@ const exports = sliceOf('apiexports', { shard });
 const roles = sliceOf('clusterroles', { shard, group: 'rbac.authorization.k8s.io' });
 
 /**
- * One slice, and how a Workspace or its logical cluster appears in it: its logical cluster and
- * name, and the object.
+ * A slice, and how a Workspace or its logical cluster appears in it. `place`: the object's logical
+ * cluster and name. `of`: the object.
  */
 type Part = Readonly<{
   slice: Slice;

@@ -3,9 +3,9 @@
  * what the servers report?
  *
  * They are added and deleted twice, so that anything that is kept for each of them is kept twice.
- * History is short. Each figure is read after it is compacted, after a full garbage collection
- * (collect.ts) and ten quiet seconds. kcp's own front proxy is not asked, because it reads only a
- * live kcp (kcp#4071).
+ * History is short. Each figure is read after compaction, a full garbage collection (collect.ts)
+ * and ten quiet seconds. kcp's own front proxy is not asked, because it reads only a live kcp
+ * (kcp#4071).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { residentMiB } from '../../test/support/process-figures.js';

@@ -1,11 +1,13 @@
 /**
- * What does a cache of 100,000 or 1,000,000 objects cost? The time to push, to list, to page, and
- * to read one logical cluster or one object by its canonical path. Also the time until it is ready
- * after a restart, memory, and disk.
+ * What does a cache of 100,000 or 1,000,000 objects cost?
  *
- * The question starts its own server. One shard pushes, with a hundred objects of 0.5 to 200 kB in
- * each logical cluster. The client makes the objects during the push, because a million of them do
- * not fit into memory. The note says how busy the client is.
+ * The question measures the time to push, to list, to page, and to read one logical cluster or one
+ * object by its canonical path. It also measures the time until the server is ready after a
+ * restart, memory, and disk.
+ *
+ * It starts its own server. One shard pushes, with a hundred objects of 0.5 to 200 kB in each
+ * logical cluster. The client makes the objects during the push, because a million of them do not
+ * fit into memory. The note says how busy the client is.
  */
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';

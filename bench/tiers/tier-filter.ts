@@ -15,8 +15,8 @@ const shard = 'private';
 const children = 2;
 const onlyPublic = '[{annotations: {example.io/visibility: public}}]';
 /**
- * For each change and child. The labels, annotations and path of the object are read once for all
- * children, and then matched.
+ * The limit for each change and child. The parent reads the labels, annotations and path of an
+ * object once for all children, and matches them.
  */
 const microsecondsMax = 40;
 

@@ -4,7 +4,7 @@
  * Only a certificate that a trusted CA signed names a caller. `authorized` alone is not enough:
  * Node also sets it for a resumed TLS 1.3 session without any certificate. Names are read from the
  * parsed subject, never from the subject *string*. A value may contain ',' '+' '=' or a line break,
- * and so fake a group that it is not in.
+ * and could so fake a group.
  */
 import type { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';

@@ -49,7 +49,7 @@ export class CertificateExpiry {
     this.#cancel = this.#parts.clock.after(intervalMs, () => this.watch(intervalMs));
   }
 
-  /** Without certificates that cannot be read: their user logs that. */
+  /** Leaves out certificates that cannot be read. The part that uses one logs the error. */
   report(): readonly CertificateStatus[] {
     return this.#present().map(({ certificate, expiresInMs }) => ({ ...certificate, expiresInMs }));
   }

@@ -8,7 +8,7 @@
  *     └─ [3] ─ SEQUENCE ─ extension ─ SEQUENCE ─ id ─ critical, optional ─ OCTET STRING
  *
  * OpenSSL has already parsed every certificate that arrives here. Each function throws if the part
- * that it reads has not the form of RFC 5280. Attributes and extensions are named by object
+ * that it reads does not have the form of RFC 5280. Attributes and extensions are named by object
  * identifiers, such as 2.5.29.15.
  */
 import type { X509Certificate } from 'node:crypto';

@@ -81,7 +81,10 @@ function connectionOf({ removed, connection, standbys }: Pick<ShardStatus, 'remo
   return standbys === 0 ? words : `${words}, ${standbys} standby`;
 }
 
-/** A slice is just `yes` if its present pusher synced it in full and changes keep it current. */
+/**
+ * Shows just `yes` for a slice that its present pusher synced in full and that changes keep
+ * current.
+ */
 function syncTextOf({ everSynced, whole, syncedIn, current, held }: SliceStatus): string {
   if (held !== null) return `held: ${held.removes} to be removed in ${formatDuration(held.releaseInMs)}`;
   const words = [everSynced ? 'yes' : 'no'];

@@ -11,7 +11,6 @@
  *   child west …
  *   certificate serving /etc/strata/tls.crt (CN=localhost): until 2026-12-24, 32d left
  *
- *
  * Control characters in texts that another cache chose are replaced, so that they cannot move the
  * reader's cursor.
  */

@@ -12,7 +12,7 @@ import { suggestion } from './suggestion.js';
 
 export type ConfigFile = Readonly<{ options: ReadonlyMap<string, Given>; policies: LinkPolicies }>;
 
-/** The content of a server without a file. */
+/** The configuration of a server without a file. */
 export const noConfigFile: ConfigFile = {
   options: new Map(),
   policies: readPolicies({ parent: undefined, children: undefined }, () => {}),

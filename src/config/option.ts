@@ -39,7 +39,6 @@ export type Option<Value> = CommandOption<Value> &
     yaml: string;
   }>;
 
-/** The type of an option's value. */
 export type ValueOf<Declared extends CommandOption<unknown>> = Declared extends CommandOption<infer Value> ? Value : never;
 
 /** The text of a repeatable option after it is given again. */
@@ -157,10 +156,7 @@ export function address<P extends Place & Readonly<{ default: string }>>(rest: P
 /** `host`: '' for every interface. */
 export type BindAddress = Readonly<{ host: string; port: number }>;
 
-/**
- * `0` means none, as in controller-runtime. Unlike there, a port has no name, and an empty text is
- * an error and does not make the server listen.
- */
+/** `0` means none, as in controller-runtime. A port is a number, and an empty text is an error. */
 export function bindAddress<P extends Place>(rest: P): P & Readonly<{ default: string }> & Kind<BindAddress | undefined> {
   const accepts = 'host:port, such as 127.0.0.1:8080, [::1]:8080 or :8080, or 0 for none';
   const read = (given: unknown): Reading<BindAddress | undefined> =>
@@ -213,7 +209,6 @@ export function file<P extends Place>(rest: P): P & Readonly<{ default: undefine
   };
 }
 
-/** A file that the command needs. */
 export function neededFile<P extends Place>(rest: P): P & Readonly<{ default: undefined }> & Kind<string> {
   return {
     ...rest,

@@ -1,6 +1,6 @@
 /**
- * All settings, read once at the start from flags, then the environment, then the file, then
- * defaults. They are complete and frozen.
+ * All settings, read once at the start. A flag takes precedence over a variable, a variable over
+ * the file, and the file over a default. The settings are complete and frozen.
  *
  * Nothing is guessed. An unknown flag, key or variable, or a value out of its bounds, is an error
  * that names its source. All errors are reported at once. Variables that Kubernetes sets for a
@@ -76,7 +76,7 @@ export function linkPoliciesOf({ parentForward, parentFollow, children }: Settin
   return { forward: parentForward, follow: parentFollow, children };
 }
 
-/** The maximum of a frame's bytes beside a body. */
+/** Bytes that a frame may have in addition to a body. */
 const frameOverheadBytes = 64 * 1024;
 
 /** Rules that involve several options. */

@@ -8,7 +8,7 @@
  *       kind: ReplicationEndpointSlice
  *       scope: Cluster                     or Namespaced
  *       replicated: always                 or annotated (internal.kcp.io/replicate), or never
- *       identityOf: cache.kcp.io           an APIExport of kcp itself: reads across clusters need it
+ *       identityOf: cache.kcp.io           the APIExport of kcp whose identity wildcard reads need
  *       shortNames: [res]
  *       categories: [kcp]
  *       versions:                          in order of preference; agents read the first

@@ -1,7 +1,7 @@
 /**
  * The console's overview of a cache, made from its status report. It has one entry for each shard
- * and one for each type. A large cache has tens of thousands of pairs of both, so these are left
- * out. Pure.
+ * and one for each type. A large cache has tens of thousands of slices, so they are not listed.
+ * Pure.
  */
 import type { LastLine } from '../diagnostics/last-lines.js';
 import type { ServedType } from '../domain/catalogue.js';
@@ -83,7 +83,7 @@ type TypeSum = TypeName & { shards: number; objects: number; bytes: number };
 
 /** The sums of each type over all shards. */
 class TypeSums {
-  /** By resource, group and identity, which saves one text for each slice. */
+  /** By resource, group and identity. Nested maps need no joined text for each slice. */
   readonly #byResource = new Map<string, Map<string, Map<string, TypeSum>>>();
 
   add(slice: TypeName & Pick<SliceStatus, 'objects' | 'bytes'>): void {

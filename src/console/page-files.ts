@@ -24,7 +24,7 @@ const packages: Readonly<Record<string, string>> = {
   'lit-html/directives/repeat.js': 'lit-html/directives/repeat.js',
   uplot: 'uplot/dist/uPlot.esm.js',
 };
-/** The files that those import by relative paths, and a style sheet. */
+/** Files that those import by relative paths, and a style sheet. */
 const beside: readonly string[] = ['lit-html/directive.js', 'lit-html/directive-helpers.js', 'uplot/dist/uPlot.min.css'];
 const contentTypes: Readonly<Record<string, string>> = { js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8' };
 const own = new URL('page/', import.meta.url);

@@ -32,8 +32,8 @@ export class LastLines {
   of(log: Log, common: LogFields = {}): Log {
     const see = (level: LastLine['level'], event: string, fields: LogFields = {}): void => {
       log[level](event, fields);
-      // Refusals are recorded even at level info, which they have because competing clients are
-      // refused every day.
+      // Refusals are recorded too. They have the level info, because competing clients are refused
+      // every day.
       if (level !== 'info' || kinds[event] !== undefined) this.#keep(level, event, { ...common, ...fields });
     };
     return {

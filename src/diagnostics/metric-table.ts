@@ -4,7 +4,7 @@
  * Label values are closed sets, such as a verb, a status code or a reason of `domain/errors.ts`. A
  * label is never a text that a client chose: a name, cluster or path would let clients grow the
  * memory (G13). The exceptions are shards, types and links, because freshness is reported for each.
- * Their number is that of the store at present.
+ * There are as many as the store holds.
  */
 export type MetricDeclaration = Readonly<{
   kind: 'counter' | 'gauge' | 'histogram';

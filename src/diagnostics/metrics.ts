@@ -25,7 +25,10 @@ export interface Gauge<Label extends string = never> {
 
 export interface Histogram<Label extends string = never> {
   observe(value: number, ...labels: Labels<Label>): void;
-  /** Starts a measurement, in seconds and finer than a Clock. The result ends and observes it. */
+  /**
+   * Starts a measurement, in seconds and finer than a Clock. The result ends the measurement and
+   * observes it.
+   */
   time(): (...labels: Labels<Label>) => void;
 }
 

@@ -16,7 +16,6 @@ export type AuthenticatorParts = Readonly<{
   groups: GroupRules;
   /** Undefined: backends check tokens. */
   tokens: TokenReader | undefined;
-  /** Reports why a token was refused. */
   refused: (error: InvalidToken) => void;
 }>;
 

@@ -10,7 +10,7 @@ import { limitInterim } from '../domain/interim-answers.js';
 
 /**
  * `ca` verifies the backend's certificate. `cert` and `key` are shown to the backend. All are PEM
- * texts. As long as the texts stay the same, it is the same object.
+ * texts. The object is replaced only when a text changes.
  */
 export type BackendCredentials = Readonly<{ ca: string; cert: string; key: string }>;
 

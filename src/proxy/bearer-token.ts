@@ -20,7 +20,7 @@ export function bearerTokenOf(headers: IncomingHttpHeaders): string | undefined 
 }
 
 /**
- * Only one subprotocol may carry a token. Another must be beside it, because the server must have
+ * Exactly one subprotocol must carry a token. Another must be beside it, because the server needs
  * one to choose.
  */
 function tokenIn(protocols: readonly string[]): string | undefined {

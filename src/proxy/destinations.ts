@@ -21,7 +21,7 @@ export type Destination =
 /** `headers`: as Node provides them. */
 type Asked = Readonly<{ method: string; url: string; headers: Readonly<IncomingHttpHeaders> }>;
 
-/** Paths that already say what they are about. */
+/** Below these prefixes the logical cluster of a token is not added to the path. */
 const placed: readonly string[] = [`${clustersPath}/`, '/services/'];
 const hostPattern = /^[\w.~:[\]%-]*$/;
 /** A header of requests from one shard to another. */
@@ -47,8 +47,8 @@ export class Destinations {
       case 'local':
         return route;
       case 'redirect':
-        // A client repeats a redirected request. Redirect no write: with one dot or slash too many,
-        // its clean path may be a whole collection.
+        // A client repeats a redirected request, so writes are not redirected. With one dot or
+        // slash too many, the clean path may be that of a whole collection.
         return instead(asked.method === 'GET' || asked.method === 'HEAD' ? redirect(route.location) : malformed);
       case 'malformed':
         return instead(malformed);

@@ -4,9 +4,9 @@
  *
  *   request ─▶ destinations.ts ───▶ authenticator.ts ──────▶ backend ─▶ answer, as it arrives
  *              │ unknown 403        │ untrusted 401          │ not sent 503
- *              │ uncertain 503      └ nothing was shown:     │ broken off 502
- *              │ unavailable 503      the backend asks       └ partial answer: reset
- *              └ redirect, 404, local for a token
+ *              │ uncertain 503      └ nothing shown: the     │ broken off 502
+ *              │ unavailable 503      backend wants a token  └ partial answer: reset
+ *              └ redirect, 404, local
  *
  * DOOR-1 Each request resolves its path again, so a stale answer is no older than the path entries.
  * DOOR-2 A request is sent to one backend, once.

@@ -20,8 +20,8 @@ import { passedGroups, type GroupRules } from './passed-groups.js';
 /** The key under which Kubernetes records the credential of a caller. */
 const credentialKey = 'authentication.kubernetes.io/credential-id';
 /**
- * The credential of each connection; '' without a certificate. It never changes, and the cache
- * avoids parsing the certificate for each request.
+ * The credential of each connection; '' without a certificate. It never changes, so it is kept
+ * instead of parsing the certificate for each request.
  */
 const credentials = new WeakMap<object, string>();
 
@@ -78,7 +78,7 @@ function unescapeKey(key: string): string {
 }
 
 function credentialOf(request: IncomingMessage): string {
-  // Over HTTP/2 each request has its own proxy socket, so use the session instead.
+  // Over HTTP/2 Node gives each request its own socket object, so use the session instead.
   const { stream } = request as IncomingMessage & Partial<Pick<Http2ServerRequest, 'stream'>>;
   const connection = stream?.session ?? request.socket;
   const known = credentials.get(connection);

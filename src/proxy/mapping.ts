@@ -2,7 +2,7 @@
  * The mapping file of kcp's front proxy: which requests go to which backend, and with which
  * certificate. Pure.
  *
- *   - path: /clusters/ requests for a logical cluster: sent to its shard, not to the backend
+ *   - path: /clusters/                      a logical cluster: to its shard, not to the backend
  *     backend: https://root:6443            other paths: the server that gets the request
  *     backend_server_ca: ca.crt
  *     proxy_client_cert: requestheader.crt  the certificate that lets the proxy say who asks

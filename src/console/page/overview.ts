@@ -31,7 +31,10 @@ export type NeighbourView = Readonly<{
   forMs: number;
   /** Changes of this cache that were not sent to the neighbour yet; null while the link is down. */
   behind: number | null;
-  /** `slices`: received from the neighbour. `current`: how many of them changes keep up to date. */
+  /**
+   * `slices`: received from the neighbour. `current`: how many of them are kept up to date by
+   * changes.
+   */
   slices: number;
   current: number;
   message: string | null;
