@@ -1,4 +1,4 @@
-/** Opens the listener of a server, and that of a server that stands aside. */
+/** Opens the listener of a server, also of one with a damaged store (stand-aside.ts). */
 import { setImmediate } from 'node:timers';
 import type { Settings } from './config/settings.js';
 import type { Health } from './diagnostics/health.js';

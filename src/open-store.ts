@@ -22,7 +22,7 @@ const snapshotHoldMs = 300_000;
  */
 const snapshotRowsMax = 128;
 /**
- * The pushes of all pushers that may wait in the queue, counted in commits. With this many the
+ * How many pushes of all pushers may wait in the queue, counted in commits. With this many the
  * committer never idles, and no other writer waits long.
  */
 const commitsOfPushesMax = 2;

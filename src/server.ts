@@ -31,7 +31,7 @@ export type RunningServer = OpenServer & Readonly<{ url: string }>;
 export type ServerParts = Readonly<{
   log: Log;
   clock: Clock;
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   random: () => number;
   /** Without it policies never change while the server runs. */
   watchPolicies?: WatchPolicies | undefined;

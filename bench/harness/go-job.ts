@@ -60,7 +60,7 @@ export type GoMeasured = Readonly<{
   clientBusy: number;
   openMs: number;
   events: number;
-  /** From the first write to the last event at the slowest watch. */
+  /** The time from the first write to the last event at the slowest watch. */
   eventsMs: number;
   /** Delays count from the time at which a write was due. */
   delayP50Ms: number;

@@ -2,8 +2,8 @@
  * The jobs of a load generator, and their results. They are plain data, because they cross a
  * process boundary.
  *
- * Times are milliseconds of `wallClock`. Two processes of one machine agree on it to a fraction of
- * a millisecond.
+ * Times are milliseconds of `wallClock`. The clocks of two processes on one machine agree to a
+ * fraction of a millisecond.
  */
 import type { Protocol, Target } from './client.js';
 

@@ -7,7 +7,7 @@ import { formatShare } from './report.js';
 const microsecondsPerMs = 1_000;
 const msPerSecond = 1_000;
 
-/** At least as fast as the other server. */
+/** The limit: at least as fast as the other server. */
 export const noSlower = { more: { ratioLimit: atLeast(1) }, less: { ratioLimit: atMost(1) } } as const;
 
 /**

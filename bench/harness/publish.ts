@@ -8,7 +8,7 @@ import { formatLimit, formatNumber, surroundingsOf, tableHeader, tableRows, type
 const beginMark = '<!-- bench: begin -->';
 const endMark = '<!-- bench: end -->';
 
-/** A family gets no picture if no figure of it has a direction. */
+/** A family without a figure that has a direction gets no picture. */
 export async function writePictures(report: Report, folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   for (const family of families) {

@@ -87,7 +87,7 @@ export type Bench = Readonly<{
   loop: LoopSampler;
   /** When each question was asked, by its name: one span for each round. */
   spans: ReadonlyMap<string, readonly Span[]>;
-  /** For files of this run only. */
+  /** A folder for files of this run only. */
   folder: string;
   options: BenchOptions;
   progress: Progress;

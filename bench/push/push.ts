@@ -151,7 +151,10 @@ function processorTime(measured: readonly Measured[]): number {
   return median(measured.map(({ processorUs }) => processorUs));
 }
 
-/** In percent, round by round, because both values of a round had the same load on the machine. */
+/**
+ * The share in percent. Rounds are compared one by one, because both values of a round had the same
+ * load on the machine.
+ */
 function share(ours: readonly Measured[], theirs: readonly Measured[]): number {
   return median(ours.map(({ perSecond }, round) => (perSecond / theirs[round]!.perSecond) * 100));
 }

@@ -100,7 +100,7 @@ async function seenOf({ cache, door, clients }: Workspaces): Promise<Seen> {
   const seen = async (server: keyof Seen, pid: number): Promise<Seen[keyof Seen]> => {
     const { text } = await clients[server].raw('GET', '/metrics');
     const liveBytes = metric(text, 'nodejs_heap_size_used_bytes') + metric(text, 'nodejs_external_memory_bytes');
-    // Without the series of the process, such as its garbage collections by kind.
+    // Leaves out the series of the process, such as its garbage collections by kind.
     const series = new Set(text.match(/^(?:strata|proxy|kcp)_.*(?= )/gm));
     return { residentMiB: await residentMiB(pid), liveMiB: liveBytes / bytesPerMiB, series };
   };

@@ -106,7 +106,7 @@ async function readBack(
     progress.show(`${what} of ${objects.toLocaleString('en')}`);
     return await run(http.client, target, paths, more);
   };
-  // So short that there is only one list.
+  // The time is so short that there is only one list.
   const list = await ask('list', [collectionPath(exportsType)], { measuredMs: 1 });
   const page = await ask('pages', [collectionPath(exportsType)], { measuredMs, pageLimit });
   const clusterPaths = sampled.map(({ cluster }) => collectionPath(exportsType, '%2A', cluster));

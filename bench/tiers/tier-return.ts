@@ -93,7 +93,7 @@ class Returning {
   readonly #parent: StrataProcess;
   readonly #name: string;
   #cache: BareCache | undefined;
-  /** When it began the connection that succeeded. */
+  /** The time at which it began the connection that succeeded. */
   cameMs: number | undefined;
   readyMs: number | undefined;
 

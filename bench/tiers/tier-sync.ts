@@ -104,7 +104,7 @@ async function untilRevision(child: StrataProcess, changes: number, before = 0):
   }
 }
 
-/** When each link of the child was opened, by its log. */
+/** The times at which the links of the child were opened, from its log. */
 async function connections(child: StrataProcess): Promise<readonly number[]> {
   const lines = (await child.log()).split('\n').filter((line) => line.includes('link.connected'));
   return lines.map((line) => Date.parse(/"time":"([^"]+)"/.exec(line)?.[1] ?? ''));

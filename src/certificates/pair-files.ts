@@ -40,7 +40,7 @@ export function readAuthorities(path: string, what: string, flag?: string): stri
 
 /**
  * Throws CacheError for a broken bundle, because Node silently ignores the invalid part of one.
- * `name`: where the bundle stands, for messages.
+ * `name` names the bundle in messages.
  */
 export function checkAuthorities(name: string, pem: string): void {
   const begun = pem.match(/-----BEGIN CERTIFICATE-----/g)?.length ?? 0;
@@ -49,7 +49,7 @@ export function checkAuthorities(name: string, pem: string): void {
   for (const block of whole) parse(name, 'a PEM block that is no certificate', () => new X509Certificate(block));
 }
 
-/** Like `readPair`, for texts. `files` says where they stand, for messages. Throws CacheError. */
+/** Like `readPair`, for texts. `files` names them in messages. Throws CacheError. */
 export function checkPair({ cert, key }: SecureContextPair, { certFile, keyFile }: PairFiles): void {
   const certificate = parse(certFile, 'no PEM certificate', () => new X509Certificate(cert));
   const privateKey = parse(keyFile, 'no PEM private key (an encrypted one cannot be used)', (): KeyObject => createPrivateKey(key));

@@ -34,7 +34,10 @@ export async function askOpened({ clock }: { clock: Clock }, access: CacheAccess
   throw new CacheError(refusalOf(status, received, access, clock.wallMs()));
 }
 
-/** For a `CacheReader`. It sends one request at a time, and throws the errors of `askCache`. */
+/**
+ * A connection for a `CacheReader`. It sends one request at a time, and throws the errors of
+ * `askCache`.
+ */
 export async function openQuestions(parts: { clock: Clock }, options: CacheOptions): Promise<CacheReaderParts['connection']> {
   const access = await openCacheAccess(options);
   return { ask: (path) => exchange(parts, access, { method: 'GET', path }), close: () => {} };

@@ -14,7 +14,7 @@ export type Surroundings = Readonly<{
   isTerminal: boolean;
   environment: Readonly<Record<string, string | undefined>>;
   clock: Clock;
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   random: () => number;
   /** The stream to which commands that run until stopped write their log. */
   logStream: NodeJS.WritableStream;

@@ -33,7 +33,7 @@ export function orNull<T>(value: unknown, read: (value: unknown) => T): T | null
   return value === null ? null : read(value);
 }
 
-/** For members that older caches do not report. */
+/** Reads a member that older caches do not report. */
 export function orUnreported<T, Unreported>(value: unknown, read: (value: unknown) => T, unreported: Unreported): T | Unreported {
   return value === undefined ? unreported : read(value);
 }

@@ -8,7 +8,7 @@ export function parseCacheUrl(text: string): string | undefined {
   return protocol === 'https:' && isBare ? origin : undefined;
 }
 
-/** Without duplicates. Undefined if one of the texts is no such URL. */
+/** The origins without duplicates. Undefined if one of the texts is no such URL. */
 export function parseCacheUrls(texts: readonly string[]): readonly string[] | undefined {
   const urls = texts.map(parseCacheUrl);
   const known = urls.filter((url) => url !== undefined);

@@ -16,7 +16,7 @@ export type OptionDeclaration = Pick<CommandOption<unknown>, 'flag' | 'placehold
 export type DeclaredCommand = Readonly<{
   /** `['shards', 'remove']` is called as `strata shards remove`. */
   words: readonly [string] | readonly [string, string];
-  /** As the help shows them: `<name>`, `<name...>`, or '' for none. */
+  /** The operands in the help: `<name>`, `<name...>`, or '' for none. */
   operands: string;
   help: string;
   options: readonly OptionDeclaration[];
@@ -39,7 +39,7 @@ const meanings: Readonly<Record<number, string>> = {
 
 export type Called = Readonly<{
   operands: readonly string[];
-  /** By flag, without dashes. The values of a repeatable flag are joined by line breaks. */
+  /** Keyed by flag, without dashes. The values of a repeatable flag are joined by line breaks. */
   flags: Readonly<Record<string, string>>;
 }>;
 

@@ -55,7 +55,7 @@ export function readConfigFile(path: string, readFile: (path: string) => string,
   return { options: given, policies };
 }
 
-/** For example `children.eu-1.offer[2].types`. */
+/** Formats a place like `children.eu-1.offer[2].types`. */
 function formatPlace(place: readonly (string | number)[]): string {
   return place.map((step, i) => (typeof step === 'number' ? `[${step}]` : `${i === 0 ? '' : '.'}${step}`)).join('');
 }

@@ -9,7 +9,7 @@ export type Given = Readonly<{ value: unknown; source: string }>;
 type Named = Pick<CommandOption<unknown>, 'flag'>;
 
 export type CommandLineSources = Readonly<{
-  /** By flag, without dashes. */
+  /** Keyed by flag, without dashes. */
   flags: Readonly<Record<string, string | undefined>>;
   environment: Readonly<Record<string, string | undefined>>;
 }>;

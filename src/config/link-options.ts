@@ -1,7 +1,7 @@
 /**
  * The options of the links that join caches to a tree: the URLs of the parent, this cache's
  * certificate and name there, and time limits. Policies decide which objects pass a link. They have
- * their own form and stand only in the configuration file (policy-sections.ts).
+ * their own form, and only the configuration file can set them (policy-sections.ts).
  */
 import { parseCacheName } from '../domain/cache-name.js';
 import { parseCacheUrls } from './cache-url.js';

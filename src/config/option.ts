@@ -15,7 +15,9 @@ export type Reading<Value> = Readonly<{ kind: 'read'; value: Value }> | Readonly
  * configuration file.
  */
 export type CommandOption<Value> = Readonly<{
-  /** Without dashes. It is upstream's name if upstream's cache server has the same option. */
+  /**
+   * The name without dashes. It is upstream's name if upstream's cache server has the same option.
+   */
   flag: string;
   /**
    * As an operator would write it; `<root-directory>` stands for that setting. Undefined: the

@@ -69,7 +69,7 @@ export function formatDuration(ms: number): string {
   return `${whole}${large}${rest === 0 ? '' : `${rest}${next![0]}`}`;
 }
 
-/** With one decimal place from KiB on: `512 B`, `29.5 KiB`, `1.2 GiB`. */
+/** Formats with one decimal place from KiB on: `512 B`, `29.5 KiB`, `1.2 GiB`. */
 export function formatBytes(bytes: number): string {
   const unit = ['TiB', 'GiB', 'MiB', 'KiB'].find((name) => bytes >= byteUnits[name]!);
   return unit === undefined ? `${bytes} B` : `${(bytes / byteUnits[unit]!).toFixed(1)} ${unit}`;

@@ -26,12 +26,13 @@ export type Settings = { readonly [Key in keyof typeof options]: ValueOf<(typeof
 }>;
 
 export type SettingsSources = Readonly<{
-  /** By flag, without dashes. */
+  /** Keyed by flag, without dashes. */
   flags: Readonly<Record<string, string | undefined>>;
   environment: Readonly<Record<string, string | undefined>>;
   readFile: (path: string) => string;
   /**
-   * By flag: defaults that replace those of the options when the server is started in another way.
+   * Keyed by flag: defaults that replace those of the options when the server is started in another
+   * way.
    */
   defaults?: Readonly<Record<string, string>>;
   /** What the server follows from its parent if the file does not say. */

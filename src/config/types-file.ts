@@ -122,7 +122,7 @@ export function checkTypes(given: unknown): Readonly<{ value: readonly TableType
 /**
  * Checks names by the rule of Kubernetes. Within a group only one type may have a plural, singular
  * or short name, and only one a kind or list kind. Other groups may use the same names. `places`:
- * where each type of the file stands, in order.
+ * the path of each type in the file, in the order of the file.
  */
 function reportTaken(reader: TypesReader, builtIn: readonly TableType[], places: ReadonlyMap<TableType, KeyPath>): void {
   const owners = new Map<string, string>();

@@ -34,7 +34,7 @@ export type Fate =
  */
 export type UpstreamFlag = Readonly<{ boolean: boolean; isList: boolean; decide: (value: string) => readonly Fate[]; meaning: string }>;
 
-/** By name, without dashes. */
+/** Keyed by name, without dashes. */
 export type UpstreamTable = ReadonlyMap<string, UpstreamFlag>;
 
 export const accepted: Fate = { kind: 'accepted' };

@@ -53,7 +53,7 @@ export class ActivityLog {
   }
 }
 
-/** To one decimal place. */
+/** Rounds to one decimal place. */
 function round(rate: number): number {
   return Math.round(rate * 10) / 10;
 }

@@ -83,7 +83,7 @@ type TypeSum = TypeName & { shards: number; objects: number; bytes: number };
 
 /** The sums of each type over all shards. */
 class TypeSums {
-  /** By resource, group and identity. Nested maps need no joined text for each slice. */
+  /** Keyed by resource, group and identity. Nested maps need no joined text for each slice. */
   readonly #byResource = new Map<string, Map<string, Map<string, TypeSum>>>();
 
   add(slice: TypeName & Pick<SliceStatus, 'objects' | 'bytes'>): void {

@@ -14,7 +14,7 @@ export type PageFiles = Readonly<{
   page: string;
   /** The header Content-Security-Policy. */
   policy: string;
-  /** By their names below /console/assets/. */
+  /** Keyed by their names below /console/assets/. */
   assets: ReadonlyMap<string, PageFile>;
 }>;
 

@@ -28,7 +28,7 @@ type Held = Readonly<{ caller: Caller; untilMs: number }>;
 
 export class ConsoleSessions {
   readonly #parts: SessionParts;
-  /** By the hash of their token, the oldest first. */
+  /** Keyed by the hash of the token, the oldest first. */
   readonly #links = new Map<string, Held>();
   readonly #sessions = new Map<string, Held>();
 

@@ -16,7 +16,7 @@ export const failpoints = [
   // Compaction: rows are deleted and the compacted revision has not risen; everything is committed.
   'compaction.before',
   'compaction.after',
-  // Before and after the writer restarts the log.
+  // The writer restarts the log: before; after.
   'log.before-restart',
   'log.after-restart',
   // A stop: the store is marked closed and its log is not empty yet; the log is empty and still

@@ -74,7 +74,7 @@ function formatValue(value: unknown): string {
   try {
     return JSON.stringify(value) ?? String(value);
   } catch {
-    // The log has what cannot be shown here.
+    // This value cannot be formatted. The log has it.
     return '…';
   }
 }

@@ -56,7 +56,7 @@ export function createLog({ clock, stream }: { clock: Clock; stream: NodeJS.Writ
   return wrap(logger);
 }
 
-/** To one decimal place: more of a duration or a rate is noise. */
+/** Rounds to one decimal place: more digits of a duration or a rate are noise. */
 function withRoundNumbers(fields: Record<string, unknown>): Record<string, unknown> {
   const isLong = (value: unknown): value is number => typeof value === 'number' && !Number.isInteger(value);
   const rounded = Object.entries(fields).map(([name, value]) => [name, isLong(value) ? Math.round(value * 10) / 10 : value]);

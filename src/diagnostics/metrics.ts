@@ -26,8 +26,8 @@ export interface Gauge<Label extends string = never> {
 export interface Histogram<Label extends string = never> {
   observe(value: number, ...labels: Labels<Label>): void;
   /**
-   * Starts a measurement, in seconds and finer than a Clock. The result ends the measurement and
-   * observes it.
+   * Starts a measurement, in seconds and finer than a Clock. Calling the result ends the
+   * measurement and records it.
    */
   time(): (...labels: Labels<Label>) => void;
 }

@@ -23,7 +23,7 @@ export function showReport(
   showLinks(metrics, tree === undefined ? [] : linksOf(tree));
 }
 
-/** Of several certificates for one use, the first to expire counts. */
+/** If several certificates have the same use, the first to expire counts. */
 export function showCertificates(
   { certificateExpiresSeconds }: Pick<Metrics, 'certificateExpiresSeconds'>,
   certificates: readonly CertificateStatus[],

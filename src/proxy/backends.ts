@@ -91,7 +91,7 @@ type Kept = Readonly<{ sessions: Http2Sessions; lasting: Http2Sessions; agent: A
 export class Backends {
   readonly #clock: Clock;
   readonly #socketsMax: number;
-  /** By origin and credentials; the least recently used first. */
+  /** Keyed by origin and credentials, the least recently used first. */
   readonly #kept = new Map<string, Kept>();
   /** A number for each set of credentials, because PEM texts are too long for a key. */
   readonly #numbers = new WeakMap<BackendCredentials, number>();

@@ -1,5 +1,5 @@
 /**
- * Decides by the path of a request where it is sent, or what the proxy answers instead. As in kcp's
+ * Decides where a request is sent, by its path, or what the proxy answers instead. As in kcp's
  * proxy, this comes before authentication.
  */
 import type { IncomingHttpHeaders } from 'node:http';

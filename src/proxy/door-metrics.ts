@@ -89,7 +89,7 @@ export class DoorMetrics {
   }
 }
 
-/** In lower case, as promhttp writes methods. */
+/** The label is in lower case, as promhttp writes methods. */
 function methodLabel(method = ''): string {
   return methods.has(method) ? method.toLowerCase() : unknown;
 }

@@ -33,7 +33,7 @@ export type Identity = Readonly<{
 export type HeaderLines = Readonly<Record<string, string | readonly string[]>>;
 
 export type ForwardedRequest = Readonly<{
-  /** As received: names and values in turn. Pseudo headers of HTTP/2 are ignored. */
+  /** The headers as received: names and values in turn. Pseudo headers of HTTP/2 are ignored. */
   rawHeaders: readonly string[];
   /** The host that the client asked for. */
   authority: string;
@@ -119,7 +119,7 @@ export function answerHeaders(status: number, headers: Readonly<Record<string, s
   return Object.fromEntries(kept);
 }
 
-/** In the order received, names in lower case. */
+/** The lines are in the order received. Names are in lower case. */
 export function linesOf(rawHeaders: readonly string[]): readonly (readonly [name: string, value: string])[] {
   const lines: [string, string][] = [];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) lines.push([(rawHeaders[i] ?? '').toLowerCase(), rawHeaders[i + 1] ?? '']);

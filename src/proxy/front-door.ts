@@ -118,7 +118,7 @@ export class FrontDoor {
     }
     const cors = corsHeaders(headers.origin, this.#options.corsOrigins);
     for (const [name, value] of Object.entries(cors ?? {})) response.setHeader(name, value);
-    // Before authentication, because a browser sends a preflight without its certificate.
+    // This precedes authentication: a browser sends a preflight without its certificate.
     if (cors !== undefined && method === 'OPTIONS') {
       ownMatter();
       return mayAsk;

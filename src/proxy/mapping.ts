@@ -129,7 +129,7 @@ function textIn(members: Members, name: string, report: (name: string, message: 
   return '';
 }
 
-/** In lower case, as HTTP/2 requires; undefined if it is missing or empty. */
+/** The name in lower case, as HTTP/2 requires; undefined if it is missing or empty. */
 function headerIn(members: Members, name: string, report: (name: string, message: string) => void): string | undefined {
   const value = members[name] ?? '';
   if (value === '') return undefined;

@@ -39,7 +39,7 @@ export class Websockets {
     const { request, socket, caller, refusal } = upgrade;
     const givenUp = new AbortController();
     socket.on('error', () => {});
-    // Nobody else closes an upgraded connection when the caller's certificate expires.
+    // No other part closes an upgraded connection when the caller's certificate expires.
     const leave = atExpiry(caller, this.#parts.clock, () => void socket.destroy());
     const stop = lasts(request.method, request.url ?? '/') ? this.#parts.lasting.add(() => givenUp.abort(stopping)) : undefined;
     const observe = this.#parts.metrics.begin();

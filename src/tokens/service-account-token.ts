@@ -20,7 +20,7 @@ import {
 } from './jwt.js';
 import { credentialOf, InvalidToken, type TokenReader, type TokenUser } from './token-user.js';
 
-/** By the key id that kcp writes into the tokens that the key signs. */
+/** Keyed by the id that kcp writes into the tokens that the key signs. */
 export type ServiceAccountKeys = ReadonlyMap<string, KeyObject>;
 
 type Parts = Readonly<{ keys: ServiceAccountKeys; issuers: readonly string[]; audiences: readonly string[]; wallMs: () => number }>;

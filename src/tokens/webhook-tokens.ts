@@ -12,13 +12,13 @@ type Parts = Readonly<{ clock: Clock; ask: (review: string) => Promise<Members> 
 type Options = Readonly<{ version: 'v1' | 'v1beta1'; cacheTtlMs: number }>;
 type Kept = Readonly<{ answer: Promise<TokenUser | undefined>; untilMs: number }>;
 
-/** With more answers than this, the oldest is removed. */
+/** The maximum number of cached answers. One more removes the oldest. */
 const keptMax = 4_096;
 
 export class WebhookTokens implements TokenReader {
   readonly #parts: Parts;
   readonly #options: Options;
-  /** By the hash of the token, the oldest first. */
+  /** Keyed by the hash of the token, the oldest first. */
   readonly #kept = new Map<string, Kept>();
 
   constructor(parts: Parts, options: Options) {

@@ -86,7 +86,7 @@ function colour(property: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(property);
 }
 
-/** For example 12,000 as 12k. */
+/** Formats 12,000 as 12k. */
 function short(value: number): string {
   return value >= msPerSecond ? `${value / msPerSecond}k` : String(Math.round(value * 10) / 10);
 }
