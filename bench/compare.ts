@@ -160,7 +160,6 @@ function figuresOf(reports: readonly Report[]): ReadonlyMap<string, Series> {
   return all;
 }
 
-/** The median, and the range of the runs. */
 function summary(values: readonly number[]): string {
   if (values.length === 0) return '';
   return `${formatNumber(median(values))} (${formatNumber(Math.min(...values))}…${formatNumber(Math.max(...values))})`;

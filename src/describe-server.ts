@@ -39,7 +39,6 @@ export type DescribedServer = Readonly<{
 
 export type DescribeOptions = Pick<Settings, 'metricsSlicesMax' | 'dataDirectory' | 'etcdServers'>;
 
-/** Counts the commits and the compactions of a store. */
 export function storeObserver(metrics: Metrics): StoreObserver {
   return {
     committed: ({ written, refused }, elapsedMs) => {

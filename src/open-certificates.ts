@@ -22,7 +22,7 @@ export type OpenCertificates = Readonly<{
   authorities: TrustedAuthorities | undefined;
   callerOf: ListenerParts['callerOf'];
   expiry: CertificateExpiry;
-  /** Starts to reload files. The keys of the result are the names that the log uses. */
+  /** Starts to poll the files. The keys of the result are the names that the log uses. */
   watch: (listener: Pick<Listener, 'show' | 'trust'>) => Readonly<Record<string, Reloadable | undefined>>;
 }>;
 

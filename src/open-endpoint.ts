@@ -20,9 +20,9 @@ import type { Tier } from './tier/tier.js';
 import { failure } from './web/status.js';
 
 /**
- * Bytes sent to a pusher or child that it has not read yet. Above `bufferedBytesMax`, room for some
- * of the largest frames, the endpoint cuts it off. Below `bufferedBytesLow` the endpoint reads from
- * it and sends to it again.
+ * Bytes sent to a pusher or child that it has not read yet. Above `bufferedBytesLow` the endpoint
+ * waits before it reads from the peer or sends to it. Above `bufferedBytesMax`, which is room for
+ * some of the largest frames, it cuts the peer off.
  */
 const bufferedBytesLow = 64 * 1024;
 const bufferedBytesMax = 16 * 1024 * 1024;

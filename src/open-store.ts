@@ -56,7 +56,6 @@ type EtcdSettings = Pick<Settings, 'etcdServers' | 'etcdPrefix' | 'etcdCaFile' |
 
 const etcdFlags = { ca: options.etcdCaFile.flag, cert: options.etcdCertFile.flag, key: options.etcdKeyFile.flag };
 
-/** How to reach the etcd that the settings name. */
 export function etcdOptionsOf(settings: EtcdSettings): EtcdOptions {
   const { etcdServers, etcdPrefix, etcdCaFile: caFile, etcdCertFile: certFile, etcdKeyFile: keyFile, etcdTimeoutMs } = settings;
   const tls = (): EtcdTls | undefined =>

@@ -69,7 +69,6 @@ const optionsOfIssuer = [
   'oidcSigningAlgorithms',
 ] as const;
 
-/** The flags among these that have a value. */
 function givenOf(settings: TokenSettings, names: readonly (keyof TokenSettings)[]): readonly string[] {
   const isGiven = (value: unknown): boolean =>
     value !== undefined && (value instanceof Map ? value.size : (value as readonly unknown[]).length) > 0;

@@ -107,7 +107,6 @@ export class BareCache {
     return cache;
   }
 
-  /** The number of ends that have arrived. */
   get ends(): number {
     return this.#ends;
   }
@@ -138,7 +137,6 @@ export class BareCache {
     return this.#changes;
   }
 
-  /** Resolves when `count` changes have arrived. */
   async changed(count: number): Promise<void> {
     await this.#until(() => this.#changes >= count);
   }
@@ -209,7 +207,6 @@ export class BareCache {
     return performance.now() - startedAt;
   }
 
-  /** Resolves when `count` ends have arrived. */
   async ended(count: number): Promise<void> {
     await this.#until(() => this.#ends >= count);
   }

@@ -77,14 +77,12 @@ export function typeOf({ bytes, start, end }: Line): EventType {
   return type;
 }
 
-/** The index in an object's name. */
 export function indexIn(line: Line): number {
   const at = line.bytes.indexOf(nameStart, line.start);
   if (at === -1 || at >= line.end) throw new Error(`no name of ours: ${shown(line)}`);
   return numberAt(line.bytes, at + nameStart.length, at + nameStart.length + nameDigits);
 }
 
-/** The round of changes in an object. */
 export function roundIn(line: Line): number {
   const at = line.bytes.indexOf(roundStart, line.start);
   if (at === -1 || at >= line.end) throw new Error(`no round of ours: ${shown(line)}`);

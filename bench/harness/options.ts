@@ -52,7 +52,6 @@ export function parseFlags() {
         'against-pid': { type: 'string' },
         /** The name of the other server in the table and the pictures. */
         'against-name': { type: 'string', default: 'the other' },
-        /** Flags of the measured server. */
         flag: { type: 'string', multiple: true, default: [] },
         /** A folder for V8 CPU profiles of the measured server. */
         profile: { type: 'string' },

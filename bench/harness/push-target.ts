@@ -35,7 +35,6 @@ export async function untilHolds(server: StrataProcess, shard: string, objects: 
   }
 }
 
-/** The slice of a shard's exports. */
 export function exportsOf({ shards }: StatusReport, shard: string): SliceStatus | undefined {
   const { group, resource } = exportsType;
   return shards.find((one) => one.shard === shard)?.slices.find((one) => one.group === group && one.resource === resource);

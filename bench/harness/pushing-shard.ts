@@ -138,7 +138,6 @@ export class PushingShard {
   }
 }
 
-/** The URL for the pushers of a server. */
 export function connectUrl({ port }: PushTarget): string {
   return `https://127.0.0.1:${port}${connectPath}`;
 }
@@ -159,7 +158,6 @@ export function* batchesWhenAsked(shard: string, objects: number, round: number,
   }
 }
 
-/** A full sync of the objects. */
 export function* sync(puts: Iterable<Batch>): Generator<Batch> {
   yield [{ kind: 'begin', revision: '1' }];
   yield* puts;

@@ -18,7 +18,6 @@ export type CacheOptions = Readonly<{
   follow?: string;
   /** A proxy between the cache and its parent; by default they connect directly. */
   proxy?: TcpProxy;
-  /** Further flags, and variables of the process. */
   flags?: readonly string[];
   environment?: Readonly<Record<string, string>>;
 }>;

@@ -54,7 +54,6 @@ export const deletedPaths: Question = {
   },
 };
 
-/** How long each deletion took. */
 async function deleted(
   served: Workspaces,
   names: readonly string[],

@@ -73,7 +73,6 @@ export class ServingCertificate {
     return this.#pair;
   }
 
-  /** The path of the certificate. */
   get file(): string {
     return this.#files.certFile;
   }

@@ -31,7 +31,6 @@ import { command, type Command } from './command.js';
 import type { DescribedAgent } from './describe-agent.js';
 import { formatProgress } from './push-progress.js';
 
-/** The minimum time between two lines of progress. */
 const progressIntervalMs = 1_000;
 const certificatesLookMs = 60_000;
 const shardLookMs = 5_000;

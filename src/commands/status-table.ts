@@ -31,7 +31,6 @@ function keptTable(kept: readonly KeptStatus[]): string {
   return rows.length === 0 ? '' : `\n${alignedRows([['SHARD', 'TYPE', 'KEPT', 'OBJECTS'], ...rows])}\n`;
 }
 
-/** A table with one row for each shard. */
 export function formatShardList(shards: readonly ShardStatus[]): string {
   const rows = shards.map((shard) => {
     const { everSynced, objects, bytes } = sumSlices(shard.slices);

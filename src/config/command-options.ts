@@ -11,7 +11,6 @@ import { options } from './options.js';
 const expressionCharactersMax = 256;
 const textCharactersMax = 256;
 
-/** `strata cert …` */
 export const certOptions = {
   caDirectory: directory({
     flag: 'ca-directory',
@@ -39,10 +38,8 @@ const { etcdServers, etcdPrefix, etcdCaFile, etcdCertFile, etcdKeyFile, etcdTime
 /** How to reach an etcd. */
 const etcdAccess = { etcdPrefix, etcdCaFile, etcdCertFile, etcdKeyFile, etcdTimeoutMs } as const;
 
-/** `strata check` */
 export const checkOptions = { ...storeFileOptions, etcdServers, ...etcdAccess } as const;
 
-/** `strata copy` */
 const storeText = {
   placeholder: 'store',
   accepts: 'sqlite:DIRECTORY, the data directory of a server, or etcd:URL,URL…',
@@ -91,7 +88,6 @@ export const operatorOptions = {
   }),
 } as const;
 
-/** `strata status` */
 export const statusOptions = {
   ...operatorOptions,
   watch: toggle({
@@ -101,7 +97,6 @@ export const statusOptions = {
   }),
 } as const;
 
-/** `strata kubeconfig` */
 export const kubeconfigOptions = {
   cache: parsedBy({ ...cacheUrl, placeholder: 'url', parse: parseCacheUrl }),
   caFile,
@@ -288,7 +283,6 @@ export const proxyOptions = {
   }),
 } as const;
 
-/** `strata push` */
 export const agentOptions = {
   kubeconfig: neededFile({ flag: 'kubeconfig', help: 'The kubeconfig of the shard to read.' }),
   context: parsedBy({

@@ -34,7 +34,6 @@ export type CommandOption<Value> = Readonly<{
   repeatable?: boolean;
 }>;
 
-/** An option of the server. */
 export type Option<Value> = CommandOption<Value> &
   Readonly<{
     /** Section and key in the configuration file. */
@@ -261,7 +260,6 @@ function readBy<Value>(accepts: string, parse: (text: string) => Value | undefin
   };
 }
 
-/** Empty means absent. */
 function orAbsent<Value>(read: (given: unknown) => Reading<Value>): (given: unknown) => Reading<Value | undefined> {
   return (given) => (given === '' ? { kind: 'read', value: undefined } : read(given));
 }

@@ -53,7 +53,6 @@ export class ActivityLog {
   }
 }
 
-/** Rounds to one decimal place. */
 function round(rate: number): number {
   return Math.round(rate * 10) / 10;
 }

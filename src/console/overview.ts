@@ -81,7 +81,6 @@ function stateOf({ removed, connection, slices }: ShardStatus, { removes, whole 
 type TypeName = Pick<SliceStatus, 'group' | 'resource' | 'identity'>;
 type TypeSum = TypeName & { shards: number; objects: number; bytes: number };
 
-/** The sums of each type over all shards. */
 class TypeSums {
   /** Keyed by resource, group and identity. Nested maps need no joined text for each slice. */
   readonly #byResource = new Map<string, Map<string, Map<string, TypeSum>>>();

@@ -38,7 +38,6 @@ type Instrument<D extends MetricDeclaration> = D['kind'] extends 'counter'
     ? Gauge<D['labels'][number]>
     : Histogram<D['labels'][number]>;
 
-/** The metrics of a server. */
 export type Metrics = MetricsOf<typeof metricTable>;
 
 export type MetricsOf<Table extends MetricTable> = InstrumentsOf<Table> & RenderedMetrics;

@@ -81,7 +81,6 @@ export class FrontDoor {
     this.#options = options;
   }
 
-  /** `refusal`: why the request must be refused. */
   async handle(exchange: Exchange, refusal: Error | undefined): Promise<void> {
     let observe: ReturnType<DoorMetrics['begin']> | undefined = this.#parts.metrics.begin();
     try {

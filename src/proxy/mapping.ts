@@ -37,7 +37,6 @@ export type ParsedMapping =
 /** `path`: keys and list indexes, from the outermost to the innermost. */
 export type MappingProblem = Readonly<{ path: readonly (string | number)[]; message: string }>;
 
-/** The path under which clients reach logical clusters. */
 export const clustersPath = '/clusters';
 
 const mappingsMax = 256;
