@@ -3,8 +3,8 @@
  *
  * It is the resident size of the process as Linux counts it: heaps, buffers and SQLite's caches.
  * Limits: 200 MB, and a sixth of what upstream's cache server holds after the same questions over
- * HTTP. The peak and Node's own figures have no limit. The rest is SQLite, the committer's thread,
- * and malloc.
+ * HTTP. The peak and Node's own figures have no limit. Memory outside Node's figures belongs to
+ * SQLite, the committer's thread, and malloc.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { metric } from '../harness/metrics-text.js';

@@ -15,7 +15,7 @@ import { percentile } from '../harness/statistics.js';
 import { Workspaces } from '../harness/workspaces.js';
 
 const workspaces = 10_000;
-/** Deletions while the cache is polled, and as many while the front door is. */
+/** How many are deleted while the cache is polled, and again while the front door is polled. */
 const deletions = 300;
 const askedAfterwards = 200;
 const waitMsMax = 60_000;

@@ -106,7 +106,7 @@ export class Websockets {
   }
 }
 
-/** The backend's own answer. Throws BrokenOff if its status is no valid one. */
+/** The backend's own answer. Throws BrokenOff if its status is not valid. */
 function refusalOf({ status, headers, body }: UpgradeAnswer & { socket: undefined }): PassedAnswer {
   if (!isAnswer(status)) throw new BrokenOff(`the server has answered with the status ${status}`);
   return { code: status, headers: answerHeaders(status, headers), body };
