@@ -40,7 +40,7 @@ export const copy: Command = command({
         print(
           `Copied ${objects} objects of ${shards} shards, ${formatBytes(bytes)}, in ${((clock.now() - beganMs) / 1_000).toFixed(1)} s; their digests are the same.\n`,
         );
-        if (left > 0) print(`Left out: ${left} objects that come over links.\n`);
+        if (left > 0) print(`Left out: ${left} objects that links bring, or that are left of removed shards.\n`);
       } finally {
         await target.close();
       }

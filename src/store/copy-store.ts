@@ -1,7 +1,7 @@
 /**
- * Copies one store into another, empty one: the objects that did not come over a link, the shards'
- * pushers, and the removals of shards. It leaves out objects that came over links, because the
- * links bring them again.
+ * Copies one store into another, empty one: the objects that are pushed or written at this cache,
+ * the shards' pushers, and the removals of shards. It leaves out objects that came over links,
+ * because the links bring them again, and what is left of a removed shard.
  *
  * No slice counts as synced in the copy. So pushers send everything again, and the copy does not
  * write objects that are the same.
@@ -18,7 +18,7 @@ import { nestingMax, scanObject } from '../json/object-text.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { PushLane, Store } from '../domain/store-port.js';
 
-/** `left`: objects that came over links and were not copied. */
+/** `left`: objects that were not copied, because they are no shard's of this cache. */
 export type Copied = Readonly<{ objects: number; bytes: number; shards: number; left: number }>;
 
 /**
@@ -36,7 +36,7 @@ export async function copyStore(from: Store, to: Store, note: (objects: number) 
   for (const resource of await from.objects.resources()) {
     const scope: Scope = { ...resource, shard: '*', cluster: '*' };
     for await (const page of snapshotPages(from.objects.snapshot(scope, from.revisions.published))) {
-      const own = page.filter(({ key }) => !isBehindLink(shards.get(key.shard)));
+      const own = page.filter(({ key }) => isOwn(shards.get(key.shard)));
       await copyObjects(own, to, { lane, speakers });
       objects += own.length;
       left += page.length - own.length;
@@ -45,7 +45,7 @@ export async function copyStore(from: Store, to: Store, note: (objects: number) 
     }
   }
   await assertSame(from, to, shards);
-  return { objects, bytes, left, shards: [...shards.values()].filter((state) => !isBehindLink(state)).length };
+  return { objects, bytes, left, shards: [...shards.values()].filter((state) => state.removed || isOwn(state)).length };
 }
 
 async function copyShard(state: ShardState, lane: PushLane, speakers: Map<ShardName, Speaker>): Promise<void> {
@@ -89,12 +89,12 @@ async function pushed(lane: PushLane, pushes: readonly Push[]): Promise<readonly
 async function assertSame(from: Store, to: Store, shards: ReadonlyMap<ShardName, ShardState>): Promise<void> {
   const copied = new Map([...to.state.slices].map(({ slice, digest }) => [formatSlice(slice), digest]));
   for (const { slice, objects, digest } of from.state.slices) {
-    if (objects === 0 || isBehindLink(shards.get(slice.shard))) continue;
+    if (objects === 0 || !isOwn(shards.get(slice.shard))) continue;
     if (copied.get(formatSlice(slice)) !== digest)
       throw new CacheError(`the copy of ${formatSlice(slice)} is not the same: it is of no use`);
   }
 }
 
-function isBehindLink(state: ShardState | undefined): boolean {
-  return state?.via !== undefined && state.via !== 'local';
+function isOwn(state: ShardState | undefined): boolean {
+  return state === undefined || state.via === 'local';
 }
