@@ -30,7 +30,7 @@ export class TakenShards {
     const before = this.#claims.get(shard);
     if (!isYours) return this.#claims.delete(shard);
     if (before !== undefined && compareClaims(before, claim) === 0) return false;
-    if (this.#claims.size < shardsMax) this.#claims.set(shard, { term, removed, origin });
+    if (this.#claims.has(shard) || this.#claims.size < shardsMax) this.#claims.set(shard, { term, removed, origin });
     return true;
   }
 
