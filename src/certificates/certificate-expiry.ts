@@ -10,6 +10,7 @@ import { X509Certificate } from 'node:crypto';
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
 import type { CertificateStatus } from '../domain/status.js';
+import { certificateBlocks } from './pair-files.js';
 
 /**
  * All certificates of one file, because a chain ends with the first that expires. `warnMs`: how
@@ -28,7 +29,6 @@ const warnMsByDefault = 30 * dayMs;
  * seventh it is late.
  */
 const lateShare = 1 / 7;
-const pemPattern = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
 
 export class CertificateExpiry {
   readonly #parts: Readonly<{ clock: Clock; log: Log }>;
@@ -120,7 +120,7 @@ export function parsedOnce(read: () => CertificateFile | undefined): () => UsedC
  * for a block that is no certificate.
  */
 export function certificatesIn(use: CertificateUse, file: string, pem: string): UsedCertificates {
-  return (pem.match(pemPattern) ?? []).map((block) => {
+  return certificateBlocks(pem).map((block) => {
     const { subject, validFrom, validTo } = new X509Certificate(block);
     const warnMs = use === 'shard' || use === 'cache' ? (Date.parse(validTo) - Date.parse(validFrom)) * lateShare : warnMsByDefault;
     const [notBefore, notAfter] = [validFrom, validTo].map((time) => new Date(time).toISOString()) as [string, string];

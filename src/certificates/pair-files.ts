@@ -16,7 +16,8 @@ export type SecureContextPair = Readonly<{ cert: string; key: string }>;
 export type PairFlags = Readonly<{ cert: string; key: string }>;
 
 const ownerMask = 0o700;
-const certificatePattern = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
+/** Base64 has no '-'. A pattern that allowed one would take quadratic time of a row of BEGINs. */
+const certificatePattern = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 
 /**
  * Checks what TLS would notice only at the first handshake: both texts parse and belong together.
@@ -44,9 +45,13 @@ export function readAuthorities(path: string, what: string, flag?: string): stri
  */
 export function checkAuthorities(name: string, pem: string): void {
   const begun = pem.match(/-----BEGIN CERTIFICATE-----/g)?.length ?? 0;
-  const whole = pem.match(certificatePattern) ?? [];
+  const whole = certificateBlocks(pem);
   if (begun === 0 || whole.length !== begun) throw new CacheError(`${name} holds no PEM certificates, or not all of one`);
   for (const block of whole) parse(name, 'a PEM block that is no certificate', () => new X509Certificate(block));
+}
+
+export function certificateBlocks(pem: string): readonly string[] {
+  return pem.match(certificatePattern) ?? [];
 }
 
 /** Like `readPair`, for texts. `files` names them in messages. Throws CacheError. */

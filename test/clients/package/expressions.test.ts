@@ -2,7 +2,7 @@
  * Each regular expression of the built code, judged by recheck: whether some text takes it more than linear time. Would find `\d+\.?\d*`, which divides a row of
  * digits in two ways: an Accept header of 62,000 digits took seven seconds of one turn of the event loop.
  *
- * What recheck does not judge in its time is printed. An expression that is put together at run time is not looked at: there are three files of such.
+ * The test fails if recheck cannot judge an expression in its time. It skips expressions that are put together at run time, which three files have.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { parse, type Node } from 'acorn';
@@ -11,7 +11,7 @@ import { test } from '../../support/test.js';
 import { check } from 'recheck';
 import { projectFile } from '../../support/project.js';
 
-const judgingMsMax = 3_000;
+const judgingMsMax = 60_000;
 /** Of constants, and of what an operator configures. */
 const puttingTogether = ['config/command-options.js', 'config/quantity.js', 'domain/cluster.js'];
 
@@ -36,17 +36,16 @@ test('no regular expression takes more than linear time, whatever a peer sends',
   const literals = new Map(read.flatMap((each) => each.literals).map((each) => [`/${each.source}/${each.flags}`, each]));
   t.true(literals.size > 100);
 
-  const judged = await Promise.all(
-    [...literals].map(async ([text, { source, flags, file }]) => {
-      const judgement = await check(source, flags, { timeout: judgingMsMax });
-      const why = judgement.status === 'unknown' ? judgement.error.kind : judgement.complexity.summary;
-      return { status: judgement.status, text: `${text} in ${file}: ${why}` };
-    }),
-  );
+  const judged: { status: string; text: string }[] = [];
+  // One at a time: recheck gives up, or finds what is not there, when many wait for one processor.
+  for (const [text, { source, flags, file }] of literals) {
+    const judgement = await check(source, flags, { timeout: judgingMsMax });
+    const why = judgement.status === 'unknown' ? judgement.error.kind : judgement.complexity.summary;
+    judged.push({ status: judgement.status, text: `${text} in ${file}: ${why}` });
+  }
 
-  for (const { status, text } of judged) if (status === 'unknown') t.log(text);
   t.deepEqual(
-    judged.filter(({ status }) => status === 'vulnerable').map(({ text }) => text),
+    judged.filter(({ status }) => status !== 'safe').map(({ text }) => text),
     [],
   );
   t.deepEqual(
