@@ -56,17 +56,21 @@ export function migrate(database: Connection, directory: string): void {
 }
 
 /**
- * While it runs, it needs twice the file's length on the disk. Without that room, free pages stay
- * in the file, and SQLite uses them again.
+ * SQLite builds the new database in a temporary file, then copies it over this one: it needs twice
+ * the length of the file on the disk. Without that room, free pages stay in the file, and SQLite
+ * uses them again.
  */
 function rewrite(database: Connection): void {
   if (Number(database.pragma('auto_vacuum', { simple: true })) !== 0) return;
   try {
     database.pragma('auto_vacuum = INCREMENTAL');
+    database.pragma('temp_store = FILE');
     database.exec('VACUUM');
     failpoint('migration.rewritten');
   } catch (error) {
     if (!isRefusal(error)) throw error;
+  } finally {
+    database.pragma('temp_store = MEMORY');
   }
 }
 

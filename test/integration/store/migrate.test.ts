@@ -59,6 +59,24 @@ test('a database that could not give pages back can do so after its migration', 
   t.deepEqual(database.prepare('SELECT a FROM two').pluck().all(), [7]);
 });
 
+test('a database is rewritten through a file, because memory has no room for a large one', (t) => {
+  const { database, steps } = aDatabase(t);
+  migrate(database, steps(first));
+  database.exec('PRAGMA auto_vacuum = NONE; VACUUM');
+  const stores: unknown[] = [];
+  const { exec } = database;
+  database.exec = (sql) => {
+    if (sql === 'VACUUM') stores.push(database.pragma('temp_store', { simple: true }));
+    return exec.call(database, sql);
+  };
+
+  migrate(database, steps(second));
+
+  const [inFile, inMemory] = [1, 2];
+  t.deepEqual(stores, [inFile]);
+  t.is(database.pragma('temp_store', { simple: true }), inMemory);
+});
+
 test('data of a newer release is refused with a reason, and left alone', (t) => {
   const { database, steps } = aDatabase(t);
   migrate(database, steps(second));
