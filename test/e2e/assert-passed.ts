@@ -1,8 +1,10 @@
-/** What a run of kcp's own tests must show. */
 import type { ExecutionContext } from 'ava';
 import type { TestOutcome } from './live-kcp.js';
 
-/** `atLeast`: how many scenarios a test that has such must have passed, so that one that ran nothing does not pass. */
+/**
+ * Asserts that no test failed, and that at least `atLeast` scenarios (subtests) passed, so that a
+ * run without any fails.
+ */
 export function assertPassed(
   t: ExecutionContext,
   { passed, failed, output }: TestOutcome,
@@ -14,7 +16,10 @@ export function assertPassed(
   t.true(scenarios.length >= atLeast, output.slice(-8_000));
 }
 
-/** What the tests of these names have printed; Go prints the lines of parallel tests among each other, and names the test before its lines. */
+/**
+ * The output of these tests. Go mixes the lines of parallel tests, and prints a test's name before
+ * its lines.
+ */
 function linesOf(tests: readonly string[], output: string): string {
   let current = '';
   const lines = output.split('\n').filter((line) => {

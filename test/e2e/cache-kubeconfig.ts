@@ -1,4 +1,7 @@
-/** A kubeconfig for a cache, as sharded-test-server writes one for the cache server that it starts itself. */
+/**
+ * Writes a kubeconfig for a cache, like the one that sharded-test-server writes for a cache server
+ * it starts.
+ */
 import { writeFile } from 'node:fs/promises';
 import type { Certificate } from '../support/test-authority.js';
 

@@ -1,4 +1,7 @@
-/** `strata proxy` as an operator runs it, below a cache: a child process that keeps its port and its data when it is killed and started again. */
+/**
+ * `strata proxy` as a child process below a cache. It keeps its port and its data when a test kills
+ * it and starts it again.
+ */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
@@ -11,10 +14,10 @@ import { builtMain } from '../support/project.js';
 import type { StrataProcess } from '../support/strata-process.js';
 import { spawn } from '../support/children.js';
 
-/** `files`: as kcp's own proxy is given them. */
+/** Files that kcp's own front proxy is started with. */
 export type FrontDoorFiles = Readonly<{ mapping: string; clientCa: string; certificate: string; key: string }>;
 
-/** Beside those that it needs. */
+/** Flags and environment variables beyond the required ones. */
 type FrontDoorOptions = Readonly<{ flags?: readonly string[]; environment?: Readonly<Record<string, string>> }>;
 
 const readyMsMax = 30_000;
@@ -67,7 +70,7 @@ export class FrontDoorProcess {
     return this.#child?.pid ?? 0;
   }
 
-  /** Resolves with how long it took until it was ready. */
+  /** Starts the process. Resolves with the milliseconds until /readyz answers 200. */
   async resume(): Promise<number> {
     const startedMs = performance.now();
     const log = openSync(this.logFile, 'a');

@@ -1,10 +1,13 @@
 /**
- * A second cache beside a live kcp: the shards' own replication controllers write to the first one over HTTP, an agent for
- * each shard pushes to this one over websockets. Both must hold the same.
+ * A second cache beside a live kcp. The shards' own replication controllers write to the first
+ * cache over HTTP; an agent for each shard pushes to the second over websockets. Both must hold the
+ * same.
  *
- * The same means: the same keys, and the same JSON, without what means nothing across caches or was never written: resourceVersion, the
- * source's version that kcp's controller notes only at creation, and the empty or false members that Go's types add or drop. Of an object that its
- * shard is deleting, each cache keeps the last state before that which was sent to it: kcp's controller takes the newest alone, and leaves out others.
+ * The same means equal keys and equal JSON. The comparison leaves out resourceVersion and empty or
+ * false members, which Go's types add or drop. It also leaves out the original version, which kcp's
+ * controller writes only when it creates an object. An object that its shard is deleting may
+ * differ: each cache keeps the last state sent to it. kcp's controller sends only the newest state
+ * and leaves out others.
  */
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { AgentProcess } from '../support/agent-process.js';
@@ -17,7 +20,7 @@ const shards = [
   { shard: 'shard-1', kubeconfig: '.kcp-1/admin.kubeconfig' },
 ] as const;
 
-/** Of the built-in types. */
+/** Paths of the built-in types. */
 const collections = kcpTypes
   .filter(({ resource }) => resource !== 'customresourcedefinitions')
   .map(({ group, resource, versions }) => `/services/cache/shards/*/clusters/*/apis/${group}/${versions[0]?.name}/${resource}`);
@@ -46,7 +49,7 @@ export class SecondCache {
     return new SecondCache(cache, await startAgents(kcp, [cache, cache]), { first: await kcp.cacheClient(), kcp: await kcp.client() });
   }
 
-  /** Where the two differ; `[]` when nowhere. */
+  /** Where the two caches differ; `[]` if nowhere. */
   async differences(): Promise<readonly string[]> {
     return differencesBetween(this.#first, this.#second, this.#kcp);
   }
@@ -63,7 +66,10 @@ export class SecondCache {
   }
 }
 
-/** `caches`: where each shard is pushed. `each`: how many agents a shard has; all but one stand by. `flags`: more of theirs. */
+/**
+ * `caches`: the cache of each shard. `each`: agents per shard, all but one on standby. `flags`:
+ * more flags of the agents.
+ */
 export async function startAgents(
   kcp: LiveKcp,
   caches: readonly [StrataProcess, StrataProcess],
@@ -76,7 +82,10 @@ export async function startAgents(
   return Promise.all(starting);
 }
 
-/** Where what agents pushed differs from what kcp's controllers wrote; `[]` when nowhere. `kcp`: its front-proxy. */
+/**
+ * Where what agents pushed to `second` differs from what kcp's controllers wrote to `first`; `[]`
+ * if nowhere. `kcp`: a client of kcp's front proxy.
+ */
 export async function differencesBetween(first: KubeClient, second: KubeClient, kcp: KubeClient): Promise<readonly string[]> {
   const declared = (await cachedResources(first)).map(collectionOf);
   const compared = { first, second, kcp, selectors: await cachedResources(second) };
@@ -89,7 +98,7 @@ export async function objectsOf(cache: KubeClient): Promise<number> {
   return lists.reduce((sum, { items }) => sum + items.length, 0);
 }
 
-/** Those that declare something. */
+/** The ClusterCachedResources with an identity hash: these declare a type. */
 async function cachedResources(cache: KubeClient): Promise<readonly KubeObject[]> {
   const { items } = await cache.list('/services/cache/shards/*/clusters/*/apis/cache.kcp.io/v1alpha1/clustercachedresources');
   return items.filter(({ status }) => (status as { identityHash?: string } | undefined)?.identityHash);
@@ -113,7 +122,8 @@ async function differencesOf(collection: string, { first, second, kcp, selectors
     const [own, other] = [written, pushed].map((object) => object && comparable(object));
     if (own === other) continue;
     if (own !== undefined && other !== undefined && (await isBeingDeleted(kcp, type, key))) continue;
-    // kcp's controller leaves what is selected no more, and what its logical cluster took along (docs/differences.md).
+    // kcp's controller keeps copies of objects that are no longer selected, or that were deleted
+    // with their logical cluster (docs/differences.md).
     if (written !== undefined && other === undefined && type.includes(':')) {
       const selectedBy = selecting.filter((each) => selects(each, written));
       if (selectedBy.length === 0 || (await isLeftBehind(kcp, type, key, selectedBy))) continue;
@@ -130,14 +140,17 @@ function selects(cached: KubeObject, { metadata }: KubeObject): boolean {
   return isOfCluster && Object.entries(labelSelector?.matchLabels ?? {}).every(([label, value]) => labels?.[label] === value);
 }
 
-/** Whether kcp is deleting it; of an object without a namespace. */
+/** Whether kcp is deleting the object, which must be cluster-scoped. */
 async function isBeingDeleted(kcp: KubeClient, type: string, key: string): Promise<boolean> {
   const [, cluster, name] = key.split('|');
   const { text } = await kcp.raw('GET', `/clusters/${cluster}${type}${name}`);
   return /"deletionTimestamp":/.test(text);
 }
 
-/** Whether kcp has no such object any more, and is deleting what declares its type. */
+/**
+ * Whether kcp has deleted the object, and is deleting each ClusterCachedResource that declares its
+ * type.
+ */
 async function isLeftBehind(kcp: KubeClient, type: string, key: string, declaring: readonly KubeObject[]): Promise<boolean> {
   const [, cluster, name] = key.split('|');
   const { status } = await kcp.raw('GET', `/clusters/${cluster}${type.slice(0, type.indexOf(':'))}${name}`);
@@ -158,7 +171,7 @@ function comparable(object: KubeObject): string {
   return JSON.stringify(sorted({ ...object, metadata: { ...metadata, annotations } }));
 }
 
-/** Members in one order, without empty ones. */
+/** Sorts members by name and drops empty ones, at every depth. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== 'object' || value === null) return value;

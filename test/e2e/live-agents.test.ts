@@ -1,10 +1,12 @@
 /**
- * Two agents for each of two shards of an unmodified kcp, twice: into one cache, and into the leaves of a tree. For some minutes, under kcp's own
- * tests, agents, caches and shards are killed at random. In the end the one cache and the top of the tree hold what kcp's own controllers
- * wrote to a cache of theirs, instances of ClusterCachedResources included. Before that it is measured what the death of a leader alone costs.
+ * For each of two shards of an unmodified kcp, two agents push into one cache, and two more into
+ * the leaves of a tree. First the test measures how late a write arrives after the leading agent is
+ * killed. Then, for some minutes of kcp's own tests, it kills agents, caches and shards at random.
+ * At the end the one cache and the tree's parent must hold what kcp's controllers wrote to a third
+ * cache, including instances of ClusterCachedResources.
  *
- * Runs where TEST_KCP_BIN names a folder with kcp's binaries, for TEST_KILL_MINUTES (10) and some five more; otherwise skipped with a log line.
- * TEST_SEED=n repeats the choices.
+ * Runs where TEST_KCP_BIN names a folder with kcp's binaries, for TEST_KILL_MINUTES (10) and some
+ * five more; otherwise it is skipped with a log line. TEST_SEED=n repeats the random choices.
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -22,9 +24,12 @@ import { LiveTree } from './live-tree.js';
 
 const minutes = Number(process.env['TEST_KILL_MINUTES'] ?? 10);
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
-/** A shard that was killed needs a while before its controllers write again. */
+/** A shard that was killed needs a while until its controllers write again. */
 const convergeMsMax = 240_000;
-/** From the death of a leader to what was written after it; a standby needs a moment to become one. */
+/**
+ * From the kill of the leading agent until the cache has an object written afterwards. Includes the
+ * standby's takeover.
+ */
 const takeOverMsMax = 1_500;
 const standbyMs = 5_000;
 const [pauseMsMin, pauseMsMax] = [1_000, 6_000] as const;
@@ -39,7 +44,7 @@ const tests = [
 
 type Victim = Readonly<{ name: string; kill: () => Promise<void> }>;
 
-test.serial('agents in pairs carry what kcp’s controllers write, whatever is killed', async (t) => {
+test.serial('pairs of agents push all that kcp’s controllers write, whichever agents, caches and shards are killed', async (t) => {
   if (binaries === undefined || missing.length > 0 || isForeign) {
     const why = binaries === undefined ? 'TEST_KCP_BIN is not set' : `${binaries} lacks ${missing.join(', ')}, or the server is not ours`;
     t.log(`SKIPPED: ${why}`);
@@ -80,7 +85,8 @@ test.serial('agents in pairs carry what kcp’s controllers write, whatever is k
     t.deepEqual(failed, [], output.slice(-8_000));
     t.true(passed.length > 0);
     await assertSame(t, clients, `after round ${round}`);
-    // What kcp's tests talk to goes between them: they take no failed request.
+    // The shard and the controllers' cache are killed between kcp's tests, because these tolerate
+    // no failed request.
     await kill({ name: `shard ${round % 2}`, kill: () => kcp.killShard(round % 2) });
     await kill({ name: 'cache of the controllers', kill: () => kcp.killCache() });
     await assertSame(t, clients, `after the death of a shard, and of the controllers’ cache, in round ${round}`);
@@ -95,7 +101,10 @@ test.serial('agents in pairs carry what kcp’s controllers write, whatever is k
   for (const { pid } of agents) t.notThrows(() => process.kill(pid, 0), 'no agent has ended by itself');
 });
 
-/** Agents of the first shard, of which one leads: whichever is killed, what is written on the shard then is in the cache in time. */
+/**
+ * Kills one of two agents of the root shard, four times in turn. An object that the shard gets
+ * afterwards must reach the cache in time, whether the killed agent led or stood by.
+ */
 async function assertTakesOver(t: ExecutionContext, { one, kcp }: Clients, agents: readonly [AgentProcess, AgentProcess]): Promise<void> {
   const exports = 'apis/apis.kcp.io/v1alpha2/apiexports';
   const tookMs: number[] = [];
@@ -155,7 +164,7 @@ async function assertSame(t: ExecutionContext, { written, one, top, kcp }: Clien
   t.log(`${when}: all hold the same ${await objectsOf(one)} objects, ${(tookMs / 1_000).toFixed(1)} s after`);
 }
 
-/** By the audit logs of the shards, which count a watch when it begins and when it ends. */
+/** Counts lines of the shards' audit logs. A watch has two: one at its begin, one at its end. */
 async function requestsByUserAgent(kcp: LiveKcp): Promise<string> {
   const counts = new Map<string, number>();
   for (const shard of [0, 1]) {

@@ -1,9 +1,12 @@
 /**
- * A kcp that boots behind our front door, which checks tokens. sharded-test-server starts it as its `kcp-front-proxy`, with the flags of that one, and knows no other; an
- * agent beside each shard pushes what paths are resolved by. kcp's own tests of what goes through a front proxy run through it. Then kubectl asks by path, by name and for
- * a home, shards hang, and everything dies, shards before caches and after them.
+ * A kcp that boots behind the front door of Strata, which checks tokens. sharded-test-server starts
+ * the front door as its `kcp-front-proxy`, with that program's flags, and starts no other. An agent
+ * beside each shard pushes path entries. kcp's own tests of a front proxy run through it. Then
+ * kubectl asks by path, by name and for a home workspace. Shards hang, and shards, the cache and
+ * the front door are killed in several orders.
  *
- * Runs where TEST_KCP_BIN names a folder with kcp's binaries; otherwise skipped with a log line. Of kcp's tests it runs those that are there.
+ * Runs where TEST_KCP_BIN names a folder with kcp's binaries; otherwise it is skipped with a log
+ * line. It runs those of kcp's test programs that the folder has.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,10 +31,16 @@ const missing = binaries === undefined ? [] : neededBinaries.filter((name) => !e
 const config = `children: {'*': {offer: [{types: ['*']}, {types: [logicalclusters.paths.strata, workspaces.paths.strata]}]}}`;
 const settleMsMax = 60_000;
 const lateMsMax = 30_000;
-/** A hanging shard is noticed by a ping that is sent every 10 s and waits for 5 s; the rest is for the machine. */
+/**
+ * The front door notices a hanging shard by a ping, sent every 10 s with a timeout of 5 s; the rest
+ * is slack.
+ */
 const noticedMsMax = 20_000;
 
-/** kcp's own tests of what goes through a front proxy, and how many scenarios each has at least. `except`: what fails, and why that is so. */
+/**
+ * kcp's own tests of requests through a front proxy, and the least number of scenarios of each.
+ * `except`: a test that fails, and why.
+ */
 const programs: readonly Readonly<{ program: `e2e-${string}.test`; atLeast: number; except?: readonly [test: string, why: string] }>[] = [
   { program: 'e2e-workspace.test', atLeast: 0 },
   { program: 'e2e-homeworkspaces.test', atLeast: 0 },
@@ -55,7 +64,7 @@ const programs: readonly Readonly<{ program: `e2e-${string}.test`; atLeast: numb
 ];
 
 test.serial(
-  'a kcp boots behind our front door, its tests pass through it, and what is alive is reached whatever else hangs or dies',
+  'a kcp boots behind the front door, its tests pass through it, and live shards stay reachable while others hang or die',
   async (t) => {
     if (binaries === undefined || missing.length > 0 || isForeign) {
       const why = binaries === undefined ? 'TEST_KCP_BIN is not set' : `${binaries} lacks ${missing.join(', ')}, or the server is not ours`;
@@ -124,7 +133,11 @@ test.serial(
   },
 );
 
-/** kcp leaves a workspace that it is asked for in the moment after a shard has started without its bindings, behind its own front proxy as well; others it makes. */
+/**
+ * Right after a shard has started, kcp may leave a new workspace without its bindings, behind kcp's
+ * own front proxy too. So this asks for up to three workspaces and returns the first that becomes
+ * ready.
+ */
 async function madeSoon(t: ExecutionContext, made: LiveWorkspaces): Promise<Workspace> {
   for (const name of ['late-1', 'late-2', 'late-3']) {
     const late = await Promise.race([made.create(name, 'shard-1').catch(() => undefined), sleep(lateMsMax, undefined, { ref: false })]);
@@ -134,14 +147,14 @@ async function madeSoon(t: ExecutionContext, made: LiveWorkspaces): Promise<Work
   throw new Error('kcp makes no workspaces any more');
 }
 
-/** By path, by name, and the home of whoever asks. */
+/** kubectl reaches a workspace by its path, by its name and, for the user's home, by `user:`. */
 async function assertKubectl(
   t: ExecutionContext,
   kcp: LiveKcp,
   { client, team }: Readonly<{ client: KubeClient; team: Workspace }>,
 ): Promise<void> {
   if ((await installed('kubectl', 'version', '--client')) === undefined) return t.log('SKIPPED: kubectl is not installed');
-  // kcp answers 429 until it has made it.
+  // kcp answers 429 until it has made the home workspace.
   const homePath = '/clusters/root/apis/tenancy.kcp.io/v1alpha1/workspaces/~';
   await until(async () => (await client.raw('GET', homePath)).status === 200, settleMsMax);
   const home = await client.get(homePath);
@@ -158,7 +171,10 @@ async function assertKubectl(
 
 type Hanging = Readonly<{ pid: number; away: Workspace; other: Workspace }>;
 
-/** While a shard hangs, requests to it end in time, and those to the other one are answered as before. */
+/**
+ * While a shard hangs, requests to it must end in time, and requests to the other shard must be
+ * answered.
+ */
 async function assertUnharmed(t: ExecutionContext, client: KubeClient, { pid, away, other }: Hanging): Promise<void> {
   const ask = ({ path }: Workspace, timeoutMs?: number) =>
     client.raw('GET', `/clusters/${path}/api/v1/namespaces/default`, timeoutMs === undefined ? {} : { timeoutMs });
@@ -200,7 +216,10 @@ async function assertUnharmed(t: ExecutionContext, client: KubeClient, { pid, aw
   await until(async () => (await ask(away)).status === 200, settleMsMax);
 }
 
-/** The agent of the other shard, while `root` and its shard are dead: what it needs to know of root's exports its own shard knows. */
+/**
+ * The agent of `shard-1` must start while the root shard is dead: its own shard knows what it needs
+ * of root's exports.
+ */
 async function assertAgentStarts(t: ExecutionContext, [, agent]: readonly AgentProcess[], cache: StrataProcess): Promise<void> {
   const pushed = async () => {
     const { text } = await cache.client().raw('GET', '/services/cache/status');

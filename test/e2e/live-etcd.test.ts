@@ -1,9 +1,12 @@
 /**
- * An unmodified kcp of two shards on two servers over three members of etcd, behind a balancer that passes TCP on: kcp's own tests pass, also while a server and a
- * member are killed. And a kcp that ran on its own cache server is moved to ours on the same etcd and back, its tests passing each time.
+ * An unmodified kcp of two shards uses two servers over three members of etcd, behind a TCP
+ * balancer. kcp's own tests must pass, also while a server and a member are killed. A second test
+ * moves a kcp from its own cache server to Strata on the same etcd and back; its tests must pass
+ * each time.
  *
- * Runs where TEST_KCP_BIN names a folder with kcp's binaries, `cache-server` among them for the second test, for about ten minutes; otherwise skipped with a log
- * line. TEST_KEEP keeps the folder with all logs.
+ * Runs where TEST_KCP_BIN names a folder with kcp's binaries, for about ten minutes; otherwise it
+ * is skipped with a log line. The second test needs `cache-server` among them. TEST_KEEP keeps the
+ * folder with all logs.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -52,7 +55,7 @@ async function startKcp(servers: BalancedServers, folder: string): Promise<LiveK
   return LiveKcp.start(binaries, [file, file]);
 }
 
-test.serial('kcp’s tests pass on two servers of three members, also while one of each is killed', async (t) => {
+test.serial('kcp’s tests pass on two servers over three members of etcd, also while one of each is killed', async (t) => {
   const etcd = await etcdMembers(t, neededBinaries);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -70,8 +73,8 @@ test.serial('kcp’s tests pass on two servers of three members, also while one 
   await sleep(backoffMsMax);
   const relists = countRelists(await kcp.logsSince(ends));
   t.log(`a server and a member killed: ${relists} relists; ${listings} listings before, at start`);
-  t.true(listings > 40, 'kcp’s log reports on listings');
-  t.is(relists, 0, 'watches go on at the other server');
+  t.true(listings > 40, 'kcp’s log reports listings');
+  t.is(relists, 0, 'watches resume at the other server without a relist');
 
   etcd.begin(1);
   await Promise.all([servers.resume(0), etcd.untilReady(1)]);
@@ -79,7 +82,7 @@ test.serial('kcp’s tests pass on two servers of three members, also while one 
   await replicates(t, kcp);
 });
 
-test.serial('a kcp on its own cache server is moved to ours, on the same etcd, and back', async (t) => {
+test.serial('a kcp can move from its own cache server to Strata on the same etcd, and back', async (t) => {
   const etcd = await etcdMembers(t, [...neededBinaries, 'cache-server']);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -92,17 +95,17 @@ test.serial('a kcp on its own cache server is moved to ours, on the same etcd, a
   await servers.stop(0);
   await servers.add();
   await servers.add();
-  t.deepEqual(await objectsOf(servers), before, 'ours serve what upstream has stored');
+  t.deepEqual(await objectsOf(servers), before, 'Strata serves what kcp’s own cache server has stored');
   await replicates(t, kcp);
   const ours = await objectsOf(servers);
 
   await Promise.all([servers.stop(1), servers.stop(2)]);
   await servers.resume(0);
-  t.deepEqual(await objectsOf(servers), ours, 'upstream serves what ours have stored');
+  t.deepEqual(await objectsOf(servers), ours, 'kcp’s own cache server serves what Strata has stored');
   await replicates(t, kcp);
 });
 
-/** The API exports of every shard, with their resourceVersions, by their places. */
+/** The APIExports of every shard, with their resourceVersions, by key. */
 async function objectsOf(servers: BalancedServers): Promise<Readonly<Record<string, KubeObject>>> {
   const { items } = await servers.client().list('/services/cache/shards/%2A/clusters/%2A/apis/apis.kcp.io/v1alpha2/apiexports');
   return Object.fromEntries(items.map((item) => [keyOf(item), item]));

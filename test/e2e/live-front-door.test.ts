@@ -1,8 +1,10 @@
 /**
- * The front door of a live kcp of two shards: agents push path entries, and `strata proxy` answers what kcp's own proxy answers, request by request, as both
- * stand beside each other. Then shards, the cache and the front door die, and what can be answered is answered.
+ * The front door beside kcp's own proxy, in a live kcp of two shards. Agents push path entries, and
+ * `strata proxy` must answer each request as kcp's proxy does. Then a shard, the cache and the
+ * front door are killed, and the front door must answer from its own store.
  *
- * Runs where TEST_KCP_BIN names a folder with kcp's binaries; otherwise skipped with a log line.
+ * Runs where TEST_KCP_BIN names a folder with kcp's binaries; otherwise it is skipped with a log
+ * line.
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -22,7 +24,10 @@ const missing = binaries === undefined ? [] : neededBinaries.filter((name) => !e
 const settleMsMax = 30_000;
 const config = `children: {'*': {offer: [{types: ['*']}, {types: [logicalclusters.paths.strata, workspaces.paths.strata]}]}}`;
 
-/** What both are asked; `TEAM` stands for the name of the logical cluster on the other shard. */
+/**
+ * Requests sent to both proxies. `TEAM` stands for the name of the logical cluster on the other
+ * shard.
+ */
 const asked: readonly (readonly [method: string, target: string])[] = [
   ['GET', '/clusters/root/api/v1/namespaces/default'],
   ['GET', '/clusters/root:org/api/v1/namespaces/default'],
@@ -59,7 +64,7 @@ const asked: readonly (readonly [method: string, target: string])[] = [
   ['DELETE', '/clusters/root:team/api/v1/namespaces/nope'],
 ];
 
-test.serial('the front door answers what kcp’s own proxy answers, and goes on when what is behind it dies', async (t) => {
+test.serial('the front door answers as kcp’s own proxy does, also after the cache, a shard or the front door itself has died', async (t) => {
   if (binaries === undefined || missing.length > 0 || isForeign) {
     const why = binaries === undefined ? 'TEST_KCP_BIN is not set' : `${binaries} lacks ${missing.join(', ')}, or the server is not ours`;
     t.log(`SKIPPED: ${why}`);
@@ -99,7 +104,7 @@ test.serial('the front door answers what kcp’s own proxy answers, and goes on 
   }
   t.log(`ready in kcp → reached through the front door: ${tookMs.map((ms) => ms.toFixed(0)).join(', ')} ms`);
 
-  // Watches through the front door see what is written on the shard.
+  // A watch through the front door must see what is written on the shard.
   const stop = new AbortController();
   t.teardown(() => stop.abort());
   const seen: (string | undefined)[] = [];
@@ -112,7 +117,7 @@ test.serial('the front door answers what kcp’s own proxy answers, and goes on 
   stop.abort();
   await watching;
 
-  // The cache dies, then the front door: it starts and serves from its own disk.
+  // The cache dies, then the front door, which must start and serve from its own disk.
   await cache.kill();
   t.is((await ours.raw('GET', '/clusters/root:team/api/v1/namespaces/default')).status, 200);
   t.is((await ours.raw('GET', '/clusters/root:unheard/api')).status, 503);
@@ -121,7 +126,7 @@ test.serial('the front door answers what kcp’s own proxy answers, and goes on 
   t.is((await ours.raw('GET', '/clusters/root:team/api/v1/namespaces/default')).status, 200);
   await cache.resume();
 
-  // A shard dies: what is on the other is answered as before.
+  // A shard dies and is started again: the front door must reach it again.
   await kcp.killShard(1);
   await settled(
     async () => (await ours.raw('GET', '/clusters/root:team/api/v1/namespaces/default')).status === 200,

@@ -1,9 +1,10 @@
 /**
- * An unmodified kcp of two shards passes its own tests of replication while bad clients run against the same cache, anonymously
- * and with the certificate of a shard that kcp's own CA has signed. Nothing is left of them soon after they are gone.
+ * An unmodified kcp of two shards must pass its own replication tests while bad clients run against
+ * the same cache. They come anonymously and with a shard's certificate, signed by kcp's own CA.
+ * Soon after they are gone, no watch of theirs may be left.
  *
- * Runs where TEST_KCP_BIN names a folder with kcp's binaries, for about four minutes; otherwise skipped with a log line. TEST_BAD_CLIENTS_SEED makes
- * another run of them.
+ * Runs where TEST_KCP_BIN names a folder with kcp's binaries, for about four minutes; otherwise it
+ * is skipped with a log line. TEST_BAD_CLIENTS_SEED chooses other bad clients.
  */
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -20,9 +21,9 @@ import { cacheUrl, LiveKcp, neededBinaries } from './live-kcp.js';
 
 const seed = process.env['TEST_BAD_CLIENTS_SEED'] ?? '1';
 const mixerSecondsMax = 900;
-/** How soon nothing may be left of a client that is gone. */
+/** Within this time nothing may be left of a client that is gone. */
 const goneWithinMs = 30_000;
-/** kcp's informers come and go by themselves; watches left by bad clients would be hundreds. */
+/** kcp's own informers open and close some watches; leftovers of bad clients would be hundreds. */
 const watchesMore = 20;
 
 const apiExports = '/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
@@ -69,7 +70,10 @@ test.serial('kcp’s replication tests pass while bad clients run against the sa
   );
 });
 
-/** A shard that kcp does not have: it may read everything, and write nothing of kcp's own shards. */
+/**
+ * A certificate for a shard that kcp does not have. It may read everything, and write nothing of
+ * kcp's own shards.
+ */
 async function aShard(kcp: LiveKcp): Promise<Certificate> {
   const folder = kcp.file('bad-client');
   await mkdir(folder);

@@ -1,10 +1,12 @@
 /**
- * An unmodified kcp of two shards on our cache server: kcp's own tests of replication pass, and a kill -9 of the cache
- * costs no informer a relist. A second cache that agents push the same shards into ends with the same objects, also after a
- * restore of the first one from a backup.
+ * An unmodified kcp of two shards on one cache server of Strata. kcp's own replication tests must
+ * pass, and a kill -9 of the cache must cost no informer a relist. Agents push the same shards into
+ * a second cache. Both must end with the same objects, also after the first one was restored from a
+ * backup.
  *
- * Runs where TEST_KCP_BIN names a folder with kcp's binaries (`neededBinaries`), for about six minutes; otherwise skipped
- * with a log line. TEST_SERVER puts kcp's own cache server in our place; TEST_KEEP keeps the folder with all logs.
+ * Runs where TEST_KCP_BIN names a folder with kcp's binaries (`neededBinaries`), for about six
+ * minutes; otherwise it is skipped with a log line. TEST_SERVER puts kcp's own cache server in
+ * Strata's place. TEST_KEEP keeps the folder with all logs.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +25,7 @@ const backoffMsMax = 45_000;
 /** kcp's controllers take some seconds to clean up after its tests. */
 const convergeMsMax = 60_000;
 
-/** Two shards hold 21 each on the cache, two virtual-workspace servers 5 each. */
+/** Each of two shards runs 21 informers on the cache, each of two virtual-workspace servers 5. */
 const informersMin = 40;
 
 const binaries = process.env['TEST_KCP_BIN'];
@@ -37,7 +39,8 @@ test.serial('kcp’s replication tests pass, and a kill -9 of the cache costs no
   }
   t.timeout(1_200_000);
   await using kcp = await LiveKcp.start(binaries);
-  // From the start: an object that is being deleted stays in a cache that already has it, and does not come into one that does not.
+  // Started before any test: an object that is being deleted stays in a cache that has it, but is
+  // not sent to one that lacks it.
   await using second = isForeign ? undefined : await SecondCache.start(kcp);
 
   assertPassed(t, await kcp.test('e2e-reconciler-cache.test', '^TestReplication$'), { atLeast: 6 });
@@ -52,7 +55,7 @@ test.serial('kcp’s replication tests pass, and a kill -9 of the cache costs no
   await sleep(backoffMsMax);
   const relists = countRelists(await kcp.logsSince(ends));
   t.log(`after kill -9: ${relists} relists; ${listings} listings before, at start`);
-  t.true(listings > informersMin, 'kcp’s log reports on listings');
+  t.true(listings > informersMin, 'kcp’s log reports listings');
   if (!isForeign) {
     const watches = await kcp.cacheMetric('strata_watches_open');
     t.log(`${watches} watches open`);
@@ -65,7 +68,10 @@ test.serial('kcp’s replication tests pass, and a kill -9 of the cache costs no
   if (second !== undefined) await aRestoreIsMadeUpFor(t, kcp, second);
 });
 
-/** Before, during and after creates, updates and deletes, and through the death of everything in between. */
+/**
+ * Both caches must hold the same after creates, updates and deletes, although agents and caches are
+ * killed meanwhile.
+ */
 async function agentsCarryTheSame(t: ExecutionContext, kcp: LiveKcp, second: SecondCache): Promise<void> {
   await assertSame(t, second, 'after kcp’s tests of replication');
 
@@ -88,8 +94,9 @@ async function agentsCarryTheSame(t: ExecutionContext, kcp: LiveKcp, second: Sec
 }
 
 /**
- * The cache is restored from a backup from the middle of kcp's tests: it lacks what was created since, and has what was deleted since. kcp's
- * controllers repair both, because their informers relist.
+ * Restores the cache from a backup taken in the middle of kcp's tests. It then lacks later
+ * creations and has objects deleted since. kcp's controllers repair both, because their informers
+ * relist.
  */
 async function aRestoreIsMadeUpFor(t: ExecutionContext, kcp: LiveKcp, second: SecondCache): Promise<void> {
   const backup = kcp.file('backup.db');
@@ -102,13 +109,13 @@ async function aRestoreIsMadeUpFor(t: ExecutionContext, kcp: LiveKcp, second: Se
   await kcp.whileCacheIsDown(async () => void t.log((await kcp.strata('restore', backup)).trim()));
   const differences = await firstDifferences(second);
   t.log(`${differences.length} differences after the restore`);
-  t.true(differences.length > 0, 'the backup is of another moment');
+  t.true(differences.length > 0, 'the backup differs from the present state');
   await sleep(backoffMsMax);
   assertPassed(t, await kcp.test('e2e-reconciler-cache.test', '^TestReplication$'), { atLeast: 6 });
   await assertSame(t, second, 'after the restore');
 }
 
-/** As soon as the cache answers again. */
+/** The differences as soon as the cache answers again. */
 async function firstDifferences(second: SecondCache): Promise<readonly string[]> {
   for (const deadline = performance.now() + convergeMsMax; ; await sleep(50)) {
     try {

@@ -1,15 +1,18 @@
 /**
- * A real kcp of two shards, a virtual-workspace server for each and a front-proxy, started by kcp's own
- * sharded-test-server, which also starts the cache server: as an unknown program, with the flags of its own one.
+ * A real kcp of two shards, with a virtual-workspace server for each and a front proxy, started by
+ * kcp's own sharded-test-server. That also starts the cache server, with the flags of kcp's own
+ * one.
  *
  *   sharded-test-server ─▶ supervisor (a shell script) ─▶ the cache server
  *                      └─▶ kcp ×2, virtual-workspaces ×2, kcp-front-proxy
  *
- * sharded-test-server gives up when the cache server ends. So it starts a script that starts the server again
- * whenever it ends, as a kubelet would. The server's pid is in a file. Ports are kcp's: 2379–2382, 6443–6445, 7444, 7445,
- * 8010–8012. Everything lives in one folder and is stopped by pid.
+ * sharded-test-server gives up when the cache server ends, so it starts a script that starts the
+ * server again whenever it ends, as a kubelet would. A file has the server's pid. Ports are kcp's:
+ * 2379–2382, 6443–6445, 7444, 7445, 8010–8012. All files are in one folder, and all processes are
+ * stopped by pid.
  *
- * Given kubeconfigs of caches, one for each shard, it starts no cache server: a script in front of kcp gives each shard its own.
+ * If a test passes a kubeconfig of a cache for each shard, no cache server is started. A script in
+ * front of kcp then gives each shard its own cache.
  */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -35,7 +38,7 @@ const firstShardPort = 6444;
 const frontProxyPort = 6443;
 const frontProxyUrl = `https://127.0.0.1:${frontProxyPort}`;
 
-/** As kcp's own Makefile sets it for its tests on two shards. */
+/** The feature gates of kcp's own Makefile for tests on two shards. */
 const featureGates = 'WorkspaceMounts=true,CacheAPIs=true,WorkspaceAuthentication=true,LogicalClusterMigration=true';
 
 export const neededBinaries = [
@@ -48,19 +51,25 @@ export const neededBinaries = [
 ] as const;
 
 export type LiveKcpOptions = Readonly<{
-  /** A shard that ends is started again. */
+  /** Starts a shard again when it ends. */
   restartsShards?: boolean;
-  /** Our front door takes the place of kcp's own, with these variables. */
+  /** Runs Strata's front door in place of kcp's own, with these environment variables. */
   frontDoor?: Readonly<Record<string, string>>;
-  /** More variables of the cache server. */
+  /** More environment variables of the cache server. */
   cacheVariables?: Readonly<Record<string, string>>;
-  /** Whatever front proxy there is checks tokens itself, by the file and the key that the shards check them by. */
+  /**
+   * The front proxy, Strata's or kcp's, checks tokens itself, by the same file and key as the
+   * shards.
+   */
   checksTokens?: boolean;
-  /** Called once the shards are ready: a front door is not before their entries have come. */
+  /**
+   * Called once the shards are ready. Strata's front door becomes ready only after their entries
+   * have arrived.
+   */
   shardsReady?: (kcp: LiveKcp) => Promise<void>;
 }>;
 
-/** The size of each log, by the file's name. */
+/** The size of each log, by file name. */
 export type LogEnds = ReadonlyMap<string, number>;
 
 export type TestOutcome = Readonly<{ passed: readonly string[]; failed: readonly string[]; output: string }>;
@@ -80,7 +89,10 @@ export class LiveKcp {
     this.#cacheKubeconfigs = cacheKubeconfigs;
   }
 
-  /** Starts everything and waits until kcp reports that tests may begin. `cacheKubeconfigs`: of the shards' own caches, by their number. */
+  /**
+   * Starts everything and waits until kcp reports that tests may begin. `cacheKubeconfigs`: one for
+   * each shard's own cache, in the order of the shards.
+   */
   static async start(
     binaries: string,
     cacheKubeconfigs: readonly string[] = [],
@@ -140,7 +152,10 @@ export class LiveKcp {
     }
   }
 
-  /** Runs tests of one of kcp's compiled test programs; they read the cache of the shard with this number. */
+  /**
+   * Runs tests of one of kcp's compiled test programs. They read the cache of the shard with this
+   * number.
+   */
   async test(
     program: `e2e-${string}.test`,
     pattern: string,
@@ -157,7 +172,7 @@ export class LiveKcp {
     ];
     const { stdout, stderr } = await runProgram(join(this.#binaries, program), flags, {
       cwd: this.#folder,
-      // Some start a kcp of their own, or plugins of kubectl.
+      // Some tests start a kcp of their own, or plugins of kubectl.
       environment: { NO_GORUN: '1', PATH: `${this.#binaries}:${process.env['PATH'] ?? ''}` },
       timeoutMs: testMsMax,
     });
@@ -166,23 +181,29 @@ export class LiveKcp {
     return { passed: named('PASS'), failed: named('FAIL'), output: stdout + stderr };
   }
 
-  /** kill -9 for the cache server; resolves when the supervisor has started it again. */
+  /** Kills the cache server with SIGKILL; resolves when the supervisor has started it again. */
   async killCache(): Promise<void> {
     await this.#kill('cache');
   }
 
-  /** kill -9 for a shard that is started again; resolves when it says that it is ready. */
+  /**
+   * Kills a shard with SIGKILL; resolves when it reports that it is ready again. Needs
+   * `restartsShards`.
+   */
   async killShard(shard: number): Promise<void> {
     await this.#kill(shardProgram(shard));
     await this.#until(() => isReady(firstShardPort + shard), readyMsMax, `shard ${shard} to be ready again`);
   }
 
-  /** Of a shard that is started again. */
+  /** The pid of a shard. Needs `restartsShards`. */
   async shardPid(shard: number): Promise<number> {
     return pidIn(this.file(`${shardProgram(shard)}.pid`));
   }
 
-  /** kill -9 for our front door; resolves when it is ready again, with how long that took. */
+  /**
+   * Kills Strata's front door with SIGKILL; resolves when it is ready again, with the milliseconds
+   * that took.
+   */
   async killFrontDoor(): Promise<number> {
     const killedMs = performance.now();
     await this.#kill('front-proxy');
@@ -190,18 +211,24 @@ export class LiveKcp {
     return performance.now() - killedMs;
   }
 
-  /** kill -9 for the cache server, then `act` before the supervisor starts it again. Resolves when it runs. */
+  /**
+   * Kills the cache server with SIGKILL and runs `act` before the supervisor starts it again.
+   * Resolves when it runs.
+   */
   async whileCacheIsDown(act: () => Promise<void>): Promise<void> {
     await this.#kill('cache', act);
   }
 
-  /** The same of a shard that is started again; resolves when it says that it is ready. */
+  /**
+   * Kills a shard and runs `act` before it is started again; resolves when it reports that it is
+   * ready. Needs `restartsShards`.
+   */
   async whileShardIsDown(shard: number, act: () => Promise<void>): Promise<void> {
     await this.#kill(shardProgram(shard), act);
     await this.#until(() => isReady(firstShardPort + shard), readyMsMax, `shard ${shard} to be ready again`);
   }
 
-  /** Resolves when its supervisor has started it again, which it does after `meanwhile`. */
+  /** Kills a program, runs `meanwhile`, and resolves when the supervisor has started it again. */
   async #kill(program: string, meanwhile?: () => Promise<void>): Promise<void> {
     const file = this.file(`${program}.pid`);
     const supervisor = await pidIn(this.file(`${program}-supervisor.pid`));
@@ -216,7 +243,7 @@ export class LiveKcp {
     await this.#until(async () => (await pidIn(file)) !== before, readyMsMax, `the supervisor to start ${program} again`);
   }
 
-  /** Runs `strata …` for the store of the cache server; rejects when it fails. */
+  /** Runs `strata …` on the store of the cache server; rejects if it fails. */
   async strata(...words: readonly string[]): Promise<string> {
     const environment = { STRATA_ROOT_DIRECTORY: this.file('.kcp-cache') };
     const { code, stdout, stderr } = await runProgram(process.execPath, [builtMain(), ...words], { environment, timeoutMs: stopMsMax });
@@ -228,20 +255,20 @@ export class LiveKcp {
     return pidIn(this.file('cache.pid'));
   }
 
-  /** Where every log ends now, to read on from later. */
+  /** Where every log ends at this moment, for `logsSince`. */
   async logEnds(): Promise<LogEnds> {
     const folder = join(this.#folder, 'logs');
     const names = (await readdir(folder)).filter((name) => name.endsWith('.log') && !name.includes('audit'));
     return new Map(await Promise.all(names.map(async (name) => [name, (await stat(join(folder, name))).size] as const)));
   }
 
-  /** What kcp's shards and virtual-workspace servers have logged since. */
+  /** What kcp's shards and virtual-workspace servers have logged since then. */
   async logsSince(ends: LogEnds): Promise<string> {
     const names = [...ends.keys()].filter((name) => /^kcp-(\d|virtual)/.test(name));
     return (await Promise.all(names.map((name) => readFrom(join(this.#folder, 'logs', name), ends.get(name) ?? 0)))).join('\n');
   }
 
-  /** A file of the folder that kcp works in. */
+  /** The path of a file in kcp's working folder. */
   file(path: string): string {
     return join(this.#folder, path);
   }
@@ -256,7 +283,7 @@ export class LiveKcp {
     return new KubeClient({ url: cacheUrl, certificate, key });
   }
 
-  /** One of our server's own metrics. */
+  /** One metric of the cache server; only Strata has it. */
   async cacheMetric(name: string): Promise<number> {
     const client = await this.cacheClient();
     try {
@@ -267,13 +294,16 @@ export class LiveKcp {
     }
   }
 
-  /** A client of kcp's front-proxy that may do everything; the caller closes it. */
+  /** A client of kcp's front proxy with all rights; the caller closes it. */
   async client(): Promise<KubeClient> {
     const [certificate, key] = await Promise.all(['crt', 'key'].map((end) => readFile(this.file(`.kcp/kcp-admin.${end}`), 'utf8')));
     return new KubeClient({ url: frontProxyUrl, certificate: certificate ?? '', key: key ?? '' });
   }
 
-  /** A folder that makes kcp's tests use the cache of the shard with this number: they find a cache by the place of kcp's own kubeconfig. */
+  /**
+   * A folder that makes kcp's tests use the cache of the shard with this number: the tests look for
+   * the cache's kubeconfig beside kcp's own.
+   */
   async #asSeenFrom(cache: number): Promise<string> {
     const kubeconfig = this.#cacheKubeconfigs[cache];
     const folder = this.file(`seen-from-${cache}`);
@@ -293,7 +323,7 @@ export class LiveKcp {
       await exited;
       clearTimeout(late);
     }
-    // sharded-test-server kills supervisors, not the processes that these have started.
+    // sharded-test-server kills supervisors, not the processes that they have started.
     const pids = (await readdir(this.#folder)).filter((name) => name.endsWith('.pid'));
     for (const name of pids.toSorted((a, b) => Number(b.includes('supervisor')) - Number(a.includes('supervisor'))))
       await stop(join(this.#folder, name));
@@ -309,7 +339,7 @@ export class LiveKcp {
   }
 }
 
-/** By which sharded-test-server has its shards check tokens, as flags of its front proxy. */
+/** Flags of the front proxy: how sharded-test-server has its shards check tokens. */
 function tokenFlags(folder: string): readonly string[] {
   return [
     `--proxy-token-auth-file=${join(folder, '.kcp-0/auth-tokens.csv')}`,
@@ -318,7 +348,7 @@ function tokenFlags(folder: string): readonly string[] {
   ];
 }
 
-/** The name that the supervisor has given it. */
+/** The name that the supervisor script gives the shard. */
 function shardProgram(shard: number): string {
   return `shard-${firstShardPort + shard}`;
 }

@@ -1,8 +1,10 @@
 /**
- * A cordon on the copy of a Shard, which a live kcp writes itself: kcp's replication controller compares the copy with its own object, finds the annotation too many,
- * and sends the object without it. It must stay, and the controller must come to rest.
+ * A cordon annotation on the cache's copy of a Shard that a live kcp writes. kcp's replication
+ * controller finds an annotation too many in the copy and sends the object without it. The
+ * annotation must stay, and the controller must come to rest.
  *
- * Runs where TEST_KCP_BIN names a folder with kcp's binaries (`neededBinaries`), for about two minutes; otherwise skipped with a log line.
+ * Runs where TEST_KCP_BIN names a folder with kcp's binaries (`neededBinaries`), for about two
+ * minutes; otherwise it is skipped with a log line.
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -15,13 +17,13 @@ import { LiveKcp, neededBinaries } from './live-kcp.js';
 
 const binaries = process.env['TEST_KCP_BIN'];
 const missing = binaries === undefined ? [] : neededBinaries.filter((name) => !existsSync(join(binaries, name)));
-/** A controller that loops sends some PUTs each second. */
+/** Long enough to see a loop: a controller that loops sends some PUTs each second. */
 const watchedMs = 20_000;
 const shardPath = '/apis/core.kcp.io/v1alpha1/shards/shard-1';
 const copyPath = `/services/cache/shards/root/clusters/root${shardPath}`;
 const annotation = 'example.com/cordon';
 
-test.serial('kcp does not take a kept annotation away, comes to rest with it, and goes on carrying its own changes', async (t) => {
+test.serial('kcp’s controller does not remove a kept annotation, comes to rest, and still writes its own changes', async (t) => {
   if (binaries === undefined || missing.length > 0 || isForeign) {
     const why = isForeign ? 'TEST_SERVER is set' : binaries === undefined ? 'TEST_KCP_BIN is not set' : `it lacks ${missing.join(', ')}`;
     t.log(`SKIPPED: ${why}`);
@@ -39,7 +41,7 @@ test.serial('kcp does not take a kept annotation away, comes to rest with it, an
     return log.split('\n').filter((line) => line.includes('"verb":"update"') && line.includes(`"path":"${copyPath}"`)).length;
   };
   const copy = async () => (await cache.get(copyPath)).metadata;
-  /** How many PUTs come until none has come for a while. */
+  /** How many PUTs have arrived since `before`, once none has arrived for `watchedMs`. */
   const putsUntilRest = async (before: number): Promise<number> => {
     let last = await puts();
     for (let quietSinceMs = performance.now(); performance.now() - quietSinceMs < watchedMs; await sleep(500)) {
@@ -55,11 +57,11 @@ test.serial('kcp does not take a kept annotation away, comes to rest with it, an
   const cordoned = await cache.mergePatch(copyPath, { metadata: { annotations: { [annotation]: 'maintenance' } } });
   const afterCordon = await putsUntilRest(before);
   t.log(`${afterCordon} PUTs after the cordon, within ${watchedMs} ms`);
-  t.true(afterCordon >= 1, 'the controller has compared');
-  t.true(afterCordon <= 3, 'and has come to rest');
+  t.true(afterCordon >= 1, 'the controller has sent its own object');
+  t.true(afterCordon <= 3, 'the controller has come to rest');
   const kept = await copy();
   t.is(kept.annotations?.[annotation], 'maintenance');
-  t.is(kept.resourceVersion, cordoned.metadata.resourceVersion, 'its PUT was no change');
+  t.is(kept.resourceVersion, cordoned.metadata.resourceVersion, 'the controller’s PUT changed nothing');
 
   const beforeChange = await puts();
   await client.mergePatch(`/clusters/root${shardPath}`, { metadata: { labels: { 'example.com/changed': 'yes' } } });

@@ -1,8 +1,8 @@
-/** Processes of a live kcp, as they are seen from outside: by their port, their log and the file with their pid. */
+/** Processes of a live kcp, seen through their port, their log and the file with their pid. */
 import { open, readFile } from 'node:fs/promises';
 import { request } from 'node:https';
 
-/** Whether an API server says so, to whoever asks. */
+/** Whether an API server answers /readyz with 200 to an anonymous client. */
 export function isReady(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const asked = request({ host: '127.0.0.1', port, path: '/readyz', rejectUnauthorized: false }, (answer) => {
@@ -13,7 +13,7 @@ export function isReady(port: number): Promise<boolean> {
   });
 }
 
-/** What a log has from that byte on. */
+/** The part of a log from this byte on. */
 export async function readFrom(path: string, from: number): Promise<string> {
   const file = await open(path);
   try {
@@ -26,14 +26,14 @@ export async function readFrom(path: string, from: number): Promise<string> {
   }
 }
 
-/** kill -9 for the process whose pid is in the file, if there is one. */
+/** Sends SIGKILL to the process whose pid is in the file, if there is one. */
 export async function stop(pidFile: string): Promise<void> {
   const pid = await pidIn(pidFile).catch(() => 0);
   if (pid === 0) return;
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has ended by itself.
+    // The process has already ended.
   }
 }
 

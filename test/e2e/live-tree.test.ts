@@ -1,9 +1,11 @@
 /**
- * An unmodified kcp of two shards that share no cache: each has a leaf of its own, and a parent joins them. What one shard writes the
- * other reads, and the three caches hold the same: also after the parent was dead for a while, after a leaf was restored from a snapshot, and after
- * a leaf was at another parent and came back.
+ * An unmodified kcp of two shards that share no cache: each has a leaf of its own, and a parent
+ * joins the leaves. Each shard must read what the other writes, and the three caches must hold the
+ * same. This must also hold after the parent was dead, after a leaf was restored from a snapshot,
+ * and after a leaf moved to another parent and back.
  *
- * Runs where TEST_KCP_BIN names a folder with kcp's binaries, for about ten minutes; otherwise skipped with a log line.
+ * Runs where TEST_KCP_BIN names a folder with kcp's binaries, for about ten minutes; otherwise it
+ * is skipped with a log line.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,14 +22,20 @@ import { countRelists } from './relists.js';
 /** kcp's controllers take some seconds to clean up. */
 const convergeMsMax = 150_000;
 const troubleMs = 10_000;
-/** By then the other caches have what one holds, also when the parent was dead or is another one. */
+/**
+ * Within this time the other caches must have what one holds, also while the parent was dead or the
+ * leaf moved.
+ */
 const lateMsMax = 3_000;
 const lookEveryMs = 200;
-/** A shard with a backlog writes five times a second. */
+/**
+ * A shard with a backlog writes five times a second, so a shard that writes nothing for so long has
+ * finished.
+ */
 const throughMs = 1_000;
 const createEveryMs = 250;
 
-/** A wrong digest or a broken link is repaired, so only its line in the log shows it. */
+/** A link repairs a wrong digest and a broken connection, so only these log lines show them. */
 const alarms = ['link.digest-differs', 'link.conflict', 'link.failed', 'link.refused', 'link.refused-here', 'link.too-large'];
 
 const binaries = process.env['TEST_KCP_BIN'];
@@ -46,9 +54,9 @@ test.serial('two shards of kcp with a cache each work as one, joined by a parent
   t.log('kcp is ready');
   await assertSame(t, tree, 'once kcp was ready');
 
-  // These tests also write to the cache that they read, as a plain writer of the root shard.
+  // These tests also write to the cache they read, as a plain writer of the root shard.
   assertPassed(t, await kcp.test('e2e-reconciler-cache.test', '^TestReplication$'), { scenarios: 6 });
-  // These only read, at the other leaf, what the root shard wrote to its own.
+  // These tests only read, at the other leaf, what the root shard wrote to its own.
   const acrossLinks = await kcp.test('e2e-reconciler-cache.test', '^TestReplication$/^(APIExport|APIResourceSchema|WorkspaceType)$', {
     cache: 1,
   });
@@ -71,12 +79,14 @@ test.serial('two shards of kcp with a cache each work as one, joined by a parent
   for (const workspace of [onRoot, onOther]) await workspaces.remove(workspace);
   await assertSame(t, tree, 'after the workspaces were deleted');
   t.deepEqual(await tree.logged(...alarms), []);
-  t.deepEqual(wrong, [], 'what a leaf lost by a restore is recreated');
+  t.deepEqual(wrong, [], 'the shard recreates what its leaf lost in the restore');
 });
 
 type Binding = Readonly<{ workspaces: LiveWorkspaces; tree: LiveTree; provider: Workspace; consumer: Workspace }>;
 
-/** The two workspaces lie on different shards, so the binding reads the export from the cache. */
+/**
+ * The two workspaces are on different shards, so kcp reads the export that it binds from the cache.
+ */
 async function bindsAcross(t: ExecutionContext, { workspaces, tree, provider, consumer }: Binding): Promise<void> {
   const startedMs = performance.now();
   await workspaces.exportCowboys(provider);
@@ -92,10 +102,10 @@ async function bindsAcross(t: ExecutionContext, { workspaces, tree, provider, co
   await workspaces.unbindCowboys(consumer);
   await workspaces.removeCowboys(provider);
   await assertSame(t, tree, 'after that was undone');
-  t.false(await isStored(tree, provider), 'the deletion came everywhere');
+  t.false(await isStored(tree, provider), 'the deletion has reached every cache');
 }
 
-/** Whether every cache has an APIExport of this workspace's shard and logical cluster. */
+/** Whether every cache has an APIExport with this workspace's shard and logical cluster. */
 async function isStored({ parent, leaves }: LiveTree, { shard, cluster }: Workspace): Promise<boolean> {
   const lists = await Promise.all(
     [parent, ...leaves].map(async (cache) => {
@@ -110,7 +120,10 @@ async function isStored({ parent, leaves }: LiveTree, { shard, cluster }: Worksp
 
 type Trouble = Readonly<{ kcp: LiveKcp; tree: LiveTree; workspaces: LiveWorkspaces; origins: readonly Workspace[] }>;
 
-/** kill -9 while both shards create and delete; each shard goes on with its leaf, and the leaf's informers notice nothing. */
+/**
+ * Kills the parent while both shards create and delete. Each shard must go on with its leaf, and
+ * the leaf's informers must not relist.
+ */
 async function parentDies(t: ExecutionContext, { kcp, tree, ...stage }: Trouble): Promise<void> {
   const ends = await kcp.logEnds();
   const lateness = new Lateness();
@@ -129,7 +142,7 @@ async function parentDies(t: ExecutionContext, { kcp, tree, ...stage }: Trouble)
   t.is(relists, 0, 'no informer of kcp saw the parent die');
 }
 
-/** As behind a load balancer that leads elsewhere for a while. */
+/** Moves a leaf to another parent and back, as a load balancer may. */
 async function leafMoves(t: ExecutionContext, { kcp, tree, ...stage }: Trouble): Promise<void> {
   const ends = await kcp.logEnds();
   const lateness = new Lateness();
@@ -149,8 +162,10 @@ async function leafMoves(t: ExecutionContext, { kcp, tree, ...stage }: Trouble):
 }
 
 /**
- * The leaf's shard relists, and recreates what the snapshot lacks once the parent has removed it and the leaf has reported that (swept-keys.ts). At a
- * single look all caches may be equal, because until then the parent keeps what the leaf has lost. Gives the exports in which caches and kcp differ.
+ * Restores a leaf from an older snapshot. Its shard relists, and recreates what the snapshot lacks
+ * once the parent has removed it and the leaf has reported that (swept-keys.ts). Until then the
+ * parent keeps what the leaf has lost, so at one moment all caches may be equal. Returns the
+ * exports in which the parent and kcp differ.
  */
 async function leafIsRestored(t: ExecutionContext, { tree, ...stage }: Trouble): Promise<readonly string[]> {
   const [plainWrites] = stage.origins;
@@ -171,7 +186,7 @@ async function leafIsRestored(t: ExecutionContext, { tree, ...stage }: Trouble):
   return wrong;
 }
 
-/** Both shards create and delete exports meanwhile; gives how many each has created. */
+/** Both shards create and delete exports while `task` runs. Returns how many each shard created. */
 async function whileWriting(
   { workspaces, origins }: Pick<Trouble, 'workspaces' | 'origins'>,
   name: string,
@@ -197,7 +212,10 @@ async function whileWriting(
   return writing;
 }
 
-/** Once the shards have finished writing, which takes kcp a while (lateness.ts). */
+/**
+ * Asserts that all caches are equal once the shards have finished writing, which takes kcp a while
+ * (lateness.ts).
+ */
 async function assertSame(t: ExecutionContext, tree: LiveTree, when: string, lateness = new Lateness()): Promise<void> {
   const startedMs = performance.now();
   const writesBefore = await tree.writes();

@@ -1,14 +1,15 @@
 /**
- * Three caches for a live kcp of two shards: a leaf for each shard, and a parent that joins them. Everything crosses, both ways. Each leaf reaches
- * its parent over a proxy that can be pointed at another parent.
+ * Three caches for a live kcp of two shards: a leaf for each shard, and a parent that joins them.
+ * Policies let every object cross both ways. Each leaf reaches its parent through a proxy that a
+ * test can point at another parent.
  *
- *            parent   another
- *           ▲▼    ▲▼
- *        leaf 0   leaf 1
- *          ▲        ▲        each shard reads and writes its own leaf alone, over plain HTTP, and knows no other
- *        root    shard-1
+ *           parent   another
+ *          ▲▼    ▲▼
+ *       leaf 0   leaf 1
+ *         ▲        ▲        each shard uses only its own leaf, over plain HTTP
+ *       root    shard-1
  *
- * All three must hold the same to the byte, except resourceVersions, which are each cache's own.
+ * All three must hold the same bytes, except resourceVersions, which each cache gives itself.
  */
 import { cp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -21,14 +22,14 @@ import { TcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/test-server.js';
 import { writeCacheKubeconfig } from './cache-kubeconfig.js';
 
-/** By the number of the shard. */
+/** By shard number. */
 const leafNames = ['east', 'west'] as const;
 
 const everything = "[{types: ['*']}]";
 const parentConfig = `children:\n  '*': {accept: [{shards: ['*']}], offer: ${everything}}\n`;
 const leafConfig = `parent:\n  forward: ${everything}\n  follow: ${everything}\n`;
 
-/** Both ends compare digests so often that no difference outlives the test unseen. */
+/** Both ends compare digests this often, so that the test sees every difference. */
 const digests = '--link-digest-interval=2s';
 
 const collections = kcpTypes.map(
@@ -37,7 +38,7 @@ const collections = kcpTypes.map(
 
 export class LiveTree {
   readonly parent: StrataProcess;
-  /** Another parent that a leaf may move to. */
+  /** Another parent, to which a leaf may move. */
   readonly another: StrataProcess;
   readonly leaves: readonly StrataProcess[];
   readonly #uplinks: readonly TcpProxy[];
@@ -68,13 +69,13 @@ export class LiveTree {
     }
   }
 
-  /** Moves a leaf to the other parent. */
+  /** Points a leaf's proxy at this parent. */
   lead(leaf: number, to: StrataProcess): void {
     this.#uplinks[leaf]?.redirect(to.port);
     this.#uplinks[leaf]?.cut();
   }
 
-  /** Resolves once a leaf has connected to this parent and sent everything. */
+  /** Resolves once the leaf has connected to this parent and sent everything. */
   async arrived(leaf: number, at: StrataProcess): Promise<void> {
     const isThere = async (): Promise<boolean> =>
       (await statusOf(at)).tree?.children.some(({ name, connection }) => name === leafNames[leaf] && connection.kind === 'connected') ===
@@ -82,7 +83,7 @@ export class LiveTree {
     await until(isThere, 30_000);
   }
 
-  /** As when the snapshot of a volume is taken: of one moment. */
+  /** Copies a leaf's data as a volume snapshot would: the state of one moment. */
   async snapshot(leaf: number): Promise<string> {
     const { folder, dataFolder, pid } = this.#leaf(leaf);
     const copy = join(folder, 'snapshot');
@@ -95,7 +96,7 @@ export class LiveTree {
     return copy;
   }
 
-  /** As when the machine is lost, and another one starts on that snapshot. */
+  /** Starts a leaf on that snapshot, as if its machine had been lost. */
   async restore(leaf: number, copy: string): Promise<void> {
     const cache = this.#leaf(leaf);
     await cache.kill();
@@ -110,12 +111,15 @@ export class LiveTree {
     return cache;
   }
 
-  /** Of the leaves, for kcp. */
+  /** Kubeconfigs of the leaves, for kcp. */
   async kubeconfigs(): Promise<readonly string[]> {
     return Promise.all(this.leaves.map(kubeconfigOf));
   }
 
-  /** How many objects of each slice a cache holds, and of how many bytes, including types that kcp's objects declare. */
+  /**
+   * The number and total bytes of the objects of each slice in a cache, including types that kcp's
+   * objects declare.
+   */
   async slices(cache: StrataProcess): Promise<ReadonlyMap<string, string>> {
     const { shards } = await statusOf(cache);
     const held = shards.flatMap(({ shard, slices }) => slices.filter(({ objects }) => objects > 0).map((slice) => ({ shard, ...slice })));
@@ -127,7 +131,7 @@ export class LiveTree {
     );
   }
 
-  /** Where the leaves differ from the parent; `[]` when nowhere. */
+  /** Where the leaves differ from the parent; `[]` if nowhere. */
   async differences(): Promise<readonly string[]> {
     const [above, ...below] = await Promise.all(
       [this.parent, ...this.leaves].map(async (cache) => [await this.slices(cache), await contents(cache)]),
@@ -137,7 +141,7 @@ export class LiveTree {
     );
   }
 
-  /** The names of the APIExports that the parent has of a workspace, in order. */
+  /** The names of the APIExports that the parent has of this workspace, sorted. */
   async exportsOf({ shard, cluster }: Readonly<{ shard: string; cluster: string }>): Promise<readonly string[]> {
     const { items } = await clientOf(this.parent).list(
       `/services/cache/shards/${shard}/clusters/${cluster}/apis/apis.kcp.io/v1alpha2/apiexports`,
@@ -150,7 +154,7 @@ export class LiveTree {
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  /** How much the shards have written to their leaves since the leaves started. */
+  /** How many writes of the shards the leaves have stored since they started. */
   async writes(): Promise<number> {
     const counts = await Promise.all(
       this.leaves.map(async (leaf) =>
@@ -160,7 +164,7 @@ export class LiveTree {
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  /** Lines of the caches' logs with one of these events. */
+  /** Lines with one of these events in the caches' logs. */
   async logged(...events: readonly string[]): Promise<readonly string[]> {
     const logs = await Promise.all([this.parent, this.another, ...this.leaves].map((cache) => cache.log()));
     return logs.flatMap((log) => log.split('\n')).filter((line) => events.some((event) => line.includes(`"${event}"`)));
@@ -182,7 +186,9 @@ async function textOf(cache: StrataProcess, path: string): Promise<string> {
 
 const clients = new WeakMap<StrataProcess, KubeClient>();
 
-/** Kept open, so that a look takes no time for handshakes; closed with the cache. */
+/**
+ * One client for each cache, kept open so that requests need no handshake; closed with the cache.
+ */
 function clientOf(cache: StrataProcess): KubeClient {
   const client = clients.get(cache) ?? cache.client();
   clients.set(cache, client);

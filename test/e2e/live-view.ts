@@ -1,4 +1,4 @@
-/** Whom a live kcp's RBAC lets read the view of an APIExport at a cache, and what of it. */
+/** Asserts that a live kcp's RBAC decides who may read the view of an APIExport at a cache. */
 import type { ExecutionContext } from 'ava';
 import { KubeError, type KubeClient } from '../support/kube-client.js';
 import type { StrataProcess } from '../support/strata-process.js';
@@ -16,8 +16,9 @@ const names = { kind: 'Instance', listKind: 'InstanceList', plural: 'instances',
 const version = { name: 'v1', served: true, storage: true };
 
 /**
- * `owner` caches its instances and exports them; `other` exports them as well, by naming their identity, which kcp lets it. `client` may do everything at
- * kcp, `cache` has `--view-callers=rbac`.
+ * `owner` caches its instances and exports them. `other` exports them as well, by naming their
+ * identity, which kcp allows. `client` has all rights at kcp; `cache` runs with
+ * `--view-callers=rbac`.
  */
 export async function assertViewByRbac(
   t: ExecutionContext,
@@ -29,7 +30,7 @@ export async function assertViewByRbac(
       const at = `/clusters/${workspace.path}/${path}`;
       return client.create(at, { apiVersion, kind, metadata: { name }, ...body }).then(
         () => true,
-        // kcp serves a type a moment after it has its definition.
+        // kcp serves a type only some time after it has its definition.
         (error: unknown) => error instanceof KubeError && error.reason === 'AlreadyExists',
       );
     }, settleMsMax);
@@ -81,12 +82,12 @@ export async function assertViewByRbac(
     await until(async () => (seen = await shown(reader, workspace)) === expected, settleMsMax).catch(() => {});
     t.is(seen, expected, what);
   };
-  await becomes(cache.client(), owner, 'one', 'masters see what is exported');
-  await becomes(cache.client(), other, 'one', 'and what another workspace says that it exports');
-  await becomes(alice, owner, 'one', 'whom the workspace lets in');
-  await becomes(mallory, other, '', 'whom the other lets in sees nothing of the first');
+  await becomes(cache.client(), owner, 'one', 'masters see what the owner exports');
+  await becomes(cache.client(), other, 'one', 'masters see what another workspace exports by naming the identity');
+  await becomes(alice, owner, 'one', 'a user whom the owner’s RBAC lets in sees its export');
+  await becomes(mallory, other, '', 'a user whom only the other workspace lets in sees nothing of the owner');
   t.is(await shown(alice, other), '403');
   t.is(await shown(mallory, owner), '403');
   await client.delete(`/clusters/${owner.path}/apis/${rbac}/v1/clusterrolebindings/reads-machines`);
-  await becomes(alice, owner, '403', 'a right that was taken back');
+  await becomes(alice, owner, '403', 'a user whose role binding was deleted is refused');
 }

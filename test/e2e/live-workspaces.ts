@@ -1,8 +1,11 @@
-/** What a user of kcp does: workspaces on a chosen shard, an API exported from one and bound from another, its objects. */
+/**
+ * What a user of kcp does: creates workspaces on a chosen shard, exports an API from one, binds it
+ * in another, and uses its objects.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { KubeError, type KubeClient, type KubeObject } from '../support/kube-client.js';
 
-/** kcp makes a workspace ready in some seconds; on a busy machine in many. */
+/** kcp makes a workspace ready within seconds, on a busy machine within many. */
 const settleMsMax = 120_000;
 const pollMs = 500;
 
@@ -16,7 +19,7 @@ export type Workspace = Readonly<{ name: string; path: string; cluster: string; 
 export class LiveWorkspaces {
   readonly #client: KubeClient;
 
-  /** `client` may do everything at kcp's front-proxy. */
+  /** `client`: a client of kcp's front proxy with all rights. */
   constructor(client: KubeClient) {
     this.#client = client;
   }
@@ -43,13 +46,13 @@ export class LiveWorkspaces {
     await this.exportNothing({ path }, exportName, { resources });
   }
 
-  /** An APIExport without any API. */
+  /** Creates an APIExport, by default without any API. */
   async exportNothing({ path }: Pick<Workspace, 'path'>, name: string, spec: unknown = {}): Promise<void> {
     const apiExport = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name }, spec };
     await this.#client.create(`/clusters/${path}/apis/apis.kcp.io/v1alpha2/apiexports`, apiExport);
   }
 
-  /** The names of the exports that kcp has, in order. */
+  /** The names of the exports that kcp has, sorted. */
   async exports({ path }: Pick<Workspace, 'path'>): Promise<readonly string[]> {
     const { items } = await this.#client.list(`/clusters/${path}/apis/apis.kcp.io/v1alpha2/apiexports`);
     return items.map(({ metadata }) => metadata.name ?? '').toSorted();
@@ -64,7 +67,7 @@ export class LiveWorkspaces {
     await this.#remove(`/clusters/${workspace.path}/apis/apis.kcp.io/v1alpha1/apiresourceschemas/${schemaName}`);
   }
 
-  /** Resolves when the API of the other workspace is bound in this one. */
+  /** Resolves when kcp reports that the provider's API is bound in this workspace. */
   async bindCowboys({ path }: Workspace, provider: Workspace): Promise<void> {
     const spec = { reference: { export: { path: provider.path, name: exportName } } };
     const binding = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIBinding', metadata: { name: 'cowboys' }, spec };
@@ -76,10 +79,10 @@ export class LiveWorkspaces {
     await this.#remove(`/clusters/${path}/apis/apis.kcp.io/v1alpha2/apibindings/cowboys`);
   }
 
-  /** Creates an object of the bound API, and gives the stored object. */
+  /** Creates an object of the bound API and returns it as stored. */
   async createCowboy({ path }: Workspace, name: string): Promise<KubeObject> {
     const cowboy = { apiVersion: 'wildwest.dev/v1alpha1', kind: 'Cowboy', metadata: { name }, spec: { intent: 'to ride' } };
-    // kcp serves a bound API a moment after it reports it bound.
+    // kcp serves a bound API only some time after it reports it bound.
     await this.#eventually(() => this.#client.create(`/clusters/${path}/${cowboys}`, cowboy));
     return this.#client.get(`/clusters/${path}/${cowboys}/${name}`);
   }
@@ -88,7 +91,7 @@ export class LiveWorkspaces {
     await this.#remove(`/clusters/${path}/${cowboys}/${name}`);
   }
 
-  /** Asks again while one part of kcp does not know yet what another part does. */
+  /** Retries, because parts of kcp learn of a change one after another. */
   async #eventually(ask: () => Promise<KubeObject>): Promise<KubeObject> {
     for (const deadline = performance.now() + settleMsMax; ; await sleep(pollMs)) {
       try {
@@ -106,7 +109,7 @@ export class LiveWorkspaces {
     });
   }
 
-  /** Resolves when it is gone, finalizers and all. */
+  /** Deletes the object and resolves when it is gone, after all finalizers. */
   async #remove(path: string): Promise<void> {
     await this.#client.delete(path);
     await this.#until(path, ({ status }) => (status === 404 ? true : undefined));

@@ -1,13 +1,13 @@
 /**
- * How often a running reflector of kcp has relisted, by kcp's own log at level 3: each run of a reflector begins with
- * "Listing and watching", the first of them right after "Starting reflector". The client's log counts,
- * not what the server saw, so that the same measure works for any server.
+ * How often running reflectors of kcp relisted, counted in kcp's own log at level 3. Each run of a
+ * reflector begins with "Listing and watching", the first one right after "Starting reflector". The
+ * client's log is counted, not the server's requests, so that the measure works for any server.
  */
 export function countRelists(log: string): number {
   return Math.max(0, countListings(log) - count(log, 'Starting reflector'));
 }
 
-/** Whether the log mentions listings at all: 0 relists in a log without them means nothing. */
+/** How many listings the log has. If it has none, 0 relists mean nothing. */
 export function countListings(log: string): number {
   return count(log, 'Listing and watching');
 }

@@ -1,24 +1,28 @@
 /**
- * The shell programs between sharded-test-server and what it starts: it knows one cache server, and gives up when that ends.
+ * The shell scripts between sharded-test-server and the programs it starts: it supports only one
+ * cache server, and gives up when that ends.
  */
 import { builtMain } from '../support/project.js';
 
-/** Ports of the servers of shard 0; those of the next shards follow. */
+/** Ports of shard 0; the next shards use the ports that follow. */
 const firstPorts = [6444, 7444] as const;
 
-/** TEST_SERVER takes the place of our server. */
+/** TEST_SERVER names a program that runs in place of Strata. */
 export function cacheServerScript(folder: string, variables: Readonly<Record<string, string>> = {}): string {
   const foreign = process.env['TEST_SERVER'];
   const command = foreign === undefined ? `${quote(process.execPath)} ${quote(builtMain())} cache-server` : quote(foreign);
   return supervisorScript(folder, 'cache', `env ${settings(variables)} ${command}`);
 }
 
-/** Runs shards of kcp, `shard-PORT` by name, and starts one again when it ends. */
+/** Runs kcp shards under the name `shard-PORT`, and starts a shard again when it ends. */
 export function shardScript(folder: string, program: string): string {
   return supervisorScript(folder, `shard-$(echo " $* " | sed 's/.* --secure-port=\\([0-9]*\\) .*/\\1/')`, quote(program));
 }
 
-/** Runs our front door in place of kcp's own, by its name and with its flags. `variables` say how it reaches its cache. */
+/**
+ * Runs Strata's front door under the name and with the flags of kcp's own. `variables` say how it
+ * reaches its cache.
+ */
 export function frontProxyScript(folder: string, variables: Readonly<Record<string, string>>): string {
   return supervisorScript(
     folder,
@@ -27,7 +31,10 @@ export function frontProxyScript(folder: string, variables: Readonly<Record<stri
   );
 }
 
-/** Starts a program again whenever it ends, as a kubelet would; ends with SIGTERM. `NAME.pid` and `NAME-supervisor.pid` say who is who. */
+/**
+ * Starts a program again whenever it ends, as a kubelet would, until the script gets SIGTERM.
+ * `NAME.pid` and `NAME-supervisor.pid` hold the two pids.
+ */
 function supervisorScript(folder: string, name: string, command: string): string {
   return `#!/bin/sh
 name=${quote(`${folder}/`)}"${name}"
@@ -45,8 +52,8 @@ done
 }
 
 /**
- * Replaces a program that gets one cache for all shards: each shard gets its own cache, chosen by the port it is to serve on.
- * Of a flag that is given twice the last counts.
+ * Gives each shard its own cache, chosen by the port that the shard serves on, although
+ * sharded-test-server passes one cache to all. If a flag is given twice, kcp uses the last.
  */
 export function choosingScript(program: string, cacheKubeconfigs: readonly string[]): string {
   const cases = cacheKubeconfigs.map((file, shard) => {
