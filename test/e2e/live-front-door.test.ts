@@ -64,7 +64,7 @@ const asked: readonly (readonly [method: string, target: string])[] = [
   ['DELETE', '/clusters/root:team/api/v1/namespaces/nope'],
 ];
 
-test.serial('the front door answers as kcp’s own proxy does, also after the cache, a shard or the front door itself has died', async (t) => {
+test.serial('the front door answers as kcp’s own proxy does, also after the cache, a shard or itself has died', async (t) => {
   if (binaries === undefined || missing.length > 0 || isForeign) {
     const why = binaries === undefined ? 'TEST_KCP_BIN is not set' : `${binaries} lacks ${missing.join(', ')}, or the server is not ours`;
     t.log(`SKIPPED: ${why}`);

@@ -1,6 +1,7 @@
 /**
- * What arrives while a server gets no processor time, it finds all at once: no turn of its event loop works for long on that. The server is stopped
- * (SIGSTOP) meanwhile, so the batch is as large as it says, whatever the machine does.
+ * No turn of the event loop takes long for what arrived while the server got no processor time. The
+ * test stops the server with SIGSTOP meanwhile, so that it finds the whole batch at once on any
+ * machine.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../support/test.js';
@@ -16,7 +17,10 @@ import { RawHttp2 } from '../support/raw-http2.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { until } from '../support/test-server.js';
 
-/** Linux counts to the nearest tick of its scheduler, 4 ms at most. It took 27 to 40. What is left is Node's, some 10 µs for a stream. */
+/**
+ * Linux counts processor time to the nearest tick of its scheduler, 4 ms at most. A server with the
+ * fault took 27 to 40 ms. The rest is Node's own work, some 10 µs for each stream.
+ */
 const turnMsMax = 20;
 const watchesOfOne = 100;
 const settleMs = 300;
@@ -32,7 +36,7 @@ async function aServer(t: ExecutionContext): Promise<Readonly<{ server: StrataPr
   return { server, folder };
 }
 
-/** The server finds all that the task sends in one turn. */
+/** Stops the server while the task runs, so that the server finds all that it sent in one turn. */
 async function whileStopped({ pid }: StrataProcess, task: () => void): Promise<void> {
   await freeze(pid);
   try {
@@ -68,7 +72,10 @@ test.serial(`1,000 watches that their clients end at once cause no turn of more 
   t.true(turnMs <= turnMsMax, `${turnMs} ms`);
 });
 
-/** The server has found what the clients sent. It is asked seldom, because an answer takes a turn as well. */
+/**
+ * Resolves once the server has handled the resets. Polls seldom, because each answer takes a turn
+ * as well.
+ */
 async function untilNoWatch(client: KubeClient): Promise<void> {
   await until(async () => {
     await sleep(settleMs);

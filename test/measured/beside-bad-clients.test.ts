@@ -1,10 +1,12 @@
 /**
- * client-go's informers beside bad clients: the store of each stays right while the mixer runs against the same server, anonymously and
- * as a shard, and every write is seen without delay. The informers read as another shard, the writer is a master.
+ * The mixer runs bad clients against a server, anonymously and as a shard. client-go's informers
+ * beside them must keep correct stores and see every write without delay. The informers read as
+ * another shard; the writer is a master.
  *
  *   live writes ─▶ pause: every store equals the server's list ─▶ live writes ─▶ pause ─▶ …
  *
- * Twenty seconds; TEST_BAD_CLIENTS_SECONDS makes it longer, TEST_BAD_CLIENTS_SEED another. Skipped aloud without `go`.
+ * Takes twenty seconds, or TEST_BAD_CLIENTS_SECONDS; TEST_BAD_CLIENTS_SEED chooses other bad
+ * clients. Skipped with a log line where `go` is not installed.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,10 +21,13 @@ import { buildInformerProgram, InformerProgram, type Lived } from '../clients/in
 const secondsInAll = Number(process.env['TEST_BAD_CLIENTS_SECONDS'] ?? '20');
 const seed = process.env['TEST_BAD_CLIENTS_SEED'] ?? '1';
 const secondsPerRound = 10;
-/** At most this share of the versions may be seen later than 100 ms. The goal is 0.01, on a quiet machine: the delay's p99. */
+/**
+ * At most this share of the versions may be seen later than 100 ms. The goal is 0.01 on a quiet
+ * machine, so that the p99 of the delay is below 100 ms.
+ */
 const lateShareMax = 0.03;
 
-test('the stores of informers stay right and quick beside bad clients', async (t) => {
+test('the stores of informers stay correct and up to date beside bad clients', async (t) => {
   t.timeout((secondsInAll + 300) * 1_000);
   const folder = await mkdtemp(join(tmpdir(), 'strata-clients-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
@@ -47,7 +52,7 @@ test('the stores of informers stay right and quick beside bad clients', async (t
     rounds.push(round);
     t.log(`${lived + secondsPerRound} s: ${describe(round)}`);
     t.deepEqual(round.backwards, []);
-    t.deepEqual(round.refused, {}, 'a master writes');
+    t.deepEqual(round.refused, {}, 'no write of the master is refused');
     for (const { name, objects, differences } of await informers.compare()) {
       t.true(objects > 0, `${name} has nothing to compare`);
       t.deepEqual(differences, [], name);

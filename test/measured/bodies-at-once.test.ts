@@ -1,4 +1,7 @@
-/** Bodies of requests that end in one read of the server cost it one body a turn: they wait for their turns, as requests do at their headers. */
+/**
+ * When many request bodies end in one read, the server handles one body a turn, as it does for
+ * requests whose headers arrive at once.
+ */
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
@@ -13,13 +16,13 @@ import { longestTurnMs, meteredEnvironment } from '../support/longest-turn.js';
 import { aPath } from '../support/objects.js';
 import { StrataProcess } from '../support/strata-process.js';
 
-/** One of them is 40 ms' worth, and 40 of them were 1 s in one turn. */
+/** One body takes 40 ms. A server with the fault took 1 s for 40 of them in one turn. */
 const turnMsMax = 100;
 const bodies = 40;
 
 const path = aPath({ shard: 'amber', cluster: 'acme' });
 
-/** As much metadata as one object may have. */
+/** A body with as much metadata as one object may have. */
 function aBody(name: string): Buffer {
   const annotations = Array.from({ length: 9_000 }, (_, i) => `"k${i}.example.org/a-name":"v"`).join(',');
   const metadata = `{"name":"${name}","annotations":{${annotations}}}`;
@@ -37,7 +40,7 @@ function overHttp2(server: StrataProcess, t: ExecutionContext): (body: Buffer) =
     const stream: ClientHttp2Stream = session.request(headers);
     stream.write(body.subarray(0, -1));
     stream.resume();
-    // With its end, so that nothing of it is in memory for the next round.
+    // Waits for the end of the answer, so that nothing of it is in memory in the next round.
     const ended = once(stream, 'end');
     const status = once(stream, 'response').then(async ([answered]) => {
       await ended;
@@ -81,14 +84,15 @@ for (const [http, over] of [
           const body = aBody(`o${(named += 1)}`);
           return { ...send(body), body };
         });
-        // All but their last bytes are there once the server has answered what came behind them.
+        // Once the server has answered these requests, it has received all bodies but their last
+        // bytes.
         for (let i = 0; i < 3; i += 1) await server.client().raw('GET', '/readyz');
       };
 
       const longestMs = await longestTurnMs(folder, { roundsMax: 4, enoughMs: turnMsMax, prepare }, async () => {
         await freeze(server.pid);
         for (const { end, body } of sent) end(body.subarray(-1));
-        // What is written is with the kernel once others have had their turns.
+        // Gives the event loop turns, so that the written bytes reach the kernel.
         await new Promise((done) => setTimeout(done, 100));
         thaw(server.pid);
         for (const { status } of sent) t.is(await status, 201);

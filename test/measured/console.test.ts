@@ -1,4 +1,7 @@
-/** The console in a real Chromium, as somebody uses it: the link of `strata console`, the mouse and the keyboard. Skipped, and said so, where there is no Chromium. */
+/**
+ * The console in a real Chromium, with the link that `strata console` prints, a mouse and a
+ * keyboard. Skipped with a log line where Chromium is not installed.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../support/test.js';
 import { chromium, type Browser } from 'playwright-core';
@@ -34,7 +37,7 @@ function inBrowser(title: string, implementation: (t: ExecutionContext) => Promi
   });
 }
 
-inBrowser('the link leads to the tree, and a shard that goes away turns within two seconds', async (t) => {
+inBrowser('the link opens the tree, and a shard that disconnects is shown as away within two seconds', async (t) => {
   const tree = await aTree(t);
   const parent = await tree.cache('root');
   const child = await tree.cache('east', { parent });
@@ -85,7 +88,7 @@ inBrowser('a hundred thousand objects are browsed without delay, by shard, logic
   t.deepEqual(complaints, []);
 });
 
-inBrowser('the keyboard is enough', async (t) => {
+inBrowser('the keyboard alone finds, opens and closes an object', async (t) => {
   const server = await aServer(t);
   await server.client().create(exports, anExport('edge'));
   const { page, complaints } = await opened(t, server, '#/objects?type=apiexports.apis.kcp.io');
@@ -106,7 +109,7 @@ inBrowser('the keyboard is enough', async (t) => {
   t.deepEqual(complaints, []);
 });
 
-inBrowser('a name is found in all types, and leads to its object', async (t) => {
+inBrowser('a search by name covers all types, and a result opens its object', async (t) => {
   const server = await aServer(t);
   const client = server.client();
   await client.create(exports, anExport('edge'));
@@ -131,7 +134,7 @@ inBrowser('a name is found in all types, and leads to its object', async (t) => 
   t.deepEqual(complaints, []);
 });
 
-inBrowser('a link works wherever it is clicked, and so does a place that somebody sent', async (t) => {
+inBrowser('the console’s link and a link to an object work when they are clicked on another site', async (t) => {
   const server = await aServer(t);
   await server.client().create(exports, anExport('edge'));
   const { page, complaints } = await opened(t, server);
@@ -150,14 +153,14 @@ inBrowser('a link works wherever it is clicked, and so does a place that somebod
   await chat.locator('tr[data-shard=amber]').waitFor();
   await chat.reload();
   await chat.locator('tr[data-shard=amber]').waitFor();
-  // A page that leads on has answered 401 before.
+  // After a click on another site, the cache answers 401 with a page that leads on to the console.
   t.deepEqual(
     complaints.filter((text) => !text.includes('401')),
     [],
   );
 });
 
-inBrowser('what the filters show is what is listed, after going back and forth too', async (t) => {
+inBrowser('the filters always match the list, also after going back and forward', async (t) => {
   const server = await aServer(t);
   await server.client().create(exports, anExport('edge'));
   const { page } = await opened(t, server, '#/objects?type=apiexports.apis.kcp.io');
@@ -178,7 +181,7 @@ inBrowser('what the filters show is what is listed, after going back and forth t
   t.is(await page.locator('select[name=shard]').inputValue(), 'nowhere');
 });
 
-inBrowser('nothing is wider than a phone, and a name that is markup is text', async (t) => {
+inBrowser('no page is wider than a phone, and markup in an object is shown as text', async (t) => {
   const server = await aServer(t);
   await server.client().create(exports, { ...anExport('edge'), spec: { note: '<img src=x onerror=alert(1)>' } });
   const { page, complaints } = await opened(t, server, '#/', narrow);
@@ -197,7 +200,7 @@ inBrowser('nothing is wider than a phone, and a name that is markup is text', as
   t.deepEqual(complaints, []);
 });
 
-inBrowser('a cache that stops is said to, and what it said last stays', async (t) => {
+inBrowser('when its cache stops, the console says so and keeps showing the last report', async (t) => {
   const server = await aServer(t);
   await server.client().create(exports, anExport('edge'));
   const { page } = await opened(t, server);
@@ -215,7 +218,6 @@ function anExport(name: string) {
   return { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name }, spec: {} };
 }
 
-/** The link that `strata console` prints. */
 async function linkTo(t: ExecutionContext, server: TestServer): Promise<string> {
   const { certificateFile, keyFile } = server.master;
   const flags = [`--cache=${server.url}`, `--ca-file=${server.certificateFile}`, `--cert-file=${certificateFile}`, `--key-file=${keyFile}`];
@@ -224,7 +226,9 @@ async function linkTo(t: ExecutionContext, server: TestServer): Promise<string> 
   return stdout.split('\n', 1)[0]!;
 }
 
-/** The console, by that link; `complaints` are what the browser logs. */
+/**
+ * Opens the console by that link. `complaints` are the messages and errors that the browser logs.
+ */
 async function opened(t: ExecutionContext, server: TestServer, hash = '', viewport = wide) {
   const context = await browser!.newContext({ ignoreHTTPSErrors: true, viewport });
   t.teardown(() => context.close());

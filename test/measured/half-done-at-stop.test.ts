@@ -7,7 +7,7 @@ import { RawHttp2 } from '../support/raw-http2.js';
 import { openTls } from '../support/raw-tls.js';
 import { aServer } from '../support/test-server.js';
 
-test('a stop beside many half-done requests takes no longer than its grace', async (t) => {
+test('a server with many half-done requests stops within its grace period', async (t) => {
   const server = await aServer(t, {
     flags: { 'shutdown-grace': '2s', 'connection-buffered-bytes-max': '1MiB', 'body-bytes-max': '768KiB' },
   });
@@ -57,7 +57,7 @@ test('a stop beside many half-done requests takes no longer than its grace', asy
   t.is(watch.came.at(-1), 'end');
 });
 
-test('a watch that a half-done body of its connection leaves no room ends when its time is over', async (t) => {
+test('a watch that gets no room beside a half-sent body of its connection ends after its timeout', async (t) => {
   const server = await aServer(t, { flags: { 'connection-buffered-bytes-max': '1MiB', 'body-bytes-max': '768KiB' } });
   for (let i = 0; i < 8; i += 1)
     await server.client().create(aPath(), anApiExport({ name: `n${i}` }, { spec: { text: 'x'.repeat(200_000) } }));

@@ -1,6 +1,7 @@
 /**
- * The bounds of history, kept at full write speed by the real server on the real clock (G13). Each is scaled by its flag alone, and
- * measured over HTTP and in the file, while patches come as fast as they are answered.
+ * A real server on the real clock keeps the bounds of its history at full write speed (G13). Each
+ * test sets one bound by its flag. It measures the history over HTTP and in the file, while patches
+ * arrive as fast as they are answered.
  */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +13,7 @@ import { storeDirectory } from '../support/test-store.js';
 import { aServer, type TestServer } from '../support/test-server.js';
 
 const writers = 16;
-/** By how much a bound may be exceeded. */
+/** By which factor a bound may be exceeded. */
 const slack = 1.1;
 
 type Bounded = Readonly<{ server: TestServer; database: Connection }>;
@@ -27,7 +28,10 @@ async function aBoundedServer(t: ExecutionContext, flags: Readonly<Record<string
   return { server, database };
 }
 
-/** Patches every object over and over, as fast as they are answered, and calls `look` between. */
+/**
+ * Patches every object again and again, as fast as patches are answered, and calls `look` every few
+ * milliseconds.
+ */
 async function patch(
   { server }: Bounded,
   { patches = Infinity, forMs = Infinity, bytes }: { patches?: number; forMs?: number; bytes: number },
@@ -81,8 +85,9 @@ test.serial('history keeps its bound of changes at full write speed, in the file
   t.log(`at most ${longest} changes readable and ${rowsMax} rows, of a bound of 100 and ${writers} objects`);
   t.true(longest <= 100 * slack, `${longest} changes`);
   t.true(reportedMax >= longest && reportedMax <= 100 * slack + writers, `${reportedMax} changes on the disk`);
-  t.true(longest >= 90, 'history is not given up below its bound');
-  // The objects themselves, and a commit: it may bring as many as there are writers.
+  t.true(longest >= 90, 'the server removes no history below the bound');
+  // Beside the history: the objects themselves, and one commit, which has at most as many changes
+  // as there are writers.
   t.true(rowsMax <= 100 * slack + writers + writers, `${rowsMax} rows`);
 });
 
@@ -103,7 +108,7 @@ test.serial('history keeps its bound of bytes at full write speed', async (t) =>
   t.log(`at most ${(most / 1024 / 1024).toFixed(2)} MiB of 25 MB written, of a bound of 4 MiB`);
   t.true(most <= bytesMax * slack, `${most} bytes`);
   t.true(reportedMax >= bytesMax * 0.9 && reportedMax <= bytesMax * slack, `${reportedMax} bytes are reported`);
-  t.true(most >= bytesMax * 0.9, 'history is not given up below its bound');
+  t.true(most >= bytesMax * 0.9, 'the server removes no history below the bound');
 });
 
 test.serial('history keeps its bound of age at full write speed', async (t) => {
@@ -115,19 +120,19 @@ test.serial('history keeps its bound of age at full write speed', async (t) => {
   await patch(bounded, { forMs: 6_000, bytes: 100 }, async () => {
     const askedMs = performance.now();
     const { published, compacted } = await ask(bounded.server);
-    // The oldest readable change existed when that one was answered.
+    // The oldest readable change is at least as old as the earlier answer that first included it.
     const oldest = reached.find(({ revision }) => revision > compacted);
     oldestMs = Math.max(oldestMs, askedMs - (oldest?.atMs ?? askedMs));
     reached.push({ revision: published, atMs: performance.now() });
   });
 
   t.log(`the oldest change that was readable was ${oldestMs.toFixed(0)} ms old, of a bound of ${ageMs} ms`);
-  t.true(reached.at(-1)!.atMs - reached[0]!.atMs > ageMs * slack, 'it was written for longer than history lasts');
+  t.true(reached.at(-1)!.atMs - reached[0]!.atMs > ageMs * slack, 'the writes went on for longer than the bound of age');
   t.true(oldestMs <= ageMs * slack, `${oldestMs} ms`);
-  t.true(oldestMs >= ageMs * 0.8, 'history is not given up below its bound');
+  t.true(oldestMs >= ageMs * 0.8, 'the server removes no history below the bound');
 });
 
-test.serial('what a lowered bound leaves over goes by itself, though nothing is written any more', async (t) => {
+test.serial('after a bound is lowered, the server removes the excess history even if nothing is written', async (t) => {
   const directory = storeDirectory(t);
   const before = await aServer(t, { flags: { 'data-directory': directory } });
   const client = before.client();

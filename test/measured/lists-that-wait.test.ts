@@ -1,4 +1,7 @@
-/** A list held its first piece while it waited for room for its second, before it sent either: lists together waited for each other. */
+/**
+ * Lists that wait for room in memory must not wait for each other. They would, if each kept its
+ * first piece unsent while it waits for room for its second.
+ */
 import { test } from '../support/test.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { RawHttp1 } from '../support/raw-http1.js';
@@ -9,7 +12,7 @@ for (const [objectBytes, objects, count] of [
   [2_900_000, 3, 30],
   [200_000, 12, 100],
 ] as const)
-  test(`default limits: ${count} lists of ${objects} objects of ${objectBytes} bytes on one HTTP/2 connection, all of them read, are answered`, async (t) => {
+  test(`default limits: ${count} lists of ${objects} objects of ${objectBytes} bytes on one HTTP/2 connection are all answered if the client reads them`, async (t) => {
     const server = await aServer(t);
     const text = 'x'.repeat(objectBytes);
     for (let i = 0; i < objects; i += 1) await server.client().create(aPath(), anApiExport({ name: `n${i}` }, { spec: { text } }));

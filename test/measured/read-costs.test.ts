@@ -1,4 +1,7 @@
-/** What reading and deleting cost beside many unrelated rows: the fastest of a few rounds, on a machine that others use too. */
+/**
+ * What reads and deletes cost beside many unrelated rows. The fastest of several rounds counts,
+ * because other programs use the machine too.
+ */
 import { test } from '../support/test.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Revision } from '../../src/domain/revision.js';
@@ -15,7 +18,10 @@ import { SqliteEngine } from '../support/store/sqlite-engine.js';
 
 const rounds = 5;
 
-/** What a request for a page does: a snapshot of its own, read after a key until there are 500. */
+/**
+ * Reads a page as a request does: from a snapshot of its own, after a key, until there are 500
+ * objects.
+ */
 async function page(store: SqliteStore, scope: Scope, { revision, after }: { revision: Revision; after: Key }): Promise<number> {
   const snapshot = store.objects.snapshot(scope, revision);
   let found = 0;
@@ -28,7 +34,7 @@ async function page(store: SqliteStore, scope: Scope, { revision, after }: { rev
   return found;
 }
 
-test('a page after a key costs what it returns, whatever was deleted since, or came and went', async (t) => {
+test('the cost of a page after a key depends on its objects alone, not on those deleted or short-lived since', async (t) => {
   const { store } = await SqliteEngine.start(t, { snapshot: { rowsMax: 128 }, queue: { mutationsMax: 100_000 } });
   const written = async (count: number, make: (i: number) => Parameters<typeof store.writer.submit>[0]): Promise<void> => {
     for (let i = 0; i < count; i++) void store.writer.submit(make(i));
@@ -37,7 +43,7 @@ test('a page after a key costs what it returns, whatever was deleted since, or c
   const name = (i: number): string => `n${String(i).padStart(6, '0')}`;
   const passing = (i: number): Place => ({ name: `${name(i % 500)}-${i}`, cluster: `c${i % 5}` });
   await written(30_000, (i) => aPut({ name: name(i), cluster: `c${i % 5}` }, 'absent'));
-  // Beside which nothing is ever deleted.
+  // A shard on which nothing is ever deleted, for comparison.
   await written(1_000, (i) => aPut({ name: name(i), shard: 'birch' }, 'absent'));
   const revision = store.revisions.published;
   await written(25_000, (i) => aDelete({ name: name(i + 2_000), cluster: `c${(i + 2_000) % 5}` }));
@@ -60,7 +66,7 @@ test('a page after a key costs what it returns, whatever was deleted since, or c
   }
 });
 
-test('counting what remains after a page costs less than the page, or is not done at all', async (t) => {
+test('the store counts the objects after a page only if that costs little', async (t) => {
   const { store } = await SqliteEngine.start(t, { queue: { mutationsMax: 100_000 } });
   for (let i = 0; i < 25_000; i++) void store.writer.submit(aPut({ name: `n${i}`, namespace: i % 2 ? 'x' : 'y' }, 'absent'));
   await mustWrite(store, aPut({ name: 'end' }, 'absent'));
@@ -94,7 +100,7 @@ test('a delete does not read the objects of its cluster’s namesake on another 
   t.true(shortest <= 100, `${shortest} ms`);
 });
 
-test('types of many identities are read in linear time, and identities that nothing remembers cost nothing', async (t) => {
+test('reading a type takes time linear in its identities, and compaction removes identities without objects and history', async (t) => {
   const engine = await SqliteEngine.start(t, { queue: { mutationsMax: 100_000 }, history: { historyAgeMs: 0, tombstoneAgeMs: 0 } });
   const identities = Array.from({ length: 4_000 }, (_, i) => `hash-${i}`);
   const write = async (mutations: readonly Mutation[]): Promise<void> => {

@@ -1,6 +1,7 @@
 /**
- * A client that reads nothing is cut after `--send-timeout`, whatever it asked for and over both protocols; its memory
- * is free again. Its cost meanwhile is measured in slow/unread-answers.test.ts.
+ * After `--send-timeout` the server cuts a client that reads nothing, whatever it asked for and
+ * over both protocols, and frees its memory. test/lengthy/unread-answers.test.ts measures what such
+ * a client costs until then.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../support/test.js';
@@ -24,7 +25,7 @@ async function aServerWithMuch(t: ExecutionContext): Promise<TestServer> {
   return server;
 }
 
-/** `idle` is what the requests themselves take. */
+/** `idle`: how many bytes the request for the metrics itself takes. */
 async function assertFree(t: ExecutionContext, server: TestServer, idle: number): Promise<void> {
   await until(async () => (await server.metric('strata_buffered_bytes')) <= idle, cutMsMax).catch(() => {});
   t.is(await server.metric('strata_buffered_bytes'), idle);
@@ -68,7 +69,7 @@ test('connections that are never read are cut after the timeout, over both proto
   await assertFree(t, server, idle);
 });
 
-test('a stream that is cut leaves the others of its connection as they are', async (t) => {
+test('cutting a stream does not affect the other streams of its connection', async (t) => {
   const server = await aServerWithMuch(t);
   const client = await RawHttp2.open({ port: server.port, as: server.master, windowBytes: 0 });
   t.teardown(() => client.destroy());
@@ -81,12 +82,12 @@ test('a stream that is cut leaves the others of its connection as they are', asy
   await server.client().create(aPath(), anApiExport({ name: 'live' }));
   await client.until(() => client.isClosed || watch.text.includes('"live"'), 'an event for the other', cutMsMax);
 
-  t.false(client.isClosed, 'the connection is open');
+  t.false(client.isClosed, 'the connection stays open');
   t.deepEqual(stuck.came, ['headers', 'reset']);
   t.true(watch.text.includes('"live"'));
 });
 
-test('a slow reader that reads is not cut', async (t) => {
+test('a client that reads slowly but steadily is not cut', async (t) => {
   const server = await aServerWithMuch(t);
   const client = await RawHttp2.open({ port: server.port, as: server.master, windowBytes: 100_000, silent: true });
   t.teardown(() => client.destroy());

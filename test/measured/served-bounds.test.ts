@@ -1,6 +1,6 @@
 /**
- * What bounds a store on the disk, seen from outside: a server in a process of its own, on the real clock, with its metrics and the size of its
- * files. Nothing here knows how it keeps them.
+ * What bounds a store on the disk, seen from outside: a server in a process of its own, on the real
+ * clock. The tests read only its metrics and the sizes of its files.
  */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ async function create(client: KubeClient, from: number, to: number, bytes: numbe
   for (let i = from; i < to; i++) await client.create(aPath(), anApiExport({ name: `n${i}` }, { spec }));
 }
 
-test.serial('a history of 100 changes has 100 once 2,000 patches have come, not 200 fewer every ten seconds', async (t) => {
+test.serial('after 2,000 patches in a row, a history bounded to 100 changes has little more than 100', async (t) => {
   const { client } = await aServer(t, '--history-changes-max=100');
   const hands = Array.from({ length: 16 }, (_, hand) => `n${hand}`);
   await Promise.all(hands.map((name) => client.create(aPath(), anApiExport({ name }))));
@@ -60,7 +60,7 @@ test.serial('the file is small again once nine of ten objects are gone and compa
   const full = mebibytes() + mebibytes('-wal');
 
   for (let i = 9; i < 90; i++) await client.delete(aPath({ name: `n${i}` }));
-  // Fewer changes than one step of any compaction takes.
+  // These are fewer changes than one compaction step takes.
   await until(async () => (await historyOf(client)) === 0, 30_000);
   await until(() => mebibytes() < 45, 10_000).catch(() => {});
 
@@ -73,7 +73,8 @@ test.serial('the write-ahead log is small again once another reader of the file 
   const { client, file, mebibytes } = await aServer(t);
   const reader = openReader(file);
   t.teardown(() => reader.close());
-  // As a backup does: it stands at one moment, and the log cannot start over meanwhile.
+  // As a backup does, the reader stays at one snapshot, so SQLite cannot start the log over
+  // meanwhile.
   reader.exec('BEGIN');
   reader.prepare('SELECT count(*) FROM changes').get();
 

@@ -1,4 +1,7 @@
-/** A list's pieces are as large as its objects; a steady reader of less than one piece in `--send-timeout` was cut. */
+/**
+ * A piece of a list is as large as an object. A client that steadily reads less than one piece
+ * within `--send-timeout` must not be cut.
+ */
 import { test } from '../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../support/objects.js';
@@ -6,7 +9,7 @@ import { RawHttp2 } from '../support/raw-http2.js';
 import { aServer } from '../support/test-server.js';
 
 for (const what of ['list', 'watch'])
-  test(`a slow reader of a ${what} that reads is not cut`, async (t) => {
+  test(`a client that reads a ${what} slowly but steadily is not cut`, async (t) => {
     const server = await aServer(t, { flags: { 'send-timeout': '1s', 'request-timeout': '60s' } });
     const text = 'x'.repeat(2_900_000);
     for (let i = 0; i < 2; i += 1) await server.client().create(aPath(), anApiExport({ name: `n${i}` }, { spec: { text } }));

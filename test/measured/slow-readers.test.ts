@@ -1,4 +1,4 @@
-/** F8, G12, G13: readers that read nothing cost a bounded amount and delay nobody. */
+/** F8, G12, G13: clients that read nothing cost a bounded amount of memory and delay nobody. */
 import { test } from '../support/test.js';
 import { once } from 'node:events';
 import { connect } from 'node:http2';
@@ -7,7 +7,7 @@ import { aServer, hurried, until } from '../support/test-server.js';
 
 const mebibyte = 1024 * 1024;
 
-/** Of this thread: memory of other test files does not count. */
+/** Memory of this thread alone, because other test files run in the same process. */
 function heldBytes(): number {
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
@@ -27,7 +27,7 @@ test('100 clients that never read their watch hold little memory, delay no other
   session.on('error', () => {});
   t.teardown(() => session.destroy());
   await once(session, 'connect');
-  // Tables are encoded for each watch anew, so buffers for one watch are its own.
+  // The server encodes a table for each watch separately, so watches share no buffers.
   const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io';
   const stuck = Array.from({ length: 100 }, () =>
     session.request({ ':path': `${aPath()}?watch=true&includeObject=Object&timeoutSeconds=32`, accept }),

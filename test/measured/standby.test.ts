@@ -1,6 +1,8 @@
 /**
- * Two agents of one shard, as a Deployment with two replicas runs them: the holder is killed or paused, and the other goes on.
- * What is written on the shard meanwhile arrives, and only the paused agent is fenced. An agent whose network comes back takes nothing from its successor.
+ * Two agents of one shard, as a Deployment with two replicas runs them. When the test kills or
+ * pauses the holder, the other must take over and push what is written on the shard meanwhile. Only
+ * the paused agent is fenced, and an agent whose network comes back must not overwrite what its
+ * successor pushed.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -42,7 +44,7 @@ async function twoAgents(t: ExecutionContext, flags: readonly string[] = []) {
     );
   }
   const [first, second] = agents as [AgentProcess, AgentProcess];
-  /** How long after it was written on the shard an object is in the cache. */
+  /** Writes an object on the shard; resolves with the milliseconds until the cache has it. */
   const writeMs = async (name: string): Promise<number> => {
     const startedMs = performance.now();
     shard.store.put('apiexports.apis.kcp.io', 'c1', { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name } });
@@ -52,7 +54,7 @@ async function twoAgents(t: ExecutionContext, flags: readonly string[] = []) {
   return { cache, first, second, writeMs };
 }
 
-test.serial('an agent that is killed beside its standby: writes go on', async (t) => {
+test.serial('when an agent is killed, its standby takes over and the shard’s writes still arrive in time', async (t) => {
   const { cache, first, second, writeMs } = await twoAgents(t);
   await writeMs('before');
 
@@ -68,7 +70,7 @@ test.serial('an agent that is killed beside its standby: writes go on', async (t
   t.notRegex(await first.log(), /fenced/);
 });
 
-test.serial('an agent that is paused gives way to its standby, and is fenced when it goes on', async (t) => {
+test.serial('a paused agent loses its shard to its standby, and is fenced when it goes on', async (t) => {
   const { cache, first, second, writeMs } = await twoAgents(t, [`--ping-interval=${pingMs}ms`, `--pong-timeout=${pingMs}ms`]);
 
   await freeze(first.pid);
@@ -84,7 +86,7 @@ test.serial('an agent that is paused gives way to its standby, and is fenced whe
   t.is(await second.stop(), 0);
 });
 
-test.serial('an agent whose network comes back at another address of its cache takes nothing from its successor', async (t) => {
+test.serial('an agent whose network comes back at another address of the cache does not overwrite its successor’s objects', async (t) => {
   const shard = await ShardStandIn.start();
   t.teardown(() => shard.close());
   await fill(shard, 'root');
@@ -125,5 +127,5 @@ test.serial('an agent whose network comes back at another address of its cache t
 
   t.is(await specOf('changed'), 'new');
   await written('changed', 'newer');
-  t.is(await second.stop(), 0, 'it was not sent away');
+  t.is(await second.stop(), 0, 'the successor was not fenced');
 });

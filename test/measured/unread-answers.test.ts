@@ -1,4 +1,7 @@
-/** What servers send and nobody takes: it is bounded, also where it comes byte by byte, and a piece of one byte is an object of more than a hundred. */
+/**
+ * The memory for bytes that servers send and clients do not read is bounded, also if they arrive
+ * byte by byte. A piece of one byte would be a JavaScript object of more than a hundred bytes.
+ */
 import { once } from 'node:events';
 import { connect, createSecureServer } from 'node:http2';
 import { setTimeout } from 'node:timers/promises';
@@ -15,9 +18,9 @@ import { until } from '../support/test-server.js';
 
 const path = '/clusters/team1/x';
 const requests = 20;
-/** Of each answer: their bytes fit into the window of its stream. */
+/** Pieces of each answer; their bytes fit into the window of its stream. */
 const pieces = 60_000;
-/** The bytes are 1.2 MB, and were held in 140. */
+/** The bytes are 1.2 MB. A front door with the fault held 140 MB for them. */
 const heldMBMax = 25;
 
 function heldMB(): number {
@@ -26,7 +29,10 @@ function heldMB(): number {
   return (heapUsed + arrayBuffers) / 1e6;
 }
 
-/** Asks, takes nothing of the answers, returns what is held of them once `isAllSent`, and gives them up. */
+/**
+ * Sends requests and reads none of their answers. Returns how much memory the answers hold once
+ * `isAllSent`, then closes the connection.
+ */
 async function heldOfAnswers(t: ExecutionContext, { door }: Installation, query: string, isAllSent: () => boolean): Promise<number> {
   const session = connect(door.url, { ca: door.certificate, settings: { initialWindowSize: 0 } });
   t.teardown(() => session.destroy());
@@ -47,7 +53,7 @@ function frames({ id }: RawStream): Buffer {
 }
 
 for (const query of ['', '?watch=true'])
-  test(`a front door holds frames of a byte in little more than their bytes: an answer to GET ${path}${query}`, async (t) => {
+  test(`a front door holds one-byte frames in little more memory than their bytes: an answer to GET ${path}${query}`, async (t) => {
     t.timeout(120_000);
     const installation = await anInstallation(t);
     let act = (stream: RawStream): void => stream.headers(418, undefined, true);
@@ -64,7 +70,7 @@ for (const query of ['', '?watch=true'])
     t.true(held < heldMBMax, `${held} MB`);
   });
 
-test('a front door holds chunks of a byte in little more than their bytes', async (t) => {
+test('a front door holds one-byte chunks in little more memory than their bytes', async (t) => {
   t.timeout(120_000);
   const installation = await anInstallation(t);
   const { port, open } = await aRawBackend(t, installation.door.authority, (socket, request) => {
@@ -73,7 +79,8 @@ test('a front door holds chunks of a byte in little more than their bytes', asyn
   });
   await moveBirch(installation, port);
 
-  // Of an answer that nobody takes, the rest waits in sockets.
+  // The rest of an answer that nobody reads waits in the backend's sockets, so all is sent once
+  // that amount is stable.
   let taken = -1;
   const isStill = (): boolean => taken === (taken = [...open].reduce((sum, { writableLength }) => sum + writableLength, 0));
   const held = await heldOfAnswers(t, installation, '', isStill);
@@ -82,7 +89,7 @@ test('a front door holds chunks of a byte in little more than their bytes', asyn
   t.true(held < heldMBMax, `${held} MB`);
 });
 
-test('watches that nobody reads end once what is unread of them is more than their client may have, and it may have others then', async (t) => {
+test('watches that nobody reads end once their client’s unread bytes exceed its quota, and it may open others then', async (t) => {
   t.timeout(120_000);
   const installation = await anInstallation(t);
   const { door } = installation;
@@ -118,7 +125,7 @@ test('watches that nobody reads end once what is unread of them is more than the
       }
     }
     await until(() => answered === connections * watches && ended > 0, 30_000);
-    // A fifth of 256 MiB, of 64 KiB for each at most.
+    // A client may have a fifth of 256 MiB unread, and each watch at most 64 KiB.
     t.log(`${answered - ended} of ${answered} are open in the ${round} round`);
     t.true(answered - ended > 800);
     t.true((await reached()) > reachedBefore);
@@ -130,7 +137,7 @@ test('watches that nobody reads end once what is unread of them is more than the
 });
 
 for (const speaks of [1, 2] as const)
-  test(`an answer over HTTP/${speaks === 1 ? '1.1' : 2} is read from its server as slowly as its client takes it, and all of it comes`, async (t) => {
+  test(`the front door reads an answer over HTTP/${speaks === 1 ? '1.1' : 2} as slowly as its client does, and loses none of it`, async (t) => {
     t.timeout(120_000);
     const installation = await anInstallation(t);
     const { door } = installation;
@@ -154,7 +161,7 @@ for (const speaks of [1, 2] as const)
     }
     t.is(taken, answer.length);
     t.log(`${(aheadMost / 1e6).toFixed(1)} MB ahead`);
-    // What the kernel holds on the way is part of it.
+    // Includes what the kernel holds on the way.
     t.true(aheadMost < 16_000_000, `${aheadMost}`);
   });
 
@@ -162,7 +169,7 @@ async function* crumbs(count: number): AsyncGenerator<Uint8Array> {
   for (let i = 0; i < count; i += 1) yield Buffer.from('x');
 }
 
-test('of an event or an item that comes byte by byte, an agent holds little more than its bytes', async (t) => {
+test('an agent that receives an event or an item byte by byte holds little more than its bytes', async (t) => {
   const count = 1_000_000;
   const heldMBMost = 8;
   const cutter = new ListCutter(2 * count);

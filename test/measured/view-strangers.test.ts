@@ -1,6 +1,6 @@
 /**
- * Whoever has a certificate may ask for a view, and be told no: what is read to find that out delays nobody else, however many ask and whatever a provider
- * has in its RBAC.
+ * Anybody with a certificate may ask for a view and be refused. However many ask, and however large
+ * the provider's RBAC is, the reads for these decisions must delay nobody else.
  */
 import { test } from '../support/test.js';
 import { Bystander, formatDelays } from '../support/bystander.js';
@@ -13,7 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const strangers = 20;
 const eachAtOnce = 5;
 const forMs = 5_000;
-/** On top of what is measured while nobody else asks. */
+/** On top of the delay measured while nobody else asks. */
 const othersP99MsMax = 150;
 
 test('strangers who ask for a view whose provider has 400 long bindings, again and again, delay nobody', async (t) => {
@@ -53,7 +53,7 @@ test('strangers who ask for a view whose provider has 400 long bindings, again a
   );
   const beside = await bystander.delays();
   t.log(`${JSON.stringify([...answers])}; another reader: ${formatDelays(beside)}; before: ${formatDelays(quiet)}`);
-  t.true((answers.get(403) ?? 0) >= strangers * eachAtOnce, 'they were all told no');
+  t.true((answers.get(403) ?? 0) >= strangers * eachAtOnce, 'each client was refused many times');
   t.deepEqual([...answers.keys()], [403]);
   t.is(beside.failed, 0);
   t.true(beside.p99 <= othersP99MsMax + quiet.p99, `${beside.p99} ms`);

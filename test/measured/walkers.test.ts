@@ -1,6 +1,7 @@
 /**
- * Requests that look at every object of a type and show none take turns, whoever sends hundreds of them, and end with their client: each read a page in a turn
- * of its own, all of these in one round of the event loop, and lists whose client was gone went on to their end without a bound.
+ * Requests that look at every object of a type and show none take turns with each other, and end
+ * when their client leaves. A server with the fault read a page for each of hundreds of requests in
+ * one round of the event loop. It also went on with lists whose client was gone.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +15,7 @@ import { processorSeconds } from '../support/process-figures.js';
 import { pushedExport, RawPusher, sliceOf } from '../support/raw-pusher.js';
 import { StrataProcess } from '../support/strata-process.js';
 
-/** Before: 250 to 650 ms. */
+/** A server with the fault took 250 to 650 ms. */
 const turnMsMax = 50;
 const objects = 10_000;
 const connections = 4;
@@ -57,7 +58,7 @@ const walks: readonly (readonly [string, string, (i: number) => string])[] = [
 ];
 
 for (const [what, method, pathOf] of walks)
-  test(`${connections * streams} ${what} that show nothing cause no turn of more than ${turnMsMax} ms, and none once their client is gone`, async (t) => {
+  test(`${connections * streams} ${what} that show nothing cause no turn of more than ${turnMsMax} ms, and end with their client`, async (t) => {
     const server = await starting;
     let clients: readonly RawHttp2[] = [];
     const leave = (): void => clients.forEach((client) => client.destroy());
@@ -80,7 +81,7 @@ for (const [what, method, pathOf] of walks)
 
     t.log(`${longestMs} ms`);
     t.true(longestMs <= turnMsMax, `${longestMs} ms`);
-    // Their walks would take the server many seconds more.
+    // If they went on, their walks would take the server many seconds more.
     const before = processorSeconds(server.pid).own;
     await sleep(1_000);
     const afterS = processorSeconds(server.pid).own - before;
