@@ -1,4 +1,7 @@
-/** Fills a server with one pusher's objects of one slice, as fast as they are acknowledged: a history of many thousand changes within seconds. */
+/**
+ * Fills one slice of a server as one pusher, as fast as the server acknowledges: a history of many
+ * thousand changes within seconds.
+ */
 import type { Slice } from '../../src/domain/slice.js';
 import type { PushedObject } from '../../src/frames/frame.js';
 import { RawPusher, sliceOf, type PushTarget } from '../support/raw-pusher.js';
@@ -29,7 +32,7 @@ export class FastFiller {
     return new FastFiller(pusher, slice, version);
   }
 
-  /** Resolves once all are durable. */
+  /** Resolves once all objects are durable. */
   async put(objects: Iterable<PushedObject>): Promise<void> {
     await this.#inFrames(objects, (frame) => this.#pusher.put(this.#slice, frame, this.#version));
   }

@@ -1,6 +1,7 @@
 /**
- * A shard that pushes as fast as its cache gives credit: all its objects first, then changes, deletions and returns in turn, until it is asked to
- * leave a tenth. All its content is made from counters.
+ * A shard that pushes as fast as its cache gives credit. It first pushes all its objects, then
+ * changes, deletes and recreates some, until the test asks it to leave a tenth. Its content derives
+ * from counters.
  */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -62,7 +63,7 @@ export class FloodPusher {
     this.#ended = sender.run(this.#stop.signal);
   }
 
-  /** Nine of ten objects go; `left` resolves when the last of these deletes has been sent. */
+  /** Deletes nine of ten objects; `left` resolves when the last of these deletes has been sent. */
   leave(): void {
     this.#isLeaving = true;
   }
@@ -78,7 +79,7 @@ export class FloodPusher {
     yield* this.#all((index) => [this.#put(index)]);
     yield [{ kind: 'end', revision: '' }];
     while (!signal.aborted && !this.#isLeaving) {
-      // A turn for the acknowledgements and for readers in the same process.
+      // Gives the event loop a turn for acknowledgements, and for readers in the same process.
       await turn();
       const some = Array.from({ length: batch }, () => random.below(this.#objects));
       yield some.map((index, at) => (at < deletedInBatch ? this.#delete(index) : this.#put(index)));

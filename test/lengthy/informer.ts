@@ -1,6 +1,7 @@
 /**
- * An informer like client-go's, over one connection of HTTP/2: it lists, watches from there, goes on from its last revision when a watch ends,
- * and relists when that is gone. Its store is what the server sent; what it saw is kept for the validators.
+ * An informer like client-go's, on one HTTP/2 connection. It lists, watches from there, resumes
+ * from its last revision when a watch ends, and relists when that revision is gone. It keeps
+ * everything it saw for the validators.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { KubeError, type KubeClient, type KubeObject } from '../support/kube-client.js';

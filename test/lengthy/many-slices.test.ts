@@ -1,6 +1,7 @@
 /**
- * Twenty thousand slices on one link: what it costs the receiver to have all of them open, and what it costs it to have children that hold all
- * of them. Figures are processor time of its serving thread, because others use the machine too.
+ * What twenty thousand slices on one link cost the receiver while all are open, and a parent whose
+ * children hold all of them. Figures are processor time of the serving thread, because other
+ * programs use the machine too.
  */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -30,7 +31,7 @@ const idleMsMax = 25;
 const slicesPerBatch = 1_000;
 const credit = { mutations: 10_000, bytes: 10_000_000 };
 const nothing = '[]';
-/** A rule for the shards that change nothing else, another for all others. */
+/** One rule for the shards whose slices stay the same, another for the rest. */
 const otherRules = JSON.stringify([
   { types: ['*'], shards: Array.from({ length: shards - shardsChanged }, (_, i) => `s${shardsChanged + i}`) },
   { types: ['*'], clusters: ['acme'] },
@@ -63,7 +64,7 @@ test.serial('20,000 slices that are open on one link do not slow each other down
   t.true(change <= changeMsMax, `${change}`);
 });
 
-test.serial('8,000 slices that a child syncs again because of its policy cost its parent seconds', async (t) => {
+test.serial('a child that resyncs 8,000 slices after a policy change costs its parent seconds', async (t) => {
   t.timeout(5 * patienceMs);
   const tree = await aTierTree(t);
   const root = await tree.start('root');
@@ -89,7 +90,7 @@ test.serial('8,000 slices that a child syncs again because of its policy cost it
   t.true(spent <= syncMsMax, `${spent}`);
 });
 
-test.serial('eight children get 20,000 slices each together, and each that holds these costs its parent next to nothing', async (t) => {
+test.serial('eight children get 20,000 slices each at once, and then cost their parent next to nothing while at rest', async (t) => {
   const { server, feeder } = await aParentOfMany(t);
   await feeder.begin();
   await feeder.end();
@@ -105,7 +106,7 @@ test.serial('eight children get 20,000 slices each together, and each that holds
   t.true(idle <= idleMsMax, `${idle}`);
 });
 
-/** A server, and a child of it that has claimed all shards. */
+/** A server with a child that has claimed all shards. */
 async function aParentOfMany(t: ExecutionContext) {
   t.timeout(4 * patienceMs);
   const config = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}\n`;
@@ -116,7 +117,7 @@ async function aParentOfMany(t: ExecutionContext) {
   return { server, feeder };
 }
 
-/** A child that does what a cache does, but keeps nothing. */
+/** Answers on a link as a child cache does, but stores nothing. */
 class LinkEnd {
   readonly raw: RawPusher;
   readonly #name: string;
@@ -124,7 +125,7 @@ class LinkEnd {
   #acknowledged = 0;
   #taken = 0;
   #told = 0;
-  /** Slices that have come whole. */
+  /** Slices that the parent has sent to their end. */
   ends = 0;
 
   private constructor(raw: RawPusher, name: string, hasShards: boolean) {
@@ -133,7 +134,7 @@ class LinkEnd {
     this.#hasShards = hasShards;
   }
 
-  /** `hasShards`: all of them come by it. */
+  /** `hasShards`: all shards reach the parent through this child. */
   static async open(server: StrataProcess, name: string, { hasShards = false } = {}): Promise<LinkEnd> {
     const end = new LinkEnd(await openChild(server, name), name, hasShards);
     const asking = end.#askEverySecond();
@@ -202,14 +203,17 @@ class LinkEnd {
   }
 }
 
-/** Processor time of the serving thread during the task. */
+/** Processor time of the serving thread during the task, in ms. */
 async function servingMs(server: StrataProcess, task: () => Promise<unknown>): Promise<number> {
   const before = await threadMs(server);
   await task();
   return (await threadMs(server)) - before;
 }
 
-/** The same for one interval in which nothing happens: the least of some, because garbage may be collected in any. */
+/**
+ * The same for an interval without work: the least of several, because the engine may collect
+ * garbage in any.
+ */
 async function quietMs(server: StrataProcess): Promise<number> {
   await sleep(settleMs);
   let least = Infinity;

@@ -1,6 +1,7 @@
 /**
- * An informer beside the mixer: while bad clients of every kind run, anonymously and as a shard, its store stays right and its delay low.
- * Forty seconds, or TEST_MIXER_SECONDS; the seed is printed, and TEST_SEED repeats it.
+ * While bad clients of every kind run, anonymously and as a shard, an informer's store must stay
+ * correct and its delay low. Takes forty seconds, or TEST_MIXER_SECONDS. The title has the seed,
+ * and TEST_SEED repeats it.
  */
 import { test } from '../support/test.js';
 import { once } from 'node:events';
@@ -18,7 +19,10 @@ import { spawn } from '../support/children.js';
 
 const seconds = Number(process.env['TEST_MIXER_SECONDS'] ?? '40');
 const seed = Number(process.env['TEST_SEED'] ?? '1');
-/** On top of its delay without any bad client. The goal is a third of it, on a quiet machine; before the fix it was ten times the goal and more. */
+/**
+ * On top of the delay without bad clients. The goal is a third of it on a quiet machine; a server
+ * with the faults took ten times the goal and more.
+ */
 const delayP99MsMax = 3 * 100;
 const quietMs = 5_000;
 const writeIntervalMs = 20;
@@ -26,7 +30,7 @@ const namesMax = 100;
 const residentMiBMax = 500;
 const everything = aPath({ shard: '*', cluster: '*' });
 
-test(`an informer beside the mixer is right at the end, and its delay stays low (seed ${seed}, ${seconds} s)`, async (t) => {
+test(`an informer beside the mixer ends with a correct store, and its delay stays low (seed ${seed}, ${seconds} s)`, async (t) => {
   t.timeout((seconds + 120) * 1000);
   await using server = await StrataProcess.start();
   const [amber, birch] = ['amber', 'birch'].map((user) =>
@@ -36,7 +40,7 @@ test(`an informer beside the mixer is right at the end, and its delay stays low 
   const writtenMs = new Map<string, number>();
   let delaysMs: number[] = [];
   const informer = new Informer(server.client({ http2: true, as: birch! }), everything, (type, object) => {
-    // A deleted object carries the mark of its last write.
+    // A deleted object has the mark of its last write.
     if (type === 'DELETED') return;
     const startedMs = writtenMs.get(String((object['spec'] as { mark?: string } | undefined)?.mark));
     if (startedMs !== undefined) delaysMs.push(performance.now() - startedMs);
@@ -101,7 +105,7 @@ test(`an informer beside the mixer is right at the end, and its delay stays low 
   );
   if (informer.failures.length > 0) t.log(`the informer met: ${informer.failures.slice(0, 10).join('; ')}`);
 
-  t.is(code, 0, 'the mixer ran to its end');
+  t.is(code, 0, 'the mixer exited normally');
   t.true(right, 'the store of the informer equals the list of the server');
   t.deepEqual(validate({ truth: [], watches: informer.watches, lists: [] }, ['G2', 'G3', 'G7']), []);
   t.deepEqual(written.failed.slice(0, 5), []);

@@ -1,6 +1,7 @@
 /**
- * An unmodified kcp as a cache sees it: it creates, updates and deletes over plain HTTP, is never quiet, and retries unanswered
- * requests. After `settle` it leaves its objects as they are and goes on with others.
+ * Writes to a cache as an unmodified kcp does: creates, updates and deletes over plain HTTP without
+ * a pause, and retries every request that failed. After `settle` it leaves its objects unchanged
+ * and goes on with new ones.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
@@ -11,11 +12,14 @@ import type { TierCache } from '../support/crash/tier-tree.js';
 
 const retryMs = 50;
 const restMs = 5;
-/** An object is updated, and deleted, once so many more were created. No name is reused, so a delete that nobody receives stays lost. */
+/**
+ * An object is updated, and later deleted, once this many newer ones were created. No name is
+ * reused, so a delete that some cache missed stays visible.
+ */
 const updatedAfter = 20;
 const deletedAfter = 60;
 
-/** It stops with the test. */
+/** Runs until the test ends. */
 export function aPlainWriter(t: ExecutionContext, cache: TierCache, random: Random): PlainWriter {
   const writer = new PlainWriter(cache, random);
   const running = writer.run();
@@ -30,7 +34,7 @@ export class PlainWriter {
   readonly #cache: TierCache;
   readonly #random: Random;
   readonly #wanted = new Map<string, number>();
-  /** Names whose objects the cache may still hold otherwise. */
+  /** Names of objects that the cache may not yet hold as wanted. */
   readonly #due = new Set<string>();
   #settled = 0;
   #turn = 0;
@@ -42,12 +46,15 @@ export class PlainWriter {
     this.#random = random;
   }
 
-  /** How many objects it has deleted. */
+  /** How many objects the writer has deleted. */
   get deletes(): number {
     return this.#deletes;
   }
 
-  /** Objects created until now no longer change; the writer still retries them until the cache has them so. */
+  /**
+   * No longer changes the objects created until now, but still retries until the cache holds them
+   * as wanted.
+   */
   settle(): void {
     this.#settled = this.#turn;
   }
@@ -87,7 +94,7 @@ export class PlainWriter {
     this.#due.add(`n${index}`);
   }
 
-  /** False: nobody answered. */
+  /** False if the write failed and must be retried. */
   async #write(name: string): Promise<boolean> {
     const { client } = this.#cache;
     const turn = this.#wanted.get(name);

@@ -1,6 +1,7 @@
 /**
- * A plain writer that creates, changes, deletes and recreates objects of the same few names, of several types, one of which an object
- * declares. It is never quiet unless it is asked to rest, and its cache holds the truth: an unanswered write may have been committed.
+ * A plain writer that creates, changes, deletes and recreates objects of a few names and several
+ * types, one of them declared by an object. It pauses only in `restFor`. Its cache holds the truth,
+ * because a write that got no answer may have been committed.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
@@ -23,7 +24,7 @@ const kinds: readonly Kind[] = [
   aKind('machines.svm.io', 'v1', 'instances', 'Instance', declaredUnder),
 ];
 
-/** It stops with the test. */
+/** Runs until the test ends. */
 export async function aRecreatingWriter(t: ExecutionContext, cache: TierCache, random: Random): Promise<RecreatingWriter> {
   const declaration = aPath({ cluster, group: 'cache.kcp.io', version: 'v1alpha1', resource: 'clustercachedresources' });
   await cache.client.create(declaration, aClusterCachedResource(declaredUnder));
@@ -48,7 +49,7 @@ class RecreatingWriter {
     this.#random = random;
   }
 
-  /** How much it has written, or tried to. */
+  /** How many writes were attempted. */
   get writes(): number {
     return this.#turn;
   }
@@ -84,7 +85,7 @@ class RecreatingWriter {
   }
 }
 
-/** Where two caches differ in what such a writer writes. */
+/** Where two caches differ in the objects of such a writer. */
 export async function differencesBetween(here: TierCache, there: TierCache): Promise<readonly string[]> {
   const [held, other] = await Promise.all([turnsOf(here), turnsOf(there)]);
   return [...new Set([...held.keys(), ...other.keys()])]

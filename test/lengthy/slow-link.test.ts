@@ -1,4 +1,7 @@
-/** A ping waits behind the bytes in the buffers of TCP, so a slow reader was taken for dead. */
+/**
+ * A ping waits behind the bytes in TCP's buffers, so a server with the fault took a slow reader for
+ * dead.
+ */
 import { test } from '../support/test.js';
 import { once } from 'node:events';
 import { connect } from 'node:http2';
@@ -13,7 +16,7 @@ test('default pings: a client on a link of 2 Mbit/s reads a list of 9 MB to its 
   const server = await aServer(t, { flags: { 'request-timeout': '5m' } });
   const text = 'x'.repeat(250_000);
   for (let i = 0; i < 36; i += 1) await server.client().create(aPath(), anApiExport({ name: `n${i}` }, { spec: { text } }));
-  // A link: it passes on so many bytes a second, and no more.
+  // A link that passes on this many bytes a second, and no more.
   const link = createServer((client) => {
     const target = createConnection({ port: server.port, host: '127.0.0.1' });
     for (const each of [client, target]) each.on('error', () => {}).on('close', () => (client.destroy(), target.destroy()));
@@ -38,7 +41,7 @@ test('default pings: a client on a link of 2 Mbit/s reads a list of 9 MB to its 
   t.teardown(() => session.destroy());
   session.on('error', () => {});
   await once(session, 'connect');
-  session.setLocalWindowSize(1 << 30); // as Go's
+  session.setLocalWindowSize(1 << 30); // like Go's client
   const began = performance.now();
   const stream = session.request({ ':path': aPath() });
   let bytes = 0;

@@ -1,9 +1,11 @@
 /**
- * Ageing: a real server under all the writes it accepts, on the real clock, with small bounds and otherwise those of an operator. Throughout,
- * history stays within a tenth of its bound, memory and disk stay flat, no more than a few turns of the event loop are long, and every watch is valid. Then nine of ten
- * objects go, and memory and disk come back.
+ * Ageing: a real server on the real clock under all the writes it accepts, with small bounds of
+ * history and otherwise default options. Throughout, history exceeds its bound by at most a tenth,
+ * and memory and disk stay flat. Few turns of the event loop are long, and every watch is valid.
+ * Then nine of ten objects are deleted, and the server gives memory and disk back.
  *
- * TEST_SOAK_MINUTES=n shares n minutes among the bounds; `npm run soak` takes ten, `npm run test:slow` one. TEST_SEED=n repeats the choices of the writers.
+ * TEST_SOAK_MINUTES=n shares n minutes among the bounds; `npm run soak` takes ten, `npm run
+ * test:slow` one. TEST_SEED=n repeats the choices of the writers.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -17,16 +19,25 @@ import { growth, overBounds, type HistoryBound, type Sample } from './vitals.js'
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const soakMs = Number(process.env['TEST_SOAK_MINUTES'] ?? 1) * 60_000;
 const turnMsMax = 50;
-/** A virtual machine that stands still counts as work. What the server itself does in long turns comes again and again at this load. */
+/**
+ * A pause of the virtual machine counts as a long turn, so a few are tolerated. Long turns caused
+ * by the server would recur all the time at this load.
+ */
 const longTurnsMax = 2;
 const mebibyte = 1024 * 1024;
-/** Beside the history: an object in ten, and as many tombstones as are kept. */
+/** Disk beside the history: a tenth of the objects, and as many tombstones as the server keeps. */
 const stayMiB = 6;
-/** What the server keeps at rest: an eighth of the database may be free, and always 8 MiB; its files are at most 24 MiB longer. */
+/**
+ * Unused disk that the server keeps at rest. An eighth of the database may be free, and always 8
+ * MiB. Its files are at most 24 MiB longer.
+ */
 const restMiB = 8 + 24;
 const coresMin = 2;
 
-/** A crowd that stayed away for a second has to be back within that, whatever else the machine does. */
+/**
+ * Within this time a crowd of watches that stayed away for a second must be back, also on a busy
+ * machine.
+ */
 const ageMaxMs = 10_000;
 const bounds: readonly Readonly<{ title: string; flag: string; bound: HistoryBound }>[] = [
   { title: 'changes', flag: '--history-changes-max=20000', bound: { changesMax: 20_000 } },
@@ -34,13 +45,16 @@ const bounds: readonly Readonly<{ title: string; flag: string; bound: HistoryBou
   { title: 'bytes', flag: '--history-bytes-max=32MiB', bound: { bytesMax: 32 * mebibyte } },
 ];
 
-/** History shrinks by age alone: it keeps its own bodies and those that its deletes replaced, in pages of which a quarter is unused. */
+/**
+ * Without writes, only a bound of age makes history shrink. Under the other bounds it keeps its own
+ * bodies and those that its deletes replaced, in pages of which a quarter is unused.
+ */
 function historyMiB({ ageMaxMs, bytesMax, changesMax = 0 }: HistoryBound): number {
   return ageMaxMs === undefined ? (1.3 * ((bytesMax ?? changesMax * pushedBytes) + removedBytes)) / mebibyte : 0;
 }
 
 for (const { title, flag, bound } of bounds) {
-  test(`a history that is bounded by ${title} stays within it at full speed, and so does everything else`, async (t) => {
+  test(`at full speed, a history bounded by ${title} stays within its bound, and so do memory, disk and turns`, async (t) => {
     const forMs = soakMs / bounds.length;
     t.timeout(forMs + 180_000);
     if (availableParallelism() < coresMin) {
@@ -78,7 +92,7 @@ for (const { title, flag, bound } of bounds) {
         `${Math.round(after.diskMiB)} MiB of disk, of ${Math.round(diskMiBMax)} promised, ` +
         `${after.published - after.compacted} changes of history`,
     );
-    t.true(objectsAfter < 2_000, 'nine of ten are gone');
+    t.true(objectsAfter < 2_000, 'nine of ten objects are gone');
     t.deepEqual(violations.slice(0, 10), [], 'every watch is valid');
     t.deepEqual(
       [

@@ -1,4 +1,7 @@
-/** One stretch of ageing: pushers, HTTP writers, watches that stay and watches that come and go, and what they all saw. */
+/**
+ * One stretch of ageing: runs pushers, HTTP writers, lasting watches and watches that come and go,
+ * and returns what they saw.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { seeded } from '../support/crash/random.js';
 import { collectionPath, wildcardPath, Writer } from '../support/crash/writers.js';
@@ -12,12 +15,12 @@ import { RollingHistory } from '../support/machines/rolling-history.js';
 import { sample, type Sample } from './vitals.js';
 
 export type Soaked = Readonly<{
-  /** Under load, and once nine of ten objects are gone. */
+  /** Samples under load; `after` is the one once nine of ten objects are gone. */
   load: readonly Sample[];
   after: Sample;
-  /** How long after the last deletion that was. */
+  /** How long `after` is after the last deletion. */
   afterMs: number;
-  /** How many changes the reader of everything was behind at most. */
+  /** How many changes the watch of everything was behind at most. */
   behindMost: number;
   violations: readonly string[];
   changes: number;
@@ -26,7 +29,7 @@ export type Soaked = Readonly<{
 }>;
 
 const shards = ['cedar', 'dogwood'];
-/** Of most bodies. */
+/** The size of most bodies. */
 export const pushedBytes = 1_500;
 const pushed = { objects: 4_000, bytes: pushedBytes };
 export const removedBytes = 0.9 * shards.length * pushed.objects * pushedBytes;
@@ -38,9 +41,9 @@ const crowdAwayMs = 1_000;
 const checkMs = 2_000;
 const sampleMs = 250;
 const checksBetweenCrowds = 2;
-/** Where the test itself stops, so that a server without bounds does not fill the disk. */
+/** The test stops at this size, so that a server without bounds does not fill the disk. */
 const diskMiBMax = 3_000;
-/** How soon the server has to give memory and disk back. */
+/** Within this time the server has to give disk back. */
 const afterMsMax = 30_000;
 
 export async function soak(
@@ -57,7 +60,8 @@ export async function soak(
     onEnd: (close: () => Promise<unknown>) => void;
   }>,
 ): Promise<Soaked> {
-  // A round trip takes turns of two busy event loops: with Node's windows a reader gets 64 KiB each, less than is written.
+  // Uses Go's windows, because each round trip takes turns of two busy event loops. With Node's
+  // windows of 64 KiB a reader would get less than is written.
   const connect = (): KubeClient => server.client({ http2: true, goWindows: true });
   const client = connect();
   const born = positionOf(await client.list(wildcardPath));
@@ -107,11 +111,14 @@ export async function soak(
     const cluster = `cedar-${load.length % clusters}`;
     const list = await client.list(collectionPath('cedar', cluster));
     history.list(seenList(`list of ${cluster}`, list, ofCluster(cluster)));
-    // While writers go on, only answers that name a revision can be placed.
+    // While writers go on, only answers that name a revision have a place in the history.
     for (const writer of writers) history.answered(writer.acknowledged.splice(0).filter(({ kind }) => kind === 'put'));
     violations.push(...history.check().map(({ guarantee, watch: of, message }) => `${guarantee} ${of}: ${message}`));
   };
-  /** How old the revision is with which one comes back counts from there: what it had not read yet would make it older. */
+  /**
+   * A watch resumes from the last revision it read. It must have read everything before it leaves,
+   * else that revision would be older than its time away.
+   */
   const crowdHasRead = (published: number): Promise<void> => {
     const least = born + BigInt(published);
     return until(() => crowd.every(({ position }) => position >= least));
@@ -133,7 +140,7 @@ export async function soak(
     }
     if (isAway) {
       for (const each of crowd) each.come();
-      // A check takes seconds of this process, in which nobody would come back.
+      // A check blocks this process for seconds, in which no watch could come back.
       await until(() => crowd.every(({ hasRead, failure }) => hasRead || failure !== undefined));
     }
     await check();
@@ -155,7 +162,7 @@ export async function soak(
   }
   const afterMs = performance.now() - removedMs;
   await check();
-  // Without its truth nothing else can be checked.
+  // These come first: if the full watch failed, the other checks have no truth to compare with.
   violations.unshift(...[full, ...watches].flatMap(({ failure }) => failure ?? []));
   const objectsAfter = (await client.list(wildcardPath)).items.length;
   const { changes, events } = history;

@@ -1,7 +1,8 @@
 /**
- * What kcp writes to a leaf is at its parent three seconds after the parent was dead, object by object, while kcp goes on writing objects of the
- * same names and several types. At first the shard does not count as synced, later it does. TEST_SEED=n repeats the choices, though not their
- * timing; TEST_ROUNDS=n goes on for longer.
+ * Objects that a plain writer writes to a leaf must be equal at its parent within three seconds of
+ * the parent's return. Meanwhile the writer goes on with the same names and several types. In the
+ * first half of the rounds the shard does not count as synced, in the second it does. TEST_SEED=n
+ * repeats the choices, though not their timing; TEST_ROUNDS=n sets the number of rounds.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../support/test.js';

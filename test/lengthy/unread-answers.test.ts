@@ -1,7 +1,9 @@
 /**
- * Answers that nobody reads cost a bounded amount, delay nobody, and end after their timeout, whoever asked for them and however.
+ * Answers that nobody reads cost a bounded amount of memory, delay nobody, and end after their
+ * timeout, whoever asked for them.
  *
- * Figures are those of a server in a process of its own. For those on e892933 see the note beside each test.
+ * Figures are those of a server in a process of its own. Comments at the tests give those of commit
+ * e892933.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../support/test.js';
@@ -16,9 +18,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const nobodyMiBMax = 150;
 const readerMiBMax = 250;
-/** On top of another client's delay without a bad one. The goal is a third of it, on a quiet machine; before the fix it was ten times the goal and more. */
+/**
+ * On top of another client's delay without a bad client. The goal is a third of it on a quiet
+ * machine; a server with the faults took ten times the goal and more.
+ */
 const othersP99MsMax = 3 * 50;
-/** `--send-timeout`, its default, and a little more until the last client is seen to be gone. */
+/** The default `--send-timeout`, and some time until the last client is seen to be gone. */
 const cutMsMax = 30_000 + 15_000;
 const holdMs = 5_000;
 const quietMs = 2_000;
@@ -46,7 +51,10 @@ async function aServer(t: ExecutionContext): Promise<Known> {
   return { server, bystander, large: aPath({ cluster: 'large', name: 'large' }), as: as! };
 }
 
-/** What the server holds while `ask` is under way and for a while after it, and how others fared. */
+/**
+ * How much memory the server holds during `ask` and for a while after it, and the delays of another
+ * client.
+ */
 async function figures(t: ExecutionContext, { server, bystander }: Known, ask: () => Promise<void>) {
   const before = await residentMiB(server.pid);
   await bystander.delays();
@@ -71,11 +79,11 @@ async function allOf<T>(count: number, open: () => Promise<T>): Promise<readonly
 }
 
 for (const [what, excludedBytes] of [
-  // e892933: 1,2xx MiB.
-  ['60 kB of what to exclude', 60_000],
-  ['7 kB of what to exclude, which an anonymous caller may send', 7_000],
+  // Commit e892933 took 1,2xx MiB.
+  ['60 kB of exclusions', 60_000],
+  ['7 kB of exclusions, which an anonymous caller may send', 7_000],
 ] as const) {
-  test.serial(`90 anonymous connections that give no window and ask for health 100 times with ${what} hold little`, async (t) => {
+  test.serial(`90 anonymous connections that give no window and ask for health 100 times with ${what} cost little memory`, async (t) => {
     const known = await aServer(t);
     const path = `/livez?verbose&exclude=${'x'.repeat(excludedBytes)}`;
     const clients: RawHttp2[] = [];
@@ -93,7 +101,7 @@ for (const [what, excludedBytes] of [
   });
 }
 
-test.serial('90 anonymous connections over HTTP/1.1 that read nothing of 100 answers each hold little', async (t) => {
+test.serial('90 anonymous connections over HTTP/1.1 that read none of 100 answers each cost little memory', async (t) => {
   const known = await aServer(t);
   const clients: RawHttp1[] = [];
   t.teardown(() => clients.forEach((client) => client.destroy()));
@@ -115,7 +123,7 @@ for (const [what, windowBytes, reads] of [
   ['give no window', 0, true],
   ['never read', 2 ** 31 - 1, false],
 ] as const) {
-  test.serial(`10 connections of one reader that ask 100 times for 2.9 MB and ${what} hold little, and delay nobody`, async (t) => {
+  test.serial(`10 connections of one reader that ask 100 times for 2.9 MB and ${what} cost little memory, and delay nobody`, async (t) => {
     const known = await aServer(t);
     const clients: RawHttp2[] = [];
     t.teardown(() => clients.forEach((client) => client.destroy()));
@@ -139,7 +147,7 @@ for (const [what, windowBytes, reads] of [
   });
 }
 
-test.serial('1,000 connections of one reader over HTTP/1.1 that never read 2.9 MB hold little, and delay nobody', async (t) => {
+test.serial('1,000 connections of one reader over HTTP/1.1 that never read 2.9 MB cost little memory, and delay nobody', async (t) => {
   const known = await aServer(t);
   const clients: RawHttp1[] = [];
   t.teardown(() => clients.forEach((client) => client.destroy()));
@@ -154,14 +162,14 @@ test.serial('1,000 connections of one reader over HTTP/1.1 that never read 2.9 M
     }
   });
 
-  // The connections themselves are not answers.
+  // Leaves out the memory of the connections themselves.
   t.true(most - before <= readerMiBMax, `${before} → ${most} MiB`);
   t.is(delays.failed, 0, delays.failures.join('; '));
   t.true(delays.p99 <= p99MsMax, formatDelays(delays));
 });
 
-/** e892933: up to 4 MiB for each watch, 830 MiB together. */
-test.serial('200 watches that each select something else and read nothing hold little together, though each may hold 4 MiB', async (t) => {
+/** Commit e892933 took up to 4 MiB for each watch, 830 MiB together. */
+test.serial('200 watches with different selectors that read nothing cost little memory together, though each may hold 4 MiB', async (t) => {
   t.timeout(180_000);
   const server = await StrataProcess.start();
   t.teardown(() => server[Symbol.asyncDispose]());

@@ -1,4 +1,7 @@
-/** What a running server reports of itself, and what the kernel reports of it, sampled while it works; and which bounds that breaks. */
+/**
+ * Samples of what a running server and the kernel report of it, and which bounds these samples
+ * break.
+ */
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { KubeClient } from '../support/kube-client.js';
@@ -9,17 +12,17 @@ export type Sample = Readonly<{
   answeredMs: number;
   published: number;
   compacted: number;
-  /** The longest turn of the last whole window and of the one under way. */
+  /** The longest turn in the metric's last whole window and the current one, in ms. */
   turnMs: number;
   memoryMiB: number;
   diskMiB: number;
 }>;
 
-/** The bounds of the history; one that is left out is not checked. */
+/** Bounds of the history; a missing one is not checked. */
 export type HistoryBound = Readonly<{ changesMax?: number; ageMaxMs?: number; bytesMax?: number }>;
 
 const tolerated = 1.1;
-/** A new server grows to as much memory, sooner on an idle machine. */
+/** A new server grows to this much memory, sooner on an idle machine. */
 const youngMiB = 350;
 const mebibyte = 1024 * 1024;
 
@@ -39,7 +42,10 @@ export async function sample(client: KubeClient, { pid, dataFolder }: Readonly<{
   };
 }
 
-/** Where the history is more than a tenth over its bound; one line for each bound, at its worst. `meanBytes` is that of a change. */
+/**
+ * Lists each bound that the history exceeds by more than a tenth, with its worst sample.
+ * `meanBytes`: the mean size of a change.
+ */
 export function overBounds(
   samples: readonly Sample[],
   { changesMax = Infinity, ageMaxMs = Infinity, bytesMax = Infinity }: HistoryBound,
@@ -59,14 +65,18 @@ export function overBounds(
     ...worst('changes of history', ({ published, compacted }) => (published - compacted) / changesMax),
     ...worst('bytes of history', ({ published, compacted }) => ((published - compacted) * meanBytes) / bytesMax),
     ...worst('age of history', (now, index) => {
-      // What was published by then and is still there is at least so old.
+      // A change that an earlier sample found published, and that is still in the history, is at
+      // least as old as that sample.
       const oldest = samples.slice(0, index).find(({ published }) => published > now.compacted);
       return oldest === undefined ? 0 : (now.askedMs - oldest.answeredMs) / ageMaxMs;
     }),
   ];
 }
 
-/** Whether memory and disk grow: the last third compared with the one before, with allowance for a garbage collector and a WAL. */
+/**
+ * Lists which of memory and disk grow. It compares the last third of the samples with the one
+ * before, and allows for garbage collection and the WAL.
+ */
 export function growth(samples: readonly Sample[]): readonly string[] {
   const third = Math.floor(samples.length / 3);
   const most = (of: readonly Sample[], what: 'memoryMiB' | 'diskMiB'): number => Math.max(...of.map((each) => each[what]));
@@ -82,7 +92,7 @@ export function growth(samples: readonly Sample[]): readonly string[] {
 
 async function folderMiB(folder: string): Promise<number> {
   const entries = await readdir(folder, { recursive: true });
-  // A journal may go between the two calls.
+  // A journal may disappear between the two calls.
   const sizes = await Promise.all(entries.map((entry) => stat(join(folder, entry)).catch(() => undefined)));
   return sizes.reduce((sum, found) => sum + (found?.isFile() === true ? found.size : 0), 0) / mebibyte;
 }
