@@ -1,7 +1,11 @@
 /**
- * Every alert of the chart, by Prometheus' own `promtool`: it fires by what a server or an agent says then, from the minute on in which it must and no earlier, and stays
- * silent beside its threshold. Prometheus says nothing of a metric that is not there, so the metrics and labels of these tests are those of a real scrape. That the chart
- * installs these rules as they are is in chart.test.ts. Needs `promtool`, or `go` to build one; skipped aloud without them.
+ * Runs every alert of the chart in Prometheus' own `promtool`. An alert must fire from the right
+ * minute on, no earlier, with the right labels and summary, and must stay silent beside its
+ * threshold. Prometheus ignores a missing metric without an error, so a real scrape must have the
+ * metrics and labels of these tests. chart.test.ts checks that the chart installs these rules
+ * unchanged.
+ *
+ * Needs `promtool`, or `go` to build one; skipped with a log line without them.
  */
 import { readFileSync } from 'node:fs';
 import type { ExecutionContext } from 'ava';
@@ -17,7 +21,7 @@ import { alertsFile, checkRules, promtool, testRules } from './alerts/promtool.j
 
 type Rule = Readonly<{ alert: string; expr: string; labels: Readonly<{ severity: string }>; annotations: Readonly<{ summary: string }> }>;
 
-/** Not of the server's own page. */
+/** Prometheus makes these metrics itself. */
 const metricsOfPrometheus = ['up'];
 const labelsOfPrometheus = ['instance', 'job', 'pod'];
 const withinMs = 60_000;
@@ -37,7 +41,7 @@ test('every alert has series that fire it, and series that do not', (t) => {
   t.deepEqual(tried(false), names);
 });
 
-test('every metric that an alert is tried with is on the page of a server or an agent, with the same labels', async (t) => {
+test('a server or an agent reports every metric that the alert cases use, with the same labels', async (t) => {
   const page = await scraped(t);
   const shapes = new Set([...page.matchAll(/^(\w+)(\{[^}]*\})? /gm)].map(([, name, labels]) => shapeOf(`${name}${labels ?? ''}`)));
   const missing = alertCases
@@ -56,7 +60,7 @@ test('every metric that an alert is tried with is on the page of a server or an 
   );
 });
 
-test('each alert fires when it must, and no earlier, and says what', async (t) => {
+test('each alert fires when it must, and no earlier, with the right labels and summary', async (t) => {
   const found = await promtool();
   if ('why' in found) {
     t.log(`SKIPPED: no promtool, and Go cannot build one: ${found.why}`);
@@ -69,12 +73,12 @@ test('each alert fires when it must, and no earlier, and says what', async (t) =
   t.is(checked.code, 0, checked.stdout + checked.stderr);
   const tested = await testRules(found, alertCases.map(testOf));
   t.is(tested.code, 0, tested.stdout + tested.stderr);
-  // What must fail does: promtool looks at what is expected.
+  // Without the expected alerts each test must fail, so promtool does compare them.
   for (const { fires, ...silent } of alertCases)
     if (fires !== undefined) t.not((await testRules(found, [testOf(silent)])).code, 0, `${silent.alert}: ${silent.what}`);
 });
 
-/** A test of `promtool test rules`. */
+/** One test in the format of `promtool test rules`. */
 function testOf({ alert, what, series, fires }: AlertCase): unknown {
   const rule = rules.find((each) => each.alert === alert)!;
   const expected = fires && [
@@ -103,7 +107,10 @@ function testOf({ alert, what, series, fires }: AlertCase): unknown {
   };
 }
 
-/** Throws for a label that the alert does not have: an operator would read a gap. */
+/**
+ * Throws for a label that the case does not have, because an operator would see a gap in the
+ * summary.
+ */
 function summaryOf({ alert, annotations }: Rule, labels: Readonly<Record<string, string>>, value: number | undefined): string {
   return annotations.summary.replaceAll(/\{\{ \$(?:labels\.(\w+)|value) \}\}/g, (_, label: string | undefined) => {
     const text = label === undefined ? value?.toString() : labels[label];
@@ -122,13 +129,13 @@ function isOfPrometheus(series: string): boolean {
   return metricsOfPrometheus.includes(/^\w+/.exec(series)?.[0] ?? '');
 }
 
-/** The name with the names of its own labels. */
+/** The metric's name with the names of its own labels, without those that Prometheus adds. */
 function shapeOf(series: string): string {
   const labels = [...series.matchAll(/[{,](\w+)="/g)].map(([, label = '']) => label).filter((label) => !labelsOfPrometheus.includes(label));
   return `${/^\w+/.exec(series)?.[0]} ${labels.toSorted().join()}`;
 }
 
-/** The pages of a cache with a child and a shard, and of the agent of that shard. */
+/** The metrics of a cache with a child and a shard, and of that shard's agent. */
 async function scraped(t: ExecutionContext): Promise<string> {
   const shard = await ShardStandIn.start();
   t.teardown(() => shard.close());

@@ -1,6 +1,7 @@
 /**
- * Backup and restore as docs/backup.md writes them down for Kubernetes: the CronJob and the Job have fields that Kubernetes knows, and their commands do what the page
- * says, on files. The sidecar is one that the chart takes.
+ * Backup and restore on Kubernetes as docs/backup.md describes them. The CronJob and the Job must
+ * have only fields that Kubernetes knows, and their commands must do what the page says. The chart
+ * must accept the sidecar.
  */
 import { access, mkdir, symlink, utimes } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
@@ -24,7 +25,7 @@ const restore = documentedYaml<Job>('backup.md', 'kind: Job\n');
 const sidecar = documentedYaml<Readonly<{ cache: Readonly<Record<string, unknown>> }>>('backup.md', 'extraContainers:');
 const collection = '/services/cache/shards/amber/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports';
 
-/** Runs the container's command with its volumes in `folder`, by their names there. */
+/** Runs the container's command. `volumes` gives the folder for each mount path. */
 async function runContainer({ spec }: PodTemplate, folder: string, volumes: Readonly<Record<string, string>>) {
   const [{ command, args, volumeMounts }] = spec.containers;
   const placed = [...command, ...args].map((argument) =>
@@ -42,7 +43,7 @@ async function isThere(file: string): Promise<boolean> {
   );
 }
 
-test('the CronJob backs up a server that runs and keeps two weeks, and the Job puts the newest backup in the place of its store', async (t) => {
+test('the CronJob backs up a running server and keeps two weeks, and the Job replaces the store by the newest backup', async (t) => {
   t.timeout(120_000);
   await using server = await StrataProcess.start();
   const { folder, dataFolder } = server;
@@ -79,7 +80,7 @@ test('the CronJob backs up a server that runs and keeps two weeks, and the Job p
   await write('lost');
 
   const early = await runContainer(restore.spec.template, folder, volumes);
-  t.is(early.code, 1, 'the server still runs');
+  t.is(early.code, 1, 'the Job must refuse while the server runs');
   t.deepEqual(await names(), ['backed-up', 'before', 'lost']);
   await server.stop();
   const restored = await runContainer(restore.spec.template, folder, volumes);

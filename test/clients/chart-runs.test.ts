@@ -1,6 +1,7 @@
 /**
- * What the chart renders, started: every container of the examples takes its arguments, finds its files, and its probes succeed; releases find each other as a tree.
- * Needs `helm`, or `go` to build one; skipped aloud without them.
+ * Starts what the chart renders. Every container of the examples must accept its arguments and find
+ * its files, its probes must succeed, and releases must join as a tree. Needs `helm`, or `go` to
+ * build one; skipped with a log line without them.
  */
 import type { ExecutionContext } from 'ava';
 import type { StatusReport } from '../../src/domain/status.js';
@@ -14,7 +15,7 @@ import { helmTest } from './chart/helm.js';
 
 const offerOfPaths = { offer: { types: ['logicalclusters.paths.strata', 'workspaces.paths.strata', 'shards.core.kcp.io'] } };
 
-/** Releases, and the status of a cache of theirs. */
+/** A stand-in for a cluster with a shard's secrets, and a reader of a cache's status. */
 async function aCluster(t: ExecutionContext) {
   if (whyNoOtherUser !== undefined) t.log(`SKIPPED (files as fsGroup leaves them): ${whyNoOtherUser}`);
   const cluster = await ClusterStandIn.open(t);
@@ -24,7 +25,7 @@ async function aCluster(t: ExecutionContext) {
   const embedded = shard.kubeconfigText({ token: ShardStandIn.token });
   cluster.make('Secret', 'amber-kubeconfig', {
     kubeconfig: embedded,
-    // What it names lies beside it.
+    // This kubeconfig names an authority file that lies beside it.
     'shard.kubeconfig': embedded
       .replaceAll('"stand-in"', '"shard"')
       .replace(/"certificate-authority-data":"[^"]+"/, '"certificate-authority":"shard-ca.crt"'),
@@ -36,7 +37,7 @@ async function aCluster(t: ExecutionContext) {
   cluster.make('Secret', 'kcp-requestheader-client', { 'tls.crt': shown.certificate, 'tls.key': shown.key, 'ca.crt': kcp.certificate });
   return {
     cluster,
-    /** `as`: the authority that the cache believes. */
+    /** `as`: the authority that the cache trusts. */
     async status({ url }: Pod, as: TestAuthority): Promise<StatusReport> {
       const { certificate, key } = as.master;
       const client = new KubeClient({ url, certificate, key });
@@ -49,7 +50,7 @@ async function aCluster(t: ExecutionContext) {
   };
 }
 
-/** Names of the children that are connected, in order. */
+/** The names of the connected children, sorted. */
 function childrenOf({ tree }: StatusReport): string {
   const connected = tree?.children.filter(({ connection }) => connection.kind === 'connected') ?? [];
   return connected
@@ -58,7 +59,7 @@ function childrenOf({ tree }: StatusReport): string {
     .join();
 }
 
-/** `amber via local: connected, 1 waits, whole`. */
+/** For example `amber via "local": connected, 1 wait, whole`. */
 function shardsOf({ shards }: StatusReport): string {
   return shards
     .map(({ shard, via, connection, standbys, slices }) => {
@@ -68,7 +69,7 @@ function shardsOf({ shards }: StatusReport): string {
     .join();
 }
 
-/** Passes once it is so; fails with what it was last. */
+/** Passes once the text matches; fails with the last text. */
 async function becomes(t: ExecutionContext, seen: () => Promise<string>, wanted: RegExp): Promise<void> {
   let last = '';
   await until(async () => wanted.test((last = await seen()))).catch(() => t.fail(`${last} does not match ${wanted}`));
@@ -127,7 +128,7 @@ helmTest('a cache, an agent and front doors as three releases', async (t) => {
   for (const agent of [pushing!, waiting!]) t.regex((await agent.get('/metrics')).text, /^strata_agent_/m);
 });
 
-helmTest('all of it with secrets that were made by hand, and no cert-manager', async (t) => {
+helmTest('cache, agent and front door run with secrets made by hand, without cert-manager', async (t) => {
   const { cluster, status } = await aCluster(t);
   const [rootPod] = await cluster.install({ name: 'strata-root', example: 'root' });
   cluster.reach('https://cache.root.example:6443', rootPod!.url);
@@ -156,7 +157,7 @@ helmTest('all of it with secrets that were made by hand, and no cert-manager', a
   await becomes(t, async () => childrenOf(await status(rootPod!, root)), /^eu$/);
 });
 
-helmTest('three servers on an etcd, with certificates', async (t) => {
+helmTest('three servers on a secured etcd are one cache', async (t) => {
   const etcd = await members(t, { members: 3, isSecure: true });
   if (etcd === undefined) return;
   t.teardown(() => etcd[Symbol.asyncDispose]());
@@ -169,7 +170,7 @@ helmTest('three servers on an etcd, with certificates', async (t) => {
 
   t.is(pods.length, 3);
   const ids = await Promise.all(pods.map(async (pod) => (await status(pod, cluster.authority('strata'))).cache.id));
-  t.is(new Set(ids).size, 1, 'they are one cache');
+  t.is(new Set(ids).size, 1, 'all servers report the same cache id');
 });
 
 helmTest('a cache with everything, below a root that the same issuer knows', async (t) => {
@@ -189,7 +190,7 @@ helmTest('a cache with everything, below a root that the same issuer knows', asy
   t.regex((await cache!.get('/metrics', reader)).text, /^strata_build_info/m);
 });
 
-helmTest('without fsGroup neither keys nor the disk can be used by the user of the pod, and the server says so', async (t) => {
+helmTest('without fsGroup the pod’s user cannot use keys and disk, and the server ends with EACCES', async (t) => {
   const { cluster } = await aCluster(t);
   if (whyNoOtherUser !== undefined) {
     t.pass();

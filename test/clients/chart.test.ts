@@ -1,6 +1,8 @@
 /**
- * The chart by Helm itself: each of its examples renders what was recorded, of fields that Kubernetes, cert-manager and the operator of Prometheus know; values that
- * make no sense are refused. Needs `helm`, or `go` to build one; skipped aloud without them. TEST_RECORD=golden records what is rendered.
+ * The chart in Helm itself. Each example must render what was recorded, with only fields that
+ * Kubernetes, cert-manager and the Prometheus operator know. The chart must refuse values that make
+ * no sense. Needs `helm`, or `go` to build one; skipped with a log line without them.
+ * TEST_RECORD=golden records the rendered documents.
  */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -31,7 +33,7 @@ async function everythingRendered(): Promise<ReadonlyMap<string, readonly Render
   return rendered;
 }
 
-helmTest('each example is linted, and renders what was recorded', async (t) => {
+helmTest('each example passes `helm lint` and renders what was recorded', async (t) => {
   t.is(examples.length, 8);
   for (const [example, documents] of await everythingRendered()) {
     const { code, stdout, stderr } = await lint(valuesOf(example));
@@ -40,15 +42,15 @@ helmTest('each example is linted, and renders what was recorded', async (t) => {
     if (process.env['TEST_RECORD'] === 'golden') writeFileSync(file, golden(documents));
     t.deepEqual(documentsIn(golden(documents)), documentsIn(readFileSync(file, 'utf8')), example);
   }
-  t.is((await lint([])).code, 0, 'the values as they are');
+  t.is((await lint([])).code, 0, 'the default values pass');
 });
 
-/** Whatever a formatter has made of the text. */
+/** Parses the text, so that its formatting does not matter. */
 function documentsIn(text: string): readonly unknown[] {
   return parseAllDocuments(text).map((document) => document.toJS() as unknown);
 }
 
-/** Sorted, without what stands in files of its own. */
+/** The documents sorted by kind and name, without what has a file of its own. */
 function golden(documents: readonly Rendered[]): string {
   const shortened = documents.map((document) => {
     if (document.kind === 'PrometheusRule') return { ...document, spec: '(monitoring/alerts.yaml)' };
@@ -61,7 +63,7 @@ function golden(documents: readonly Rendered[]): string {
     .join('---\n');
 }
 
-helmTest('every document has only fields that its type has, and a field that it has not is found', async (t) => {
+helmTest('every document has only fields of its type, and the test finds an unknown field', async (t) => {
   const decoder = await buildStrictDecoder();
   if ('why' in decoder) {
     t.log(`SKIPPED (the only test of the types of Kubernetes): ${decoder.why}`);
@@ -141,7 +143,7 @@ helmTest(
         for (const port of container.ports ?? []) if (port.name === 'https') t.is(port.containerPort, securePort, what);
         t.false(
           (container.volumeMounts ?? []).some((mount) => 'subPath' in mount),
-          `${what}: kubelet does not replace what is mounted so`,
+          `${what}: kubelet does not update files of a subPath mount`,
         );
       }
 
@@ -162,7 +164,7 @@ helmTest(
   },
 );
 
-helmTest('alerts and dashboard are the files of the chart, and the alerts keep what is Prometheus’ to fill in', async (t) => {
+helmTest('the chart installs its alert and dashboard files unchanged, also the templates that Prometheus fills in', async (t) => {
   const documents = await render({ name: 'strata', example: 'everything' });
   const alerts = readFileSync(`${chart}/monitoring/alerts.yaml`, 'utf8');
 
@@ -171,7 +173,7 @@ helmTest('alerts and dashboard are the files of the chart, and the alerts keep w
   const dashboard = documents.find(({ data }) => data?.['strata.json'] !== undefined);
   t.deepEqual(JSON.parse(dashboard?.data?.['strata.json'] ?? ''), JSON.parse(readFileSync(`${chart}/monitoring/grafana.json`, 'utf8')));
   const services = documents.filter(({ kind }) => kind === 'Service').map(({ metadata }) => metadata.labels?.['app.kubernetes.io/name']);
-  t.deepEqual(services, ['strata'], 'the job that the alerts ask for, by jobLabel');
+  t.deepEqual(services, ['strata'], 'the Service has the label from which the alerts’ job comes');
 });
 
 helmTest('values that make no sense are refused, and the message names them', async (t) => {
@@ -243,7 +245,7 @@ helmTest('values that make no sense are refused, and the message names them', as
     t.regex((await template(release, [...cache, ...authority])).stderr, /a Service has a name of lower-case letters/, release);
 });
 
-helmTest('every command of a page that installs the chart renders it', async (t) => {
+helmTest('every `helm install` command in the documentation renders', async (t) => {
   const pages = ['docs/kubernetes.md', ...examples.map((example) => `deploy/helm/strata/examples/${example}.yaml`)];
   for (const page of pages) {
     const commands = [...readFileSync(projectFile(page), 'utf8').matchAll(/helm install (\S+) deploy\/helm\/strata (.*)$/gm)];
@@ -257,7 +259,7 @@ helmTest('every command of a page that installs the chart renders it', async (t)
   }
 });
 
-helmTest('every secret that a page names is one that its example makes', async (t) => {
+helmTest('the examples make every secret that the documentation names', async (t) => {
   const [cache, root] = await Promise.all(
     [
       { name: 'strata', example: 'cache' },

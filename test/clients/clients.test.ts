@@ -1,9 +1,10 @@
 /**
- * client-go's informers (typed, dynamic, metadata) over every shard and cluster, through writes, a SIGTERM restart and a
- * kill -9. At the end every store holds what the server lists. After a restart every informer has resumed its watch
- * where it was and none has relisted (a relist does not delete in kcp's informers). Once with WatchList, once without.
+ * client-go's informers (typed, dynamic, metadata) over every shard and cluster, through writes, a
+ * SIGTERM restart and a kill -9, once with WatchList and once without. At the end every store must
+ * hold what the server lists. After a restart every informer must resume its watch where it was and
+ * none may relist, because kcp's informers delete nothing on a relist.
  *
- * Needs `go` and the modules of go.mod; skipped aloud without them.
+ * Needs `go` and the modules of go.mod; skipped with a log line without them.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,7 +15,10 @@ import { test } from '../support/test.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { buildInformerProgram, InformerProgram, type Requests } from './informer-program.js';
 
-/** A watch that ends within its first second without an event counts as failed, and its client relists. */
+/**
+ * client-go counts a watch that ends within its first second without an event as failed, and
+ * relists.
+ */
 const watchAgeMsMin = 1_500;
 
 let program = '';
@@ -35,7 +39,7 @@ test.after.always(async () => {
 
 for (const watchList of [true, false]) {
   test.serial(
-    `informers ${watchList ? 'with' : 'without'} WatchList resume after a stop and a kill, and end with what the server has`,
+    `informers ${watchList ? 'with' : 'without'} WatchList resume after a stop and a kill, and their stores end equal to the server’s list`,
     async (t) => {
       t.timeout(120_000);
       if (program === '') {

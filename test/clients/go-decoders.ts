@@ -1,4 +1,4 @@
-/** The decoders of Go (decode/main.go), asked about the cases of test/support/json. */
+/** Asks Go's decoders (decode/main.go) about the cases of test/support/json. */
 import { join } from 'node:path';
 import { askedOfGo, type Verdicts } from '../support/json/go-verdicts.js';
 import type { MinefieldCase } from '../support/json/minefield.js';
@@ -6,7 +6,7 @@ import { askInLines, buildGoProgram } from './installed.js';
 
 const buildMsMax = 600_000;
 
-/** Gives the reason when it cannot be built (no Go, no modules). */
+/** Returns the reason if the program cannot be built (no Go, no modules). */
 export function buildDecoders(folder: string): Promise<{ program: string } | { why: string }> {
   return buildGoProgram(join(folder, 'decode'), { source: './decode', timeoutMs: buildMsMax });
 }

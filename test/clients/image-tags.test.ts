@@ -1,6 +1,7 @@
 /**
- * The semver library of kcp-operator, with its constraints, over the tags that the docs and deploy/ give our image: the operator must start it as a kcp of today.
- * Needs `go` and the modules of go.mod; skipped aloud without them.
+ * Checks the image tags in the docs and deploy/ with the semver library and constraints of
+ * kcp-operator. The operator must start each image as a current kcp. Needs `go` and the modules of
+ * go.mod; skipped with a log line without them.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,7 +14,7 @@ import { askInLines, buildGoProgram } from './installed.js';
 const cases = 20_000;
 const seed = Number(process.env['TEST_SEED'] ?? Date.now());
 
-/** Of kcp-dev/kcp-operator at 406169b3, by what depends on them. */
+/** Constraints of kcp-dev/kcp-operator at 406169b3, by the flag that depends on them. */
 const constraints = {
   '--client-ca-file of a cache server': '~0.29.2 || ~0.30.2 || >=0.31.0',
   '--requestheader-client-ca-file of a front proxy': '~0.31.6 || >=0.32.3',
@@ -21,7 +22,7 @@ const constraints = {
 
 type Answer = Readonly<{ isVersion: boolean; isPassed: boolean }>;
 
-test('kcp-operator passes every flag to an image with a tag of ours, and which tags it reads as versions is known here', async (t) => {
+test('kcp-operator passes every flag to an image with a documented tag, and `readsAsVersion` knows what it reads as a version', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-tags-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const built = await buildGoProgram(join(folder, 'image-tags'), { source: './image-tags', timeoutMs: 300_000 });

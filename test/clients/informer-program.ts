@@ -1,6 +1,7 @@
 /**
- * The Go program beside this file, built and run: client-go's own informers, controlled by words on standard input
- * (see main.go). One command at a time; the program ends when its input does.
+ * Builds and runs the Go program beside this file: client-go's own informers, controlled by
+ * commands on standard input (see main.go). Send one command at a time; the program ends when its
+ * input ends.
  */
 import type { ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +18,10 @@ const buildMsMax = 300_000;
 export type Requests = Readonly<{ list: number; watch: number; watchList: number }>;
 export type Comparison = Readonly<{ name: string; objects: number; differences: readonly string[] }>;
 
-/** Writes at a steady pace, and how long after each was sent every informer saw it. `backwards`: where a store went back in time. */
+/**
+ * Result of steady writes, and how long after its sending each version reached every informer.
+ * `backwards`: where a store went back in time.
+ */
 export type Lived = Readonly<{
   writes: number;
   refused: Readonly<Record<string, number>>;
@@ -26,20 +30,20 @@ export type Lived = Readonly<{
   p50Ms: number;
   p99Ms: number;
   maxMs: number;
-  /** Seen after more than 100 ms. */
+  /** Versions that an informer saw after more than 100 ms. */
   late: number;
   backwards: readonly string[];
 }>;
 
 export type InformerOptions = Readonly<{
   watchList: boolean;
-  /** The certificate that the informers show; the writer's by default. */
+  /** The certificate of the informers; by default the writer's. */
   readAs?: Certificate;
 }>;
 
 type Message = Readonly<{ event: string; informers?: unknown; requests?: unknown; lived?: unknown }>;
 
-/** Gives the reason when it cannot be built (no Go, no modules). */
+/** Returns the reason if the program cannot be built (no Go, no modules). */
 export function buildInformerProgram(folder: string): Promise<{ program: string } | { why: string }> {
   return buildGoProgram(join(folder, 'clients'), { source: '.', timeoutMs: buildMsMax });
 }
@@ -77,12 +81,15 @@ export class InformerProgram {
     await this.#send('write', 'written');
   }
 
-  /** Writes one object after the other for so many seconds. */
+  /** Writes one object after the other for this many seconds. */
   async live(seconds: number): Promise<Lived> {
     return (await this.#send(`live ${seconds}`, 'lived')).lived as Lived;
   }
 
-  /** Compares every informer's store with the server's list, once they are equal or the program has given up waiting. */
+  /**
+   * Compares every informer's store with the server's list, once they are equal or the program
+   * gives up waiting.
+   */
   async compare(): Promise<readonly Comparison[]> {
     return (await this.#send('compare', 'compared')).informers as readonly Comparison[];
   }

@@ -1,4 +1,4 @@
-/** Whether a program that a test needs is installed, and how to run it to its end. */
+/** Finds out whether a program that a test needs is installed, and runs programs to their end. */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -17,13 +17,13 @@ export type Ran = Readonly<{ code: number; stdout: string; stderr: string }>;
 
 export type RunOptions = Readonly<{ cwd?: string; environment?: Readonly<Record<string, string>>; timeoutMs: number }>;
 
-/** The first line of the program's version, or undefined when it is not installed. */
+/** The first line of the program's version; undefined if it is not installed. */
 export async function installed(program: string, ...flags: readonly string[]): Promise<string | undefined> {
   const { code, stdout } = await runProgram(program, flags, { timeoutMs: 10_000 });
   return code === 0 ? (stdout.split('\n')[0] ?? '') : undefined;
 }
 
-/** Runs a program to its end; a code other than 0 is an answer, not an error. */
+/** Runs a program to its end; an exit code other than 0 is a result, not an error. */
 export async function runProgram(program: string, args: readonly string[], { cwd, environment = {}, timeoutMs }: RunOptions): Promise<Ran> {
   try {
     const { stdout, stderr } = await run(program, [...args], {
@@ -41,7 +41,10 @@ export async function runProgram(program: string, args: readonly string[], { cwd
 
 export type GoProgram = Readonly<{ source: string; module?: string; tags?: readonly string[]; timeoutMs: number }>;
 
-/** Builds a program of a Go module, the one in this folder where none is named; gives the reason when that fails, or there is no Go. */
+/**
+ * Builds a program of a Go module, by default the one in this folder. Returns the reason if that
+ * fails or Go is missing.
+ */
 export async function buildGoProgram(
   program: string,
   { source, module = projectFile('test', 'clients'), tags = [], timeoutMs }: GoProgram,
@@ -55,7 +58,10 @@ export async function buildGoProgram(
   return code === 0 ? { program } : { why: `${source} cannot be built: ${stderr.slice(-1_000)}` };
 }
 
-/** The same, into a folder of this user that later runs find. `name` says which version it is. */
+/**
+ * Builds the program once, into a folder of this user that later runs find. `name` must include the
+ * version.
+ */
 export async function buildGoProgramOnce(name: string, options: GoProgram): Promise<{ program: string } | { why: string }> {
   const folder = join(tmpdir(), `strata-go-${userInfo().uid}`);
   const program = join(folder, name);
@@ -67,7 +73,10 @@ export async function buildGoProgramOnce(name: string, options: GoProgram): Prom
   return { program };
 }
 
-/** What a program answers that reads a line of JSON for each question and writes one for each answer. Rejects if it fails, or leaves one out. */
+/**
+ * Runs a program that reads each question as a line of JSON and writes each answer as one. Rejects
+ * if it fails or answers too few.
+ */
 export async function askInLines(program: string, questions: readonly unknown[]): Promise<readonly unknown[]> {
   const child = spawn(program, [], { stdio: ['pipe', 'pipe', 'inherit'] });
   const ended = once(child, 'exit');

@@ -1,4 +1,4 @@
-/** What kubectl auth says about the certificate it holds. */
+/** What `kubectl auth` reports for a certificate. */
 import type { StrataProcess } from '../support/strata-process.js';
 import { Kubectl } from './kubectl.js';
 import { kubectlLaws } from './kubectl-law.js';
@@ -40,7 +40,7 @@ law('auth whoami shows the name, the groups and what the certificate speaks for'
   t.regex(stdout, /strata:\/\/shard\/amber/);
 });
 
-law('a certificate without any right is told that it may not even ask', async (t, { strata }) => {
+law('a certificate without any right may not even ask for its rights, and kubectl says so', async (t, { strata }) => {
   const dev = await Kubectl.create(strata, { as: strata.authority.issue({ user: 'dev', groups: ['developers'] }) });
 
   t.regex((await dev.run(['auth', 'whoami'])).stderr, /you do not have permission to call it/);
@@ -50,7 +50,7 @@ law('a certificate without any right is told that it may not even ask', async (t
   );
 });
 
-law('a review that a file holds is answered by create', async (t, { strata }) => {
+law('`kubectl create -f` of a review prints the answer', async (t, { strata }) => {
   const kubectl = await Kubectl.create(strata);
   const spec = { resourceAttributes: { verb: 'create', group: 'apis.kcp.io', resource: 'apiexports' } };
   const file = await kubectl.file('review', { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec });

@@ -1,4 +1,7 @@
-/** What kubectl explain says about types whose schemas a shard has published, and that nothing else of kubectl goes by them. */
+/**
+ * What `kubectl explain` shows of types whose schemas a shard has published. Nothing else in
+ * kubectl may depend on these schemas.
+ */
 import { recordedObjects } from '../demo/recorded-shards.js';
 import { anApiExport, anApiResourceSchema } from '../support/objects.js';
 import { Kubectl } from './kubectl.js';
@@ -7,7 +10,7 @@ import { kubectlLaws, type Installed } from './kubectl-law.js';
 const law = kubectlLaws();
 const root = '/services/cache/shards/amber/clusters/root';
 
-law('explain shows what kcp says about the fields of its own types, once a shard has pushed it', async (t, { kubectl, strata }) => {
+law('once a shard has pushed kcp’s schemas, explain shows the fields of kcp’s own types', async (t, { kubectl, strata }) => {
   t.regex((await kubectl.ok('explain', ['workspacetype.spec'])).stdout, /As the shard has it/);
   const atRoot = await Kubectl.create(strata, { at: root });
   const recorded = (await recordedObjects('kcp-2-shards.jsonl')).filter(({ collection }) =>
@@ -30,7 +33,7 @@ law('explain shows what kcp says about the fields of its own types, once a shard
     t.notRegex((await kubectl.ok('explain', [`${type}.spec`])).stdout, /As the shard has it/, type);
 });
 
-law('what a schema says of a field decides nothing: kubectl creates, applies, edits and patches as without it', async (t, installed) => {
+law('kubectl creates, applies, edits and patches objects whatever the schema requires of their fields', async (t, installed) => {
   await publish(installed, {
     properties: {
       spec: {
@@ -72,7 +75,7 @@ law('what a schema says of a field decides nothing: kubectl creates, applies, ed
   t.is(await spec(), '{"must":7,"unknown":["c"]}');
 });
 
-law('a schema that nobody could use takes nothing from kubectl', async (t, installed) => {
+law('kubectl explains and applies a type even if its schema is unusable', async (t, installed) => {
   const { kubectl } = installed;
   for (const schema of [
     { description: 7, properties: { spec: { type: ['object'], required: 'must', properties: ['a'], items: [7], $ref: '#/nowhere' } } },
@@ -92,7 +95,7 @@ law('a schema that nobody could use takes nothing from kubectl', async (t, insta
   t.regex((await kubectl.ok('explain', ['workspacetype', '--recursive'])).stdout, /^ +a\t</m);
 });
 
-/** Nothing more than each word by itself. */
+/** Each keyword of a schema with the least that it may have. */
 const bare = {
   properties: {
     spec: {
@@ -118,7 +121,7 @@ const bare = {
   },
 };
 
-/** In place of whatever was published before; without kubectl, which would mend some of it. */
+/** Replaces what was published before. Does not use kubectl, which would correct some schemas. */
 async function publish({ strata }: Installed, schema: unknown): Promise<void> {
   const client = strata.client({ prefix: root });
   const name = 'own.workspacetypes.tenancy.kcp.io';

@@ -1,4 +1,7 @@
-/** Tests that need kubectl, all of a file on one server. Where kubectl is missing, each logs that it was skipped. */
+/**
+ * Tests that need kubectl; all tests of a file share one server. Without kubectl each is skipped
+ * with a log line.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../support/test.js';
 import { StrataProcess } from '../support/strata-process.js';
@@ -7,12 +10,12 @@ import { Kubectl } from './kubectl.js';
 
 const startMsMax = 60_000;
 
-/** `kubectl`: for the server's master at one place, shared by the file. */
+/** `kubectl`: runs as the server's master at one place, shared by the file. */
 export type Installed = Readonly<{ kubectl: Kubectl; strata: StrataProcess }>;
 
 export type Law = (title: string, implementation: (t: ExecutionContext, installed: Installed) => Promise<void>) => void;
 
-/** Registers the hooks of the file. Every test may take `timeoutMs`. */
+/** Registers the hooks of the file. `timeoutMs` is for each test. */
 export function kubectlLaws({ timeoutMs = 60_000 } = {}): Law {
   let shared: Installed | undefined;
   test.before('start a server and write a kubeconfig', async (t) => {

@@ -1,6 +1,7 @@
 /**
- * What a user sees when kubectl is refused. kubectl speaks HTTP/2, and each refusal must arrive whole as its Status, also one
- * that was sent before the body was read (on e892933 a reset stream replaced it).
+ * What a user sees when the server refuses kubectl. kubectl speaks HTTP/2. Each refusal must arrive
+ * whole as its Status, also if the server sent it before it read the body. At commit e892933 a
+ * reset stream replaced it.
  */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,7 +15,7 @@ import { Kubectl, onePlace } from './kubectl.js';
 const apiExports = `${onePlace}/apis/apis.kcp.io/v1alpha2/apiexports`;
 /** A refusal that races with its body is lost only in some runs. */
 const rounds = 10;
-/** Above the limit of a body, and far above every window of HTTP/2. */
+/** Above the limit of a body, and far above every HTTP/2 window. */
 const longText = 'x'.repeat(3_500_000);
 
 const law = kubectlLaws({ timeoutMs: 180_000 });
@@ -136,7 +137,7 @@ law('413: an object above the limit of a body', async (t, { kubectl }) => {
     );
 });
 
-law('a refusal that is known before the body is shown also when the body is long', async (t, { kubectl, strata }) => {
+law('a refusal sent before the body was read is shown even if the body is long', async (t, { kubectl, strata }) => {
   const everywhere = await Kubectl.create(strata, { at: '/services/cache/shards/*/clusters/*' });
   const file = await kubectl.file('long-everywhere', { ...apiExport('long'), spec: { text: longText } });
 
@@ -191,7 +192,7 @@ law('503: a write while the disk is full', async (t) => {
   refused(t, await untilRefused(kubectl, file), /Error from server \(ServiceUnavailable\): .*the store cannot write \(SQLITE_FULL\)/);
 });
 
-/** The rest of the disk may still take one or two. */
+/** The rest of the disk may still hold one or two objects, so this retries. */
 async function untilRefused(kubectl: Kubectl, file: string): Promise<Ran> {
   for (let tried = 0; ; tried += 1) {
     const ran = await kubectl.run(['create', '-f', file]);

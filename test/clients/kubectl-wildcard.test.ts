@@ -1,4 +1,4 @@
-/** kubectl at a URL that leaves the shard or the logical cluster open. */
+/** kubectl at a URL with a wildcard for the shard or the logical cluster. */
 import type { ExecutionContext } from 'ava';
 import type { StrataProcess } from '../support/strata-process.js';
 import { aPath, anApiExport } from '../support/objects.js';
@@ -17,7 +17,7 @@ law('get at a wildcard URL shows where each object is', async (t, { strata }) =>
   await shows(t, await at(strata, 'amber', 'acme'), ['NAME AGE', 'shown']);
 });
 
-law('get -A has the namespace before the name, and the place behind it', async (t, { strata }) => {
+law('get -A shows the namespace before the name, and the shard and cluster after it', async (t, { strata }) => {
   const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: { name: 'reads' }, rules: [] };
   const path = aPath({ group: 'rbac.authorization.k8s.io', resource: 'roles', version: 'v1', namespace: 'default' });
   await strata.client().create(path, role);
@@ -27,7 +27,7 @@ law('get -A has the namespace before the name, and the place behind it', async (
   t.deepEqual(rows(stdout, 5), ['NAMESPACE NAME SHARD CLUSTER AGE', 'default reads amber acme']);
 });
 
-law('get NAME at a wildcard URL finds what exists once, and says where it is when it exists several times', async (t, { strata }) => {
+law('get NAME at a wildcard URL finds a single object, and lists the places if there are several', async (t, { strata }) => {
   await place(strata, 'single', 'birch', 'beta');
   await place(strata, 'double', 'amber', 'acme');
   await place(strata, 'double', 'birch', 'beta');
@@ -47,7 +47,7 @@ async function shows(t: ExecutionContext, kubectl: Kubectl, expected: readonly s
   t.deepEqual(rows((await kubectl.ok('get', ['apiexports'])).stdout, columns), expected);
 }
 
-/** The lines of a table, without the ages, which are last. */
+/** The lines of a table, without the ages in the last column. */
 function rows(stdout: string, columns: number): readonly string[] {
   const lines = stdout.trimEnd().split('\n');
   return lines.map((line, i) => {

@@ -1,6 +1,6 @@
 /**
- * kubectl as it is installed, pointed at one shard and cluster: how a user looks into a cache.
- * Every command runs against the same server and an object or two of its own.
+ * The installed kubectl at one shard and cluster, which is how a user looks into a cache. All
+ * commands run against one server, each on an object or two of its own.
  */
 import { parse } from 'yaml';
 import { kubectlLaws } from './kubectl-law.js';
@@ -66,7 +66,7 @@ law('-l and --field-selector narrow a list', async (t, { kubectl }) => {
   t.regex(byField.stdout.trim(), /^\S+\/narrow-tin$/);
 });
 
-law('a list in chunks is whole', async (t, { kubectl }) => {
+law('a list in chunks has every object once', async (t, { kubectl }) => {
   const names = Array.from({ length: 9 }, (_, index) => `chunk-${index}`);
   await kubectl.ok('create', ['-f', await kubectl.file('chunks', ...names.map((name) => apiExport(name, { chunked: 'yes' })))]);
 
@@ -113,7 +113,7 @@ law(
   },
 );
 
-law('what get prints as yaml, several types in one List, is applied, created and deleted again', async (t, { kubectl }) => {
+law('kubectl can delete, apply and create a List of several types that get printed as yaml', async (t, { kubectl }) => {
   const labels = { listed: 'yes' };
   const role = { ...clusterRole('listed:role', ['get']), metadata: { name: 'listed:role', labels } };
   await kubectl.ok('create', ['-f', await kubectl.file('listed', apiExport('listed-one', labels), role)]);
@@ -160,7 +160,7 @@ law('delete --all leaves nothing of a type', async (t, { kubectl }) => {
   t.is((await kubectl.ok('get', ['shards', '-o', 'name'])).stdout, '');
 });
 
-law('a type is found by its singular, its short name and its category', async (t, { kubectl }) => {
+law('kubectl finds a type by its singular, its short name and its category', async (t, { kubectl }) => {
   await kubectl.ok('create', ['-f', await kubectl.file('called', apiExport('called'))]);
 
   for (const called of ['apiexport', 'APIExport', 'apiexports.apis.kcp.io', 'apiexports.v1alpha1.apis.kcp.io'])
@@ -169,7 +169,7 @@ law('a type is found by its singular, its short name and its category', async (t
   t.regex((await kubectl.ok('get', ['kcp', '-o', 'name'])).stdout, /apiexport\.apis\.kcp\.io\/called\n/);
 });
 
-law('describe, annotate and diff show an object, and what would change', async (t, { kubectl }) => {
+law('describe shows an object, annotate changes it, and diff shows what an apply would change', async (t, { kubectl }) => {
   await kubectl.ok('create', ['-f', await kubectl.file('described', apiExport('described-one', { tier: 'gold' }))]);
   await kubectl.ok('annotate', ['apiexports', 'described-one', 'example.io/note=seen']);
 
@@ -202,7 +202,7 @@ law('a role takes a patch of each type', async (t, { kubectl }) => {
   t.deepEqual(object.rules[0]!.verbs, ['get', 'list']);
 });
 
-law('explain names the fields that a kind has, and says whose business the others are', async (t, { kubectl }) => {
+law('explain names the top-level fields of a kind, and says that the shard defines the rest', async (t, { kubectl }) => {
   const whole = await kubectl.ok('explain', ['apiexport']);
   t.regex(whole.stdout, /^GROUP: +apis\.kcp\.io$/m);
   for (const field of ['metadata', 'spec', 'status']) t.regex(whole.stdout, new RegExp(`^ +${field}\t<`, 'm'));

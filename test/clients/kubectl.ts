@@ -1,4 +1,4 @@
-/** kubectl as it is installed, for tests that run its commands against a server of theirs. */
+/** The installed kubectl, for tests that run its commands against a server of their own. */
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -9,12 +9,12 @@ import { spawn } from '../support/children.js';
 
 type KubectlOptions = Readonly<{ as?: Certificate; at?: string }>;
 
-/** How its server URL ends by default. */
+/** How the server URL in the kubeconfig ends by default. */
 export const onePlace = '/services/cache/shards/amber/clusters/acme';
 
 const commandMsMax = 60_000;
 
-/** kubectl with a kubeconfig and a home folder of its own (its discovery cache lives there). */
+/** kubectl with a kubeconfig and a home folder of its own, which holds its discovery cache. */
 export class Kubectl {
   readonly #folder: string;
   readonly #flags: readonly string[];
@@ -24,7 +24,7 @@ export class Kubectl {
     this.#flags = [`--kubeconfig=${join(folder, 'kubeconfig')}`, `--cache-dir=${join(folder, 'cache')}`];
   }
 
-  /** For the server's master at one shard and cluster, or for another user or place. */
+  /** By default for the server's master at one shard and cluster. */
   static async create(strata: StrataProcess, { as = strata.master, at = onePlace }: KubectlOptions = {}): Promise<Kubectl> {
     const folder = await mkdtemp(join(strata.folder, 'kubectl-'));
     const kubeconfig = {
@@ -50,7 +50,10 @@ export class Kubectl {
     return ran;
   }
 
-  /** The first `count` lines that match, of a command that does not end by itself; `meanwhile` runs once the first has come. */
+  /**
+   * The first `count` lines that match, of a command that does not end by itself. `meanwhile` runs
+   * once the first has arrived.
+   */
   async watch(
     args: readonly string[],
     count: number,
@@ -81,7 +84,7 @@ export class Kubectl {
     return { ...(JSON.parse((await this.ok('get', [resource, name, '-o', 'json'])).stdout) as object), ...changes };
   }
 
-  /** A manifest with these objects. */
+  /** Writes a manifest with these objects. */
   async file(name: string, ...objects: readonly unknown[]): Promise<string> {
     const path = join(this.#folder, `${name}.json`);
     await writeFile(path, objects.map((object) => JSON.stringify(object)).join('\n'));

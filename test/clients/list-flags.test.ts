@@ -1,6 +1,7 @@
 /**
- * pflag itself, which reads the flags of kcp's own programs, beside ours: whoever starts this in their place has each list read alike, or refused.
- * Needs `go` and the modules of go.mod; skipped aloud without them.
+ * Compares Strata's reading of list flags with that of pflag, which reads the flags of kcp's own
+ * programs. An operator who starts Strata in their place must get each list read alike, or refused
+ * alike. Needs `go` and the modules of go.mod; skipped with a log line without them.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,7 +14,7 @@ import { askInLines, buildGoProgram } from './installed.js';
 const cases = 20_000;
 const seed = Number(process.env['TEST_SEED'] ?? Date.now());
 
-test('whatever a list flag is given, once or several times, is read as pflag reads it', async (t) => {
+test('a list flag that is given once or several times is read, or refused, as pflag does', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-flags-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const built = await buildGoProgram(join(folder, 'list-flags'), { source: './list-flags', timeoutMs: 300_000 });
@@ -32,7 +33,7 @@ test('whatever a list flag is given, once or several times, is read as pflag rea
   for (const [i, given] of values.entries()) t.deepEqual(readStringSlice(given.join('\n')), answers[i], JSON.stringify(given));
 });
 
-/** Without line breaks: pflag loses what comes behind the first. */
+/** Values without line breaks, because pflag ignores everything after the first. */
 function aValue(): fc.Arbitrary<string> {
   return fc.oneof(
     fc.string({ unit: fc.constantFrom('"', ',', 'a', 'b', ' ', '\\', "'", 'é'), maxLength: 12 }),
@@ -46,7 +47,7 @@ function quoted(each: string): string {
   return `"${each.replaceAll('"', '""')}"`;
 }
 
-/** undefined: refused. */
+/** undefined if pflag refuses the values. */
 async function answersOf(program: string, values: readonly (readonly string[])[]): Promise<readonly (readonly string[] | undefined)[]> {
   return (await askInLines(program, values)).map((answer) => {
     const { texts, refused } = answer as { texts: readonly string[]; refused?: string };

@@ -1,4 +1,7 @@
-/** Asks Go anew, and writes what it says beside the cases: `node build/test/clients/record-verdicts.js`. */
+/**
+ * Asks Go's decoders again and records their verdicts beside the cases: `node
+ * build/test/clients/record-verdicts.js`.
+ */
 import { writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,19 +1,22 @@
 /**
- * What each alert of the chart is tried with: series that fire it, and series beside its threshold that do not. A name is that of a metric with the labels that a scrape
- * brings; Prometheus adds `instance` and `job`, which are those of `prometheusAdds` where they are not given. Values are written as promtool has them, a minute apart from minute 0
- * on: `0x5 1x9` is six zeros and ten ones. https://prometheus.io/docs/prometheus/latest/configuration/unit_testing_rules/
+ * Cases for each alert of the chart: series that fire it, and series beside its threshold that do
+ * not. A series has a metric's name and the labels of a scrape. Prometheus adds `instance` and
+ * `job`; if a case does not give them, they are those of `prometheusAdds`.
+ *
+ * Values are in promtool's notation, a minute apart from minute 0 on: `0x5 1x9` is six zeros and
+ * ten ones. https://prometheus.io/docs/prometheus/latest/configuration/unit_testing_rules/
  */
 export type AlertCase = Readonly<{
   alert: string;
   what: string;
   series: Readonly<Record<string, string>>;
-  /** Left out: it does not fire, for two hours. */
+  /** Missing if the alert must not fire within two hours. */
   fires?: Readonly<{
-    /** The first minute in which it does. */
+    /** The first minute in which the alert fires. */
     from: number;
-    /** The first in which it does no longer, where that is of interest. */
+    /** The first minute in which it fires no longer, if the case checks that. */
     until?: number;
-    /** Beside its severity. */
+    /** Labels besides the severity. */
     labels: Readonly<Record<string, string>>;
     value?: number;
   }>;
@@ -173,7 +176,10 @@ export const alertCases: readonly AlertCase[] = [
   ...counted('StrataAgentRefused', 'strata_agent_objects_refused_total'),
 ];
 
-/** A counter that should stay as it is. What is counted before the first scrape shows in no increase. */
+/**
+ * Cases for a counter that should not rise. `increase` does not see what was counted before the
+ * first scrape.
+ */
 function counted(alert: string, name: string): readonly AlertCase[] {
   const process = 'process_start_time_seconds';
   return [

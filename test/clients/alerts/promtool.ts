@@ -1,6 +1,7 @@
 /**
- * Prometheus' own program for rules: one that is installed, else one that Go builds from the module beside this file, once, into a folder that later runs find. It is
- * built without the clouds in which Prometheus looks for what to scrape.
+ * Finds `promtool`, Prometheus' program that tests rules. If none is installed, Go builds one from
+ * the module beside this file, once, into a folder that later runs find. The build leaves out
+ * Prometheus' service discovery for clouds.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,7 +27,7 @@ export function checkRules({ program }: Program): Promise<Ran> {
   return runProgram(program, ['check', 'rules', alertsFile], { timeoutMs: runMsMax });
 }
 
-/** `tests`: as `promtool test rules` reads them. */
+/** `tests`: in the format of `promtool test rules`. */
 export async function testRules({ program }: Program, tests: readonly unknown[]): Promise<Ran> {
   const folder = await mkdtemp(join(tmpdir(), 'strata-alerts-'));
   try {

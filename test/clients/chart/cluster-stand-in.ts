@@ -1,12 +1,17 @@
 /**
- * What a cluster makes of the rendered chart, on this machine: cert-manager issues the Certificates, kubelet writes ConfigMaps and Secrets into volumes, and each
- * container's arguments are given to this build, by the user and with the groups of its pod where the tests run as root.
+ * Does on this machine what a cluster does with the rendered chart. It issues the Certificates as
+ * cert-manager does, writes ConfigMaps and Secrets into volumes as kubelet does, and starts this
+ * build with each container's arguments. If the tests run as root, it uses the user and groups of
+ * the pod.
  *
- *   paths of the container    those of a folder below a temporary one, in arguments and in ConfigMaps
- *   the names of Services     127.0.0.1 and a port, in arguments; serving certificates are for 127.0.0.1 too
+ * It makes these replacements:
+ *
+ *   paths of the container    those of a temporary folder, in arguments and ConfigMaps
+ *   names of Services         127.0.0.1 and a port, in arguments; certificates name 127.0.0.1 too
  *   :PORT of the container    127.0.0.1 and a port, where it answers its probes
  *
- * Otherwise arguments are as rendered. Each issuer is an authority of its own. The root file system is one in which the user 10001 can write nothing.
+ * All other arguments are as rendered. Each issuer is an authority of its own. The user 10001 can
+ * write nothing in the root file system.
  */
 import { spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -35,13 +40,13 @@ const namespace = 'kcp';
 
 type Mounted = Readonly<{ source: string; write: (files: VolumeFiles) => void }>;
 
-/** Why containers run as the user of the tests; undefined: they run as the user of their pod. */
+/** Why containers run as the user of the tests; undefined if they run as the user of their pod. */
 export const whyNoOtherUser = whyAsOurselves();
 
 export class ClusterStandIn {
   readonly #folder: string;
   readonly #authorities = new Map<string, TestAuthority>();
-  /** By `Secret NAME` and `ConfigMap NAME`. */
+  /** Key: `Secret NAME` or `ConfigMap NAME`. */
   readonly #objects = new Map<string, VolumeFiles>();
   readonly #mounted: Mounted[] = [];
   readonly #reached = new Map<string, string>();
@@ -53,7 +58,7 @@ export class ClusterStandIn {
 
   static async open(t: ExecutionContext): Promise<ClusterStandIn> {
     const cluster = new ClusterStandIn(await mkdtemp(join(tmpdir(), 'strata-cluster-')));
-    // Containers run as other users.
+    // Containers run as other users, so these must be able to read the folder.
     chmodSync(cluster.#folder, 0o755);
     t.teardown(async () => {
       await Promise.all(cluster.#pods.map((pod) => pod.stop()));
@@ -62,7 +67,7 @@ export class ClusterStandIn {
     return cluster;
   }
 
-  /** One of each issuer; of another name, whatever else signs. */
+  /** The authority of the issuer with this name, or any other authority that a test needs. */
   authority(name: string): TestAuthority {
     const known = this.#authorities.get(name);
     if (known !== undefined) return known;
@@ -73,7 +78,7 @@ export class ClusterStandIn {
     return authority;
   }
 
-  /** A Secret, or a ConfigMap, that an operator makes. */
+  /** Makes a Secret or ConfigMap as an operator does. */
   make(kind: 'Secret' | 'ConfigMap', name: string, files: VolumeFiles): void {
     this.#objects.set(`${kind} ${name}`, files);
     for (const { source, write } of this.#mounted) if (source === `${kind} ${name}`) write(files);
@@ -85,12 +90,12 @@ export class ClusterStandIn {
     return files;
   }
 
-  /** `url`: what the chart calls it. */
+  /** Makes containers reach `at` by the `url` of the chart. */
   reach(url: string, at: string): void {
     this.#reached.set(url, at);
   }
 
-  /** Starts every pod of the release. `changed`: what somebody made of the documents. */
+  /** Starts every pod of the release. `changed` may edit the documents first. */
   async install(
     release: Release,
     changed: (documents: readonly Rendered[]) => readonly Rendered[] = (same) => same,
@@ -109,7 +114,7 @@ export class ClusterStandIn {
     return pods;
   }
 
-  /** As `helm upgrade` with values that change no pod. */
+  /** Does what `helm upgrade` does for values that change no pod. */
   async upgrade(release: Release): Promise<void> {
     this.#apply((await render(release)).filter(({ kind }) => kind === 'ConfigMap'));
   }
@@ -169,7 +174,7 @@ export class ClusterStandIn {
     mkdirSync(folder, { recursive: true });
     const source = secret === undefined ? configMap && `ConfigMap ${configMap.name}` : `Secret ${secret.secretName}`;
     if (source === undefined) {
-      // A disk, as kubelet hands it over: the group of the pod writes to it, if it has one.
+      // A disk as kubelet mounts it: the pod's group, if it has one, may write to it.
       chmodSync(folder, group === undefined || group === 0 ? 0o755 : 0o2775);
       if (group !== undefined) chownSync(folder, 0, group);
       return;
@@ -190,7 +195,7 @@ type PodParts = Readonly<{
   logFile: string;
   args: readonly string[];
   user: Readonly<{ uid?: number; gid?: number }>;
-  /** Undefined: it serves nothing. */
+  /** Undefined if it serves nothing. */
   url: string | undefined;
   /** Paths that must answer 200. */
   probes: readonly string[];
@@ -217,7 +222,7 @@ export class Pod {
     return this.#parts.name;
   }
 
-  /** Throws for one that serves nothing. */
+  /** Throws if the pod serves nothing. */
   get url(): string {
     if (this.#parts.url === undefined) throw new Error(`${this.name} serves nothing`);
     return this.#parts.url;
@@ -231,7 +236,10 @@ export class Pod {
     return readFile(this.#parts.logFile, 'utf8');
   }
 
-  /** Every probe has succeeded. Rejects with the end of its log when it ends before, or is late. One without probes is ready at once. */
+  /**
+   * Resolves once every probe has succeeded, at once if there is none. Rejects with the end of the
+   * log if the pod ends first or is late.
+   */
   async untilReady(): Promise<void> {
     const deadline = performance.now() + readyMsMax;
     for (const path of new Set(this.#parts.probes))
@@ -244,7 +252,7 @@ export class Pod {
       }
   }
 
-  /** `as`: the secret of who asks; nobody without one. */
+  /** `as`: the secret with the caller's certificate; without one the caller is anonymous. */
   async get(path: string, as: VolumeFiles = {}): Promise<Readonly<{ status: number; text: string }>> {
     if (this.url.startsWith('http:')) {
       const answer = await fetch(`${this.url}${path}`, { signal: AbortSignal.timeout(answerMsMax) });
@@ -260,7 +268,7 @@ export class Pod {
     }
   }
 
-  /** Gives the exit code, or the signal. */
+  /** Returns the exit code, or the signal. */
   async stop(): Promise<number | NodeJS.Signals | null> {
     if (this.hasEnded) return this.#child.exitCode ?? this.#child.signalCode;
     const ended = once(this.#child, 'exit');

@@ -1,6 +1,6 @@
 /**
- * Helm, and what it renders of the chart: TEST_HELM_BIN, else one that is installed, else one that Go builds from the module beside this file, once, into a
- * folder that later runs find.
+ * Runs Helm on the chart: the program that TEST_HELM_BIN names, else an installed one. If there is
+ * none, Go builds one from the module beside this file, once, into a folder that later runs find.
  */
 import { readdirSync } from 'node:fs';
 import type { ImplementationFn } from 'ava';
@@ -10,12 +10,12 @@ import { test } from '../../support/test.js';
 import { askInLines, buildGoProgramOnce, installed, runProgram, type Ran } from '../installed.js';
 
 export const chart = projectFile('deploy', 'helm', 'strata');
-/** By file name, without its ending. */
+/** File names without `.yaml`. */
 export const examples = readdirSync(`${chart}/examples`)
   .map((name) => name.replace(/\.yaml$/, ''))
   .toSorted();
 
-/** As `helm template` prints it. */
+/** A document in the output of `helm template`. */
 export type Rendered = Readonly<{
   apiVersion: string;
   kind: string;
@@ -24,18 +24,18 @@ export type Rendered = Readonly<{
   data?: Readonly<Record<string, string>>;
 }>;
 
-/** `sets`: values as JSON, by their path, beside those of the example. */
+/** `sets`: values as JSON by path, which override those of the example. */
 export type Release = Readonly<{ name: string; example: string; sets?: Readonly<Record<string, unknown>> }>;
 
 const module = projectFile('test', 'clients', 'chart');
 const buildMsMax = 590_000;
 const testMsMax = 300_000;
-/** A Helm that Go builds by itself counts as one for Kubernetes 1.20. */
+/** A Helm that Go has built assumes Kubernetes 1.20. */
 const kubeVersion = ['--kube-version', '1.31.0'];
 
 let found: Promise<{ program: string } | { why: string }> | undefined;
 
-/** A test that needs Helm; skipped, and saying so, where there is none. */
+/** A test that needs Helm; skipped with a log line if there is none. */
 export function helmTest(title: string, body: ImplementationFn<[]>): void {
   test(title, async (t) => {
     found ??= find();
@@ -54,7 +54,7 @@ export async function lint(values: readonly string[]): Promise<Ran> {
   return helm('lint', chart, '--strict', ...values, ...kubeVersion);
 }
 
-/** Rejects with what Helm says when it renders nothing. */
+/** Rejects with Helm's message if it renders nothing. */
 export async function render({ name, example, sets = {} }: Release): Promise<readonly Rendered[]> {
   const { code, stdout, stderr } = await template(name, [
     ...valuesOf(example),
@@ -73,12 +73,15 @@ export function valuesOf(example: string): readonly string[] {
   return ['--values', `${chart}/examples/${example}.yaml`];
 }
 
-/** The program that decodes documents as Kubernetes, cert-manager and the operator of Prometheus do, unknown fields refused. */
+/**
+ * Builds the program that decodes documents as Kubernetes, cert-manager and the Prometheus operator
+ * do, and refuses unknown fields.
+ */
 export function buildStrictDecoder(): Promise<{ program: string } | { why: string }> {
   return buildGoProgramOnce('strict-decoder-1', { source: '.', module, timeoutMs: buildMsMax });
 }
 
-/** Why each document is refused, and '' where it is not. */
+/** Why each document is refused; '' if it is not. */
 export async function refusals({ program }: Readonly<{ program: string }>, documents: readonly unknown[]): Promise<readonly string[]> {
   const asked = documents.map((document) => ({ document: Buffer.from(JSON.stringify(document)).toString('base64') }));
   return (await askInLines(program, asked)).map((answer) => (answer as { refused: string }).refused);

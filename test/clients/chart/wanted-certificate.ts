@@ -1,9 +1,9 @@
-/** What a Certificate of cert-manager asks for. */
+/** What cert-manager Certificates of the rendered chart ask for. */
 import type { Subject } from '../../support/test-authority.js';
 import type { Rendered } from './helm.js';
 
 export type WantedCertificate = Readonly<{
-  /** The secret that it is written into. */
+  /** The secret that cert-manager writes the certificate into. */
   secret: string;
   serves: boolean;
   issuer: string;
@@ -14,7 +14,7 @@ export type WantedCertificate = Readonly<{
 
 type CertificateSpec = Readonly<{
   secretName: string;
-  /** Left out where an issuer of the world signs. */
+  /** Missing for a certificate from a public issuer. */
   commonName?: string;
   subject?: Readonly<{ organizations: readonly string[] }>;
   uris?: readonly string[];
@@ -25,7 +25,7 @@ type CertificateSpec = Readonly<{
   issuerRef: Readonly<{ name: string }>;
 }>;
 
-/** All but authorities. */
+/** All Certificates except those of authorities. */
 export function certificatesOf(documents: readonly Rendered[]): readonly WantedCertificate[] {
   return documents
     .filter(({ kind }) => kind === 'Certificate')

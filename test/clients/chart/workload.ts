@@ -35,7 +35,7 @@ export type Workload = Readonly<{
   annotations: Readonly<Record<string, string>>;
   pod: PodSpec;
   container: Container;
-  /** Names of volumes that are claims of their own for each pod. */
+  /** Names of volumes for which each pod has a claim of its own. */
   claims: readonly string[];
 }>;
 
@@ -47,7 +47,7 @@ type WorkloadSpec = Readonly<{
 
 const order = ['cache', 'agent', 'front-door'];
 
-/** The cache first. */
+/** The cache comes first. */
 export function workloadsOf(documents: readonly Rendered[]): readonly Workload[] {
   return documents
     .filter(({ kind }) => kind === 'StatefulSet' || kind === 'Deployment')

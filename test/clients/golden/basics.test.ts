@@ -1,13 +1,14 @@
 /**
- * 185 requests to a fresh server: reads, writes, errors, list options and watch semantics on a kcp type and on a native
- * one. What kcp's own cache server answered is in basics.upstream.jsonl; deliberate differences are in deliberate.json.
- * With TEST_SERVER naming that server, nothing may differ and deliberate.json is not read.
+ * Sends 185 requests to a fresh server: reads, writes, errors, list options and watch semantics on
+ * a kcp type and a native type. basics.upstream.jsonl has the answers of kcp's own cache server,
+ * deliberate.json the deliberate differences. If TEST_SERVER names kcp's own server, nothing may
+ * differ and deliberate.json is not read.
  */
 import { test } from '../../support/test.js';
 import { StrataProcess, isForeign } from '../../support/strata-process.js';
 import { compareTranscripts, formatDifference, readDeliberate, readTranscript, runScript, type Step } from './transcript.js';
 
-test('the 185 steps are answered as kcp’s cache server answers them, except for deliberate differences', async (t) => {
+test('the server answers the 185 steps as kcp’s cache server does, except for deliberate differences', async (t) => {
   t.timeout(120_000);
   const [want, deliberate] = await Promise.all([readTranscript('basics.upstream.jsonl'), isForeign ? {} : readDeliberate()]);
   await using server = await StrataProcess.start();
@@ -34,7 +35,7 @@ test('every deliberate difference names a recorded step and gives its reason', a
   );
 });
 
-test('the comparison sees another status, another object, another order of events and a missing step', (t) => {
+test('the comparison finds a wrong status, a wrong object, a wrong order of events and a missing step', (t) => {
   const object = (name: string): unknown => ({ kind: 'APIExport', metadata: { name } });
   const step = (title: string, status: number, answer: unknown): Step => ({
     title,

@@ -1,10 +1,11 @@
 /**
- * Which of our resourceVersions and uids correspond to recorded ones. Each answer and each event gives a pair,
- * and later requests are translated with it.
+ * Maps recorded resourceVersions and uids to those of the server under test. Each answer and each
+ * event gives a pair; later requests are translated with the known pairs.
  *
- * A version means two things. In a body it is that of one object, as a write or an event gave it. In a URL it is how far
- * a reader has come, which lists and bookmarks also show: several of our versions may then correspond to one recorded
- * version, and the latest of them covers the others. Where no pair is known, that of the nearest smaller one stands in.
+ * A version means two things. In a body it is that of one object, as a write or an event gave it.
+ * In a URL it is how far a reader has read, which lists and bookmarks also show. Several versions
+ * of the server may then correspond to one recorded version; the latest covers the others. A
+ * version without a pair is mapped as the nearest smaller one.
  */
 import { place, type AnswerBody } from './transcript.js';
 
@@ -13,7 +14,7 @@ export class RecordedPairs {
   readonly #positions = new Map<bigint, string>();
   readonly #uids = new Map<string, string>();
 
-  /** Objects, lists and bookmarks that answer the same request. */
+  /** Adds the pairs of two answers to the same request: objects, lists or bookmarks. */
   learn(recorded: AnswerBody | undefined, ours: AnswerBody | undefined): void {
     this.#pair(recorded, ours);
     if (recorded?.items === undefined || ours?.items === undefined) return;
@@ -28,7 +29,7 @@ export class RecordedPairs {
     );
   }
 
-  /** Only the spans that change are replaced, because the test is about a body's other bytes. */
+  /** Replaces only the texts that differ, because the test is about a body's other bytes too. */
   translateBody(body: string): string {
     return body
       .replace(

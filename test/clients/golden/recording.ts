@@ -1,8 +1,13 @@
-/** A recorded conversation: the requests, the answers, and for a watch the bytes as they came. */
+/**
+ * A recorded conversation: the requests, the answers, and the bytes of each watch as they arrived.
+ */
 import { readFile } from 'node:fs/promises';
 import { projectFile } from '../../support/project.js';
 
-/** One recorded request. A watch has the bytes that came, each with the milliseconds since its request. */
+/**
+ * One recorded request. A watch has its chunks of bytes, each with the milliseconds since the
+ * request.
+ */
 export type Recorded = Readonly<{
   id: number;
   t: number;
@@ -27,7 +32,7 @@ export async function readRecording(name: string): Promise<readonly Recorded[]> 
     .toSorted((a, b) => a.id - b.id);
 }
 
-/** Whether a request is a watch: it has chunks, or would have had some. */
+/** Whether a request is a watch, also if no chunk was recorded. */
 export function isWatch({ url, chunks }: Recorded): boolean {
   return chunks !== undefined || /[?&]watch=true/.test(url);
 }
@@ -37,7 +42,7 @@ export function typeOf({ url }: Recorded): string {
   return /\/apis\/[^/]+\/[^/]+\/[^/?]+/.exec(url)?.[0] ?? url;
 }
 
-/** The URL of all objects of a type. */
+/** The URL that lists all objects of a type. */
 export function wildcard(type: string): string {
   return `/services/cache/shards/*/clusters/*${type}`;
 }

@@ -1,8 +1,11 @@
 /**
- * What two shards of an unmodified kcp and its virtual-workspace server sent to kcp's own cache server, sent to ours:
- * every answer has the same status and essence, every watch shows the same events and keeps the guarantees of docs/guarantees.md.
- * Exceptions are those of replay.exceptions.json and no others; one that is no longer needed fails the test too, unless
- * the server is a foreign one (TEST_SERVER), which needs only those that came from the timing of the recording.
+ * Sends to this server what two shards of an unmodified kcp and its virtual-workspace server sent
+ * to kcp's own cache server. Every answer must have the recorded status and essence. Every watch
+ * must show the recorded events and keep the guarantees of docs/guarantees.md.
+ *
+ * Only the exceptions in replay.exceptions.json are allowed. An exception that nothing needs fails
+ * the test too. A foreign server (TEST_SERVER) needs only those that come from the timing of the
+ * recording, so there this is not checked.
  */
 import { test } from '../../support/test.js';
 import { StrataProcess, isForeign } from '../../support/strata-process.js';
@@ -10,7 +13,7 @@ import { readRecording } from './recording.js';
 import { readExceptions, replay } from './replay.js';
 
 for (const file of ['kcp-2-shards.jsonl', 'kcp-identity.jsonl']) {
-  test(`${file} is answered as it was recorded`, async (t) => {
+  test(`${file} gets the recorded answers`, async (t) => {
     t.timeout(120_000);
     const [recording, exceptions] = await Promise.all([readRecording(file), readExceptions()]);
     await using server = await StrataProcess.start();
@@ -34,7 +37,7 @@ for (const file of ['kcp-2-shards.jsonl', 'kcp-identity.jsonl']) {
   });
 }
 
-test('a replay finds a status, a member and an event that were recorded otherwise', async (t) => {
+test('a replay finds a status, a member and an event that differ from the recording', async (t) => {
   t.timeout(120_000);
   const recording = (await readRecording('kcp-2-shards.jsonl')).filter(({ id }) => id <= 60);
   const [post, get] = [recording.find(({ method }) => method === 'POST')!, recording.filter(({ method }) => method === 'POST')[1]!];
@@ -44,7 +47,7 @@ test('a replay finds a status, a member and an event that were recorded otherwis
   const forged = recording.map((each) => {
     if (each === post) return { ...each, status: 418 };
     if (each === get) return { ...each, answer: each.answer!.replace('"kcp.io/shard":"root"', '"kcp.io/shard":"amber"') };
-    // Ends soon, and before the sixtieth request is answered.
+    // Cuts watches to end before the sixtieth request is answered, so that the replay ends soon.
     const chunks = (each.chunks ?? []).filter(([ms]) => each.t + ms <= recording.at(-1)!.t);
     return each.chunks === undefined
       ? each

@@ -1,16 +1,20 @@
 /**
- * Replays a recorded conversation of kcp with its own cache server against a server of ours, and checks every answer.
+ * Replays a recorded conversation of kcp with its own cache server against a server under test, and
+ * checks every answer.
  *
- *   recorded   POST → 201 rv 80    WATCHLIST ⇒ …BOOKMARK 80    PUT rv 80 → 200 rv 91     WATCH rv=91
- *   replayed   POST → 201 rv r1    WATCHLIST ⇒ …BOOKMARK r1    PUT rv r1 → 200 rv r2     WATCH rv=r2
+ *   recorded   POST → 201 rv 80   WATCHLIST ⇒ …BOOKMARK 80   PUT rv 80 → 200 rv 91   WATCH rv=91
+ *   replayed   POST → 201 rv r1   WATCHLIST ⇒ …BOOKMARK r1   PUT rv r1 → 200 rv r2   WATCH rv=r2
  *
- * The order of requests is kept, each waits for the answer to the one before, and watches stay open for as long as they did.
- * resourceVersions and uids that the recorded server gave are replaced by ours wherever a later request carries them:
- * each answer and each watch event gives a pair. Where no pair is known, the nearest smaller one stands in.
+ * Requests keep their order, and each waits for the answer to the one before. Watches stay open as
+ * long as the recorded ones. The replay replaces a recorded resourceVersion or uid in a request by
+ * the server's own: each answer and each watch event gives a pair. A version without a pair is
+ * mapped as the nearest smaller one.
  *
- * Compared are: status and essence of each answer; of each watch, which events came (initial events as a set, the rest per
- * object in order). The guarantees of docs/guarantees.md are checked per type, against a truth made of the answers to writes and of one
- * watch of ours per type for the deletions. What may differ is listed in replay.exceptions.json, with a reason each.
+ * The replay compares the status and essence of each answer. Of each watch it compares the events:
+ * initial events as a set, the rest in order for each object. It checks the guarantees of
+ * docs/guarantees.md for each type. The truth for that are the answers to writes and, for
+ * deletions, one watch for each type. replay.exceptions.json lists what may differ, each with a
+ * reason.
  */
 import { readFile } from 'node:fs/promises';
 import type { KubeClient, KubeObject } from '../../support/kube-client.js';
@@ -24,8 +28,9 @@ import { ReplayedWatch } from './replayed-watch.js';
 import { essence, sortedText, type AnswerBody } from './transcript.js';
 
 /**
- * What may differ: these members of the essence, in one recorded request or in every one of a type (`resource`). Without
- * `members` the request is not made at all, because it meant a state that only the recorded server was in.
+ * Members of the essence that may differ, in one recorded request or in all of a type (`resource`).
+ * An exception without `members` skips the request, because it depended on a state that only the
+ * recorded server had.
  */
 export type Exception = Readonly<{ file: string; because: string; id?: number; resource?: string; members?: readonly string[] }>;
 
@@ -44,7 +49,7 @@ export async function readExceptions(): Promise<readonly Exception[]> {
   return JSON.parse(await readFile(projectFile('test', 'clients', 'golden', 'replay.exceptions.json'), 'utf8')) as Exception[];
 }
 
-/** Replays the whole recording. `exceptions` are those of this file. */
+/** Replays the whole recording. `exceptions`: those of this recording. */
 export async function replay(client: KubeClient, recording: readonly Recorded[], exceptions: readonly Exception[]): Promise<ReplayResult> {
   const replaying = new Replay(client, exceptions);
   await replaying.watchTruth(recording);
@@ -68,7 +73,10 @@ class Replay {
     this.#exceptions = exceptions;
   }
 
-  /** A watch of everything, for each built-in type that was watched, begun before the first request. */
+  /**
+   * Before the first request, opens a watch of all objects of each built-in type that the recording
+   * watches.
+   */
   async watchTruth(recording: readonly Recorded[]): Promise<void> {
     const types = new Set(recording.filter(isWatch).map(typeOf));
     for (const type of types) this.#truth.set(type, await ReplayedTruth.begin(this.#client, type));
@@ -157,7 +165,7 @@ class Replay {
   }
 }
 
-/** A test of whether an exception covers this difference. */
+/** Whether the exception covers this difference. */
 function allows(exception: Exception, recorded: Recorded, what: string): boolean {
   return (
     (exception.id === undefined || exception.id === recorded.id) &&
@@ -166,7 +174,7 @@ function allows(exception: Exception, recorded: Recorded, what: string): boolean
   );
 }
 
-/** Essence, and the annotations: kcp finds by them what it must write again. */
+/** Essence plus annotations, by which kcp finds out what it must write again. */
 function replicaEssence(step: Readonly<{ status: number; type: string | undefined; answer: unknown }>): Readonly<Record<string, unknown>> {
   const annotations = (step.answer as AnswerBody | undefined)?.metadata?.annotations;
   const { type, ...rest } = step;

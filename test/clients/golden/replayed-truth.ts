@@ -1,6 +1,6 @@
 /**
- * All changes of one type during a replay: puts from the answers to the writes, deletions from a watch of
- * everything, because the answer to a DELETE does not name the revision of the deletion.
+ * All changes of one type during a replay. Puts come from the answers to writes. Deletions come
+ * from a watch of all objects, because the answer to a DELETE does not have their revision.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeClient, KubeList, KubeObject } from '../../support/kube-client.js';
@@ -31,7 +31,7 @@ export class ReplayedTruth {
     this.#puts.set(`${change.key}@${change.position}`, change);
   }
 
-  /** In rising revision, once the watch has seen the last put. */
+  /** Returns the changes by rising revision, once the watch has seen the last put. */
   async close(): Promise<readonly Change[]> {
     const lastPut = [...this.#puts.values()].reduce((max, { position }) => (position > max ? position : max), 0n);
     for (const deadline = performance.now() + lastPutMsMax; this.#last < lastPut && performance.now() < deadline;) await sleep(pollMs);

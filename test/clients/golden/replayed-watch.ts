@@ -1,10 +1,12 @@
 /**
- * One recorded watch, opened again: its events beside the recorded ones, and the pairs of versions that both give.
+ * Opens one recorded watch again and compares its events with the recorded ones. Events that
+ * correspond give pairs of versions.
  *
- * Compared are the initial events, as a set, and after them what happened to each object, in order, each with a digest
- * of the content: requests that were under way at the same time may be committed in another order than when they were
- * recorded. A MODIFIED that leaves the content as it was does not count: the recorded server adds a managedFields entry of
- * its own on create, which kcp's next PUT takes out again; for us that PUT changes nothing.
+ * It compares the initial events as a set, then what happened to each object, in order, each event
+ * with a digest of the content. Only the order for each object counts, because concurrent requests
+ * may be committed in another order than in the recording. A MODIFIED that does not change the
+ * content is left out. On create the recorded server adds a managedFields entry, which kcp's next
+ * PUT removes. For Strata that PUT changes nothing.
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,7 +33,7 @@ export class ReplayedWatch {
   readonly #began: SeenWatch['began'];
   readonly #want: readonly ReceivedEvent[];
   readonly #got: ReceivedEvent[] = [];
-  /** Recorded events that none of ours has been paired with, by object and by what happened to it. */
+  /** Recorded events without a pair yet, by object and event. */
   readonly #unpaired = new Map<string, ReceivedEvent[]>();
   readonly #stop = new AbortController();
   readonly #reading: Promise<void>;
@@ -64,7 +66,7 @@ export class ReplayedWatch {
     return this.events.some((event) => event.initialEventsEnd);
   }
 
-  /** Whether everything recorded has come. */
+  /** Whether all recorded events have arrived. */
   hasAll(): boolean {
     return this.differences().length === 0;
   }
@@ -79,7 +81,10 @@ export class ReplayedWatch {
     await this.#reading;
   }
 
-  /** Initial events as a set; then, per object, what happened to it in order. Bookmarks in between are up to the server. */
+  /**
+   * Compares initial events as a set, then the events of each object in order. The server may send
+   * bookmarks in between as it likes.
+   */
   differences(): readonly Readonly<{ what: string; want: string; got: string }>[] {
     const [want, got] = [story(this.#want), story(this.#got)];
     const failed = this.#failure === undefined ? [] : [{ what: 'stream', want: 'open', got: String(this.#failure) }];
@@ -131,7 +136,7 @@ function received(event: PlainEvent): ReceivedEvent {
   };
 }
 
-/** The content of an object, without what the two servers add by themselves. */
+/** The content of an object, without what either server adds. */
 function digestOf({ metadata, ...rest }: KubeObject): string {
   const {
     resourceVersion: _version,
@@ -147,7 +152,7 @@ function digestOf({ metadata, ...rest }: KubeObject): string {
     .slice(0, 8);
 }
 
-/** Two events with the same content give a pair of versions; a recorded one may have no partner. */
+/** Two events with the same id give a pair of versions; a recorded event may have no partner. */
 function idOf({ type, key, digest, object }: ReceivedEvent): string {
   return `${type} ${key} ${digest} ${endsInitialEvents({ object })}`;
 }

@@ -1,12 +1,13 @@
 /**
- * A scripted conversation with a server (basics.mjs), recorded step by step, and the comparison of two such
- * transcripts in what a client depends on: status, reason and details of a Status, which objects a list or a watch holds
- * and where they are, content of an object. Member order, messages, uids and times are not compared.
+ * Runs a scripted conversation with a server (basics.mjs), records it step by step, and compares
+ * two such transcripts in what a client depends on. That is: status, reason and details of a
+ * Status, the objects of a list or a watch and their places, and an object's content. It does not
+ * compare member order, messages, uids and times.
  *
- * `deliberate.json` says where we deliberately answer differently from kcp's own cache server: step → what we answer
- * instead, member by member of the essence; null means "whatever we answer there", or that the member is not there.
- * Two members are not essence: `because` gives the reason, and `bookmarks: "sent"` leaves bookmarks without an annotation out of
- * that step's events before comparing.
+ * `deliberate.json` lists where Strata deliberately answers differently from kcp's own cache
+ * server: step → Strata's answer, member by member of the essence. null means any answer, or that
+ * the member is missing. Two members are not essence: `because` gives the reason, and `bookmarks:
+ * "sent"` leaves bookmarks without an annotation out of the comparison of that step.
  */
 import { readFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
@@ -17,7 +18,7 @@ import { projectFile } from '../../support/project.js';
 const stepMsMax = 15_000;
 const shownCharactersMax = 600;
 
-/** One step, as basics.upstream.jsonl has it. `answer` is the parsed JSON, a list of events, or text. */
+/** One step of basics.upstream.jsonl. `answer` is the parsed JSON, a list of events, or text. */
 export type Step = Readonly<{
   title: string;
   method: string;
@@ -28,7 +29,7 @@ export type Step = Readonly<{
   answer: unknown;
 }>;
 
-/** What is compared of one step. */
+/** The parts of one step that are compared. */
 export type Essence = Readonly<Record<string, unknown>>;
 
 export type Deliberate = Readonly<Record<string, Essence>>;
@@ -53,12 +54,15 @@ export async function readTranscript(name: string): Promise<readonly Step[]> {
     .map((line) => JSON.parse(line) as Step);
 }
 
-/** Where we deliberately differ. */
+/** Where Strata deliberately differs. */
 export async function readDeliberate(): Promise<Deliberate> {
   return JSON.parse(await readFile(projectFile('test', 'clients', 'golden', 'deliberate.json'), 'utf8')) as Deliberate;
 }
 
-/** Runs a script of test/clients/golden and records every step that is not marked quiet, in the order of their answers. */
+/**
+ * Runs a script of test/clients/golden and records every step that is not marked quiet, in the
+ * order of the answers.
+ */
 export async function runScript(name: string, client: KubeClient): Promise<readonly Step[]> {
   const script = (await import(pathToFileURL(projectFile('test', 'clients', 'golden', name)).href)) as { default: Script };
   const steps: Step[] = [];
@@ -88,7 +92,7 @@ export async function runScript(name: string, client: KubeClient): Promise<reado
   return steps;
 }
 
-/** Every step of `want` that `got` answers differently. */
+/** Every step of `want` to which `got` has a different answer. */
 export function compareTranscripts(want: readonly Step[], got: readonly Step[], deliberate: Deliberate): readonly Difference[] {
   const answered = new Map(got.map((step) => [step.title, step]));
   const expected = new Map(want.map((step) => [step.title, step]));
@@ -144,7 +148,7 @@ export function essence({ status, type, answer }: Pick<Step, 'status' | 'type' |
   return { ...out, type: type?.split(';')[0] };
 }
 
-/** Shard, cluster, namespace and name of an object, as the object has them. Generated names are cut. */
+/** Shard, cluster, namespace and name of an object, from its metadata. Generated names are cut. */
 export function place(object: AnswerBody): string {
   const { annotations, namespace, name } = object.metadata ?? {};
   return [annotations?.['kcp.io/shard'], annotations?.['kcp.io/cluster'], namespace, name?.replace(/^gen-.*/, 'gen-')]
@@ -152,12 +156,12 @@ export function place(object: AnswerBody): string {
     .join('|');
 }
 
-/** JSON with the members of every object in order, so that texts can be compared. */
+/** JSON with sorted members, so that texts can be compared. */
 export function sortedText(value: unknown): string {
   return JSON.stringify(sorted(value)) ?? 'undefined';
 }
 
-/** What a test looks at in any answer: an object, a list, a Status, a Table, discovery. */
+/** Members that tests read of any answer: an object, a list, a Status, a Table or discovery. */
 export type AnswerBody = Readonly<{
   kind?: string;
   apiVersion?: string;
@@ -208,7 +212,9 @@ function isPeriodicBookmark(event: AnswerEvent): boolean {
   return event.type === 'BOOKMARK' && event.object?.metadata?.annotations?.['k8s.io/initial-events-end'] !== 'true';
 }
 
-/** Recorded bodies over 6,000 characters were cut; what is cut is not compared. */
+/**
+ * Whether the recording cut a body, as it did over 6,000 characters. What was cut is not compared.
+ */
 function isCut(value: unknown): boolean {
   return /<\d+ characters>|the same object back/.test(sortedText(value));
 }

@@ -1,4 +1,7 @@
-/** `npm run build`, as build.js does it, in a project of two files and a page: what runs from build/ meanwhile, and what a failure leaves. */
+/**
+ * `npm run build` (build.js) in a project of two files and a page. Processes that run from build/
+ * must survive it, and a failed build must leave build/ as it was.
+ */
 import { once } from 'node:events';
 import { copyFile, mkdir, mkdtemp, readFile, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,7 +17,10 @@ const compilerOptions = { target: 'es2023', lib: ['es2023'], module: 'nodenext',
 const page = join('src', 'console', 'page');
 const buildMsMax = 30_000;
 
-/** It says which build it is of, and at each line that it reads, of which one what it loads then is. */
+/**
+ * Prints its build. For each line of input it prints its build again, and that of the module it
+ * then loads.
+ */
 const main = `
   import { createInterface } from 'node:readline';
   export const release: string = 'RELEASE';
@@ -22,7 +28,7 @@ const main = `
   for await (const _ of createInterface(process.stdin)) console.log(release, (await import('./later.js')).release);
 `;
 
-test('a process that runs from build/ goes on over a build, and what it loads later is of the new one', async (t) => {
+test('a process that runs from build/ survives a new build, and loads later modules from the new one', async (t) => {
   const project = await aProject(t);
   await project.write('first');
   t.like(await project.build(), { code: 0 });
@@ -40,7 +46,7 @@ test('a process that runs from build/ goes on over a build, and what it loads la
   t.deepEqual(await once(running, 'exit'), [0, null]);
 });
 
-test('a build that fails says why, and leaves the one before as it was', async (t) => {
+test('a build that fails reports why and leaves the previous build unchanged', async (t) => {
   const project = await aProject(t);
   await project.write('first');
   await project.build();
@@ -54,7 +60,7 @@ test('a build that fails says why, and leaves the one before as it was', async (
   t.deepEqual(await project.builds(), ['build']);
 });
 
-test('what a killed build left is removed by the next, which leaves no file of a source that is gone, and a program that can be started', async (t) => {
+test('a build removes leftovers of a killed build and files without a source, and makes its program executable', async (t) => {
   const project = await aProject(t);
   await project.write('first');
   await mkdir(join(project.folder, 'build-999999999/src'), { recursive: true });
@@ -85,7 +91,7 @@ class Project {
     return runProgram(process.execPath, ['build.js'], { cwd: this.folder, timeoutMs: buildMsMax });
   }
 
-  /** The folders that begin with build. */
+  /** The folders whose names begin with build. */
   async builds(): Promise<readonly string[]> {
     const entries = await readdir(this.folder, { withFileTypes: true });
     return entries.filter((entry) => entry.isDirectory() && entry.name.startsWith('build')).map(({ name }) => name);

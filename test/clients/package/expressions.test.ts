@@ -1,8 +1,10 @@
 /**
- * Each regular expression of the built code, judged by recheck: whether some text takes it more than linear time. Would find `\d+\.?\d*`, which divides a row of
- * digits in two ways: an Accept header of 62,000 digits took seven seconds of one turn of the event loop.
+ * Has recheck judge each regular expression of the built code: whether some text makes it take more
+ * than linear time. Would find `\d+\.?\d*`, which divides a row of digits in two ways. With it, an
+ * Accept header of 62,000 digits held the event loop for seven seconds in one turn.
  *
- * The test fails if recheck cannot judge an expression in its time. It skips expressions that are put together at run time, which three files have.
+ * The test fails if recheck cannot judge an expression in its time. It skips expressions that code
+ * builds at run time, which three files do.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { parse, type Node } from 'acorn';
@@ -12,7 +14,7 @@ import { check } from 'recheck';
 import { projectFile } from '../../support/project.js';
 
 const judgingMsMax = 60_000;
-/** Of constants, and of what an operator configures. */
+/** Files that build expressions, of constants and of what an operator configures. */
 const puttingTogether = ['config/command-options.js', 'config/quantity.js', 'domain/cluster.js'];
 
 type Expression = Readonly<{ source: string; flags: string; file: string }>;
@@ -37,7 +39,7 @@ test('no regular expression takes more than linear time, whatever a peer sends',
   t.true(literals.size > 100);
 
   const judged: { status: string; text: string }[] = [];
-  // One at a time: recheck gives up, or finds what is not there, when many wait for one processor.
+  // One at a time: if many wait for one processor, recheck gives up or reports false findings.
   for (const [text, { source, flags, file }] of literals) {
     const judgement = await check(source, flags, { timeout: judgingMsMax });
     const why = judgement.status === 'unknown' ? judgement.error.kind : judgement.complexity.summary;

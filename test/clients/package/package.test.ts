@@ -1,8 +1,11 @@
 /**
- * What `npm pack` makes of this build, installed by npm as a user would: in a project of its own, and for all.
+ * Packs this build with `npm pack` and has npm install it as a user would: in a project of its own,
+ * and globally.
  *
- * The packages that it depends on come from npm's cache or its registry; where they cannot be had, all but the list of files is skipped
- * aloud. Their install scripts do not run: better-sqlite3's downloads or compiles for minutes what the checkout has already, and is copied.
+ * npm takes the dependencies from its cache or its registry. Where both lack them, every test but
+ * that of the list of files is skipped with a log line. Install scripts do not run: that of
+ * better-sqlite3 would download or compile for minutes what the checkout already has, so the test
+ * copies it.
  */
 import { copyFile, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,7 +21,7 @@ const programMsMax = 60_000;
 const offline = /E(?:AI_AGAIN|NOTFOUND|NOTCACHED|CONNREFUSED|CONNRESET|HOSTUNREACH|NETUNREACH|TIMEDOUT)|ERR_SOCKET_TIMEOUT/;
 const binary = 'better-sqlite3/build/Release/better_sqlite3.node';
 
-/** Everything else that is packed is a mistake. */
+/** All files that the package may have; any other file is a mistake. */
 const wanted =
   /^(?:package\.json|README\.md|LICENSE|SECURITY\.md|CHANGELOG\.md|src\/ARCHITECTURE\.md|migrations\/.*\.sql|docs\/.*\.md|docs\/tree\.svg|docs\/console\.png|deploy\/.*|src\/domain\/status\.ts|build\/src\/console\/page\/console\.css|examples\/.*\.yaml|build\/src\/.*\.(?:js|d\.ts))$/;
 
@@ -45,14 +48,14 @@ test.after.always(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test('the package has what runs, its types, the migrations and the pages, no maps of sources that are not there, and nothing of tests or bench', async (t) => {
+test('the package has code, types, migrations and pages, but no source maps, tests or benchmarks', async (t) => {
   const { stdout } = await succeeds(t, 'tar', ['-tzf', tarball], { timeoutMs: programMsMax });
   const packed = stdout
     .trim()
     .split('\n')
     .map((path) => path.replace(/^package\//, ''));
   const sources = (await readdir(projectFile('src'), { recursive: true })).filter((path) => /(?<!\.d)\.ts$/.test(path));
-  // What runs in the browser has no types for others.
+  // Code for the browser has no types for other programs.
   const endsOf = (path: string): readonly string[] => (path.startsWith('console/page/') ? ['.js'] : ['.js', '.d.ts']);
   const built = sources.flatMap((path) => endsOf(path).map((end) => `build/src/${path.replace(/\.ts$/, end)}`));
   const migrations = (await readdir(projectFile('migrations'))).map((path) => `migrations/${path}`);
@@ -69,7 +72,7 @@ test('the package has what runs, its types, the migrations and the pages, no map
   );
 });
 
-law('npx runs every command, which say the version of the package', async (t) => {
+law('npx runs every command, and `strata --version` prints the package’s version', async (t) => {
   const { version } = JSON.parse(await readFile(projectFile('package.json'), 'utf8')) as { version: string };
 
   const strata = await inProject(t, 'npx', ['--no-install', 'strata', '--version']);
@@ -82,7 +85,7 @@ law('npx runs every command, which say the version of the package', async (t) =>
   t.regex((await inProject(t, 'npx', ['--no-install', 'kcp-front-proxy', '--help'])).stdout, /^Usage: kcp-front-proxy /);
 });
 
-law('the linked cache-server gets ready on an empty root directory, and a program finds the types of the API and reads it', async (t) => {
+law('the linked cache-server becomes ready on an empty directory, and a program compiles against the API and reads it', async (t) => {
   await using server = await StrataProcess.start({ program: join(project, 'node_modules/.bin/cache-server') });
   const readyz = await server.client().raw('GET', '/readyz');
   await writeFile(join(project, 'program.mts'), program);
@@ -108,7 +111,7 @@ law('npm install -g gives every command', async (t) => {
   t.regex((await succeeds(t, join(bin, 'cache-server'), ['--help'], { timeoutMs: programMsMax })).stdout, /^Usage: cache-server /);
 });
 
-/** Uses what the README shows, with the types that the package brings. */
+/** A program like the README's, with the types that the package has. */
 const program = `
   import { readFileSync } from 'node:fs';
   import { LocalThenCache, openCacheReader, openSender, parseShardName, type SliceSource } from 'kcp-strata';
@@ -126,14 +129,20 @@ const program = `
   await cache.close();
 `;
 
-/** By the checkout's compiler; the types of the API and what they need are the package's. */
+/**
+ * Compiles with the checkout's compiler; the types of the API and of its dependencies are the
+ * package's.
+ */
 async function compile(): Promise<Ran> {
   const options = ['--strict', '--target', 'es2023', '--module', 'nodenext', '--types', 'node', '--skipLibCheck', 'false'];
   const tsc = projectFile('node_modules', 'typescript', 'bin', 'tsc');
   return await runProgram(process.execPath, [tsc, ...options, 'program.mts'], { cwd: project, timeoutMs: programMsMax });
 }
 
-/** Installs the tarball. Gives the reason when the registry cannot be reached; any other failure is the test's. */
+/**
+ * Installs the tarball. Returns the reason if npm cannot reach the registry; any other failure
+ * fails the test.
+ */
 async function install(t: ExecutionContext, cwd: string, ...flags: readonly string[]): Promise<string | undefined> {
   const args = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts', ...flags, tarball];
   const { code, stderr } = await runProgram('npm', args, { cwd, timeoutMs: installMsMax });
@@ -144,7 +153,7 @@ async function install(t: ExecutionContext, cwd: string, ...flags: readonly stri
   return undefined;
 }
 
-/** Where npm puts what the package depends on: beside it, or below it when it is installed for all. */
+/** Where npm puts the package's dependencies: beside it, or below it after a global install. */
 async function copyBinary(modules: string): Promise<void> {
   const below = join(modules, 'kcp-strata', 'node_modules');
   const target = join((await readdir(modules)).includes('better-sqlite3') ? modules : below, binary);
