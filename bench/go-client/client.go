@@ -22,14 +22,15 @@ const (
 	attemptsMax    = 10
 )
 
-// dialer makes clients of one server; each has a connection of its own, and more if the server allows it too few streams.
+// dialer makes clients of one server. Each has a connection of its own, and more if the server
+// allows it too few streams.
 type dialer struct {
 	server string
 	token  string
 	http1  bool
 	gzip   bool
 	tls    *tls.Config
-	// How often an answer asked to come back later.
+	// How many answers asked the client to come back later.
 	retried *atomic.Int64
 }
 
@@ -83,7 +84,8 @@ func (d *dialer) clients(count int) []*client {
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// open sends a request until it is not asked to come back later, as client-go does, and counts how often it was.
+// open repeats a request while the server asks to come back later, as client-go does, and counts
+// how often that was.
 func (c *client) open(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
 		response, err := c.send(ctx, method, path, body)
@@ -96,7 +98,7 @@ func (c *client) open(ctx context.Context, method, path string, body []byte) (*h
 	}
 }
 
-// send gives the answer, whose body the caller reads. An error names the request.
+// send returns the answer, whose body the caller reads. An error names the request.
 func (c *client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.server+path, bytes.NewReader(body))
 	if err != nil {
@@ -142,7 +144,7 @@ func (r *refusal) Error() string { return r.text }
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// ask reads the whole answer and hands it to `read`, which must not keep it.
+// ask reads the whole answer and passes it to `read`, which must not keep it.
 func (c *client) ask(method, path string, body []byte, read func(answer []byte) error) (protocol string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
@@ -162,7 +164,8 @@ func (c *client) ask(method, path string, body []byte, read func(answer []byte) 
 
 var chunks = sync.Pool{New: func() any { return new([chunkBytes]byte) }}
 
-// count reads an answer piece by piece and gives its size and the number of names of ours in it.
+// count reads an answer piece by piece and returns its size and the number of the bench's names in
+// it.
 func (c *client) count(path string) (protocol string, size, names int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
@@ -173,7 +176,7 @@ func (c *client) count(path string) (protocol string, size, names int, err error
 	defer response.Body.Close()
 	chunk := chunks.Get().(*[chunkBytes]byte)
 	defer chunks.Put(chunk)
-	// The end of a piece that may be the beginning of a name is kept in front of the next.
+	// Keeps the end of a piece, which may be the beginning of a name, in front of the next piece.
 	kept := 0
 	for {
 		read, err := response.Body.Read(chunk[kept:])

@@ -20,8 +20,9 @@ const (
 	initialsEndMark = `"k8s.io/initial-events-end":"true"`
 )
 
-// informers start all at once, each on a connection of its own as processes have, the handshake included; informer i reads path i of
-// the list of paths, round after round. An operation is an object that arrived. A server without WatchList is asked for a list instead.
+// informers starts all informers at once, each on a connection of its own, as separate processes
+// would; the handshake counts. Informer i reads path i of the list of paths, which repeats. An
+// operation is an object that arrived. A server without WatchList gets a list request instead.
 func informers(dial *dialer, asked job) (result, error) {
 	if err := step("begin"); err != nil {
 		return result{}, err
@@ -123,7 +124,8 @@ func informByList(c *client, path string) (informed, error) {
 	return one, err
 }
 
-// readLines hands over each line until `take` returns an error, which it returns. The line is valid during the call only.
+// readLines passes each line to `take` until that returns an error, and returns the error. The line
+// is valid only during the call.
 func readLines(from io.Reader, bufferBytes int, take func(line []byte) error) error {
 	lines := bufio.NewReaderSize(from, bufferBytes)
 	var long []byte

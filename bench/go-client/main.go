@@ -1,12 +1,15 @@
-// Command go-client asks a cache server what kcp's controllers and informers ask: net/http over HTTP/2 or HTTP/1.1, a client
-// certificate or a bearer token. It measures itself, so that the clock that sends is the clock that receives.
+// Command go-client sends a cache server the requests of kcp's controllers and informers: net/http
+// over HTTP/2 or HTTP/1.1, with a client certificate or a bearer token. It measures itself, so that
+// one clock times sending and receiving.
 //
-// One job of JSON on the first line of standard input, one result of JSON as the last line of standard output. In between, the job
-// stops at steps, prints {"step":"…"} and waits for a line: the caller reads the processor time and the memory of the server there.
+// The first line of standard input is a job in JSON, the last line of standard output its result in
+// JSON. In between, the job stops at steps: it prints {"step":"…"} and waits for a line, while the
+// caller reads the server's processor time and memory.
 //
 //	opening ─▶ opened ─▶ begin ── measured ── end          informers and requests know only begin and end
 //
-// A request that takes longer than requestTimeout is wrong. What is wrong is counted, and the first reason reported.
+// A request that takes longer than requestTimeout counts as wrong. The result has the number of
+// wrong requests and the first reason.
 package main
 
 import (
@@ -21,10 +24,10 @@ import (
 	"time"
 )
 
-// The client's own garbage collection competes with the server for two cores.
+// Collects garbage seldom, because the client's collector competes with the server for two cores.
 const collectAtPercent = 400
 
-// server is where something is asked.
+// server is a server that requests go to.
 type server struct {
 	URL       string `json:"server"`
 	Authority string `json:"ca"`
@@ -57,7 +60,7 @@ type job struct {
 	Watched     *server  `json:"watched"`
 }
 
-// Numbers of a job that have no meaning for its kind stay 0.
+// Numbers that have no meaning for the job's kind stay 0.
 type result struct {
 	Operations   int     `json:"operations"`
 	ElapsedMs    float64 `json:"elapsedMs"`
@@ -83,7 +86,7 @@ type result struct {
 	Details      details `json:"details"`
 }
 
-// The mixed load has several kinds of operations at once.
+// Delays by kind of operation, because the mixed load has several kinds at once.
 type details map[string]delays
 
 var kinds = map[string]func(*dialer, job) (result, error){
@@ -128,14 +131,14 @@ func run() error {
 	return json.NewEncoder(os.Stdout).Encode(measured)
 }
 
-// step waits until the caller has looked at the server.
+// step waits until the caller has read the server's figures.
 func step(name string) error {
 	fmt.Printf("{\"step\":%q}\n", name)
 	_, err := input.ReadString('\n')
 	return err
 }
 
-// faults counts what went wrong.
+// faults counts errors and keeps the first.
 type faults struct {
 	mutex sync.Mutex
 	count int
@@ -151,7 +154,7 @@ func (f *faults) add(format string, values ...any) {
 	}
 }
 
-// busySince gives the share of one processor that this process took.
+// busySince returns the share of one processor that this process used.
 func busySince(began time.Time, before time.Duration) float64 {
 	return float64(processorTime()-before) / float64(time.Since(began))
 }
@@ -171,7 +174,7 @@ type delays struct {
 	MaxMs float64 `json:"maxMs"`
 }
 
-// summary sorts what it is given.
+// summary sorts its argument.
 func summary(measured []time.Duration) delays {
 	if len(measured) == 0 {
 		return delays{}

@@ -15,8 +15,9 @@ const (
 	mixedWatchesPath = 0
 )
 
-// mixed is what a cache of a few shards sees all day: watches, steady updates, gets, lists of a logical cluster or a type now and then,
-// and informers that start. Paths: the first is watched and informed of, the others are listed in turn. An operation is a request or an event.
+// mixed is what a cache of a few shards gets all day: watches, steady updates, gets, occasional
+// lists of a logical cluster or a type, and informers that start. Watches and informers read the
+// first path; lists read all paths in turn. An operation is a request or an event.
 func mixed(dial *dialer, asked job) (result, error) {
 	writing, err := newWriter(dial, asked)
 	if err != nil {
@@ -77,7 +78,7 @@ func mixed(dial *dialer, asked job) (result, error) {
 	return measured, nil
 }
 
-// timed runs readers of several kinds, each when it is due, and keeps how long each took.
+// timed runs readers of several kinds, each when it is due, and records how long each took.
 type timed struct {
 	dial    *dialer
 	running sync.WaitGroup

@@ -15,13 +15,15 @@ const lineBytesMax = 16 << 20
 
 var (
 	metadataMark = []byte(`"metadata":{`)
-	// What is written last into an object, once: when its write was due, in nanoseconds since this process began.
+	// Marks the annotation that body sets: when its write was due, in nanoseconds since this process
+	// began.
 	dueMark      = []byte(`"bench.strata.dev/round":"`)
 	revisionMark = []byte(`"resourceVersion":"`)
 	nameMark     = []byte(`"name":"bench-`)
 )
 
-// object is a line of the file that the bench wrote: index, resource, collection path, name, text, separated by tabs.
+// object is a line of the file that the bench wrote: index, resource, collection path, name and
+// text, separated by tabs.
 type object struct {
 	index    int
 	resource string
@@ -29,14 +31,15 @@ type object struct {
 	name     string
 	text     []byte
 
-	// One write at a time, so that any conflict is the server's fault.
+	// Allows one write at a time, so that any conflict is the server's fault.
 	writing         sync.Mutex
 	resourceVersion string
 }
 
 func (o *object) url() string { return o.path + "/" + o.name }
 
-// body gives the object's text at its resourceVersion, marked with the time at which the write is due.
+// body returns the object's text at its resourceVersion, marked with the time at which the write is
+// due.
 func (o *object) body(due int64) []byte {
 	inside := bytes.Index(o.text, metadataMark) + len(metadataMark)
 	round := bytes.Index(o.text, dueMark) + len(dueMark)
@@ -51,7 +54,7 @@ func (o *object) body(due int64) []byte {
 	return append(text, o.text[behind:]...)
 }
 
-// readObjects gives those from one index to another, of some resources or of all.
+// readObjects returns the objects between two indexes, of some resources or of all.
 func readObjects(asked job) ([]*object, error) {
 	opened, err := os.Open(asked.Objects)
 	if err != nil {
@@ -83,7 +86,8 @@ func readObjects(asked job) ([]*object, error) {
 	return objects, lines.Err()
 }
 
-// textBehind gives what stands between a mark and the next quotation mark, nil if the mark is not there.
+// textBehind returns the text between a mark and the next quotation mark; nil if the mark is
+// missing.
 func textBehind(line, mark []byte) []byte {
 	at := bytes.Index(line, mark)
 	if at < 0 {

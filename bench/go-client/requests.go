@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// operation does one request for a worker; objects is how many came.
+// operation does one request for a worker; objects is how many arrived.
 type operation func(c *client, worker, count int) (protocol string, bytes, objects int, err error)
 
-// requests repeats one operation with several workers: a warm-up, then the measured time, then one line.
-// Creates and deletes have no warm-up, and end when every object had its turn.
+// requests repeats one operation with several workers: a warm-up, if the job has one, then the
+// measured time. Creates and deletes end when every object has had its turn; their jobs have no
+// warm-up, because it would use up the objects.
 func requests(dial *dialer, asked job) (result, error) {
 	clients := dial.clients(asked.Connections)
 	once := asked.Operation == "create" || asked.Operation == "delete"
@@ -43,7 +44,8 @@ func requests(dial *dialer, asked job) (result, error) {
 	return measured, nil
 }
 
-// prepare gives the operation, and how many there are of those that are done once.
+// prepare returns the operation and, for one that is done once for each object, the number of
+// objects.
 func prepare(asked job, c *client) (operation, int, error) {
 	switch asked.Operation {
 	case "list":
@@ -94,14 +96,15 @@ func prepare(asked job, c *client) (operation, int, error) {
 	}
 }
 
-// list counts names as they come, because a list may be larger than memory.
+// list counts names as they arrive, because a list may be larger than memory.
 func list(paths []string) operation {
 	return func(c *client, worker, count int) (string, int, int, error) {
 		return c.count(paths[(worker+count)%len(paths)])
 	}
 }
 
-// page reads one page after the other to the end of the collection, and then begins anew. Each worker has a list of its own.
+// page reads page after page to the end of the collection, and then starts over. Each worker has a
+// list of its own.
 func page(paths []string, limit int) operation {
 	var continues sync.Map
 	return func(c *client, worker, _ int) (string, int, int, error) {

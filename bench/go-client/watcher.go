@@ -23,10 +23,11 @@ const (
 
 var processBegan = time.Now()
 
-// clock is the time that objects are marked with: monotonic, nanoseconds since this process began.
+// clock returns the time that marks objects: monotonic, in nanoseconds since this process began.
 func clock() int64 { return int64(time.Since(processBegan)) }
 
-// watcher counts the events that carry a mark of this process. All but `seen` and `sum` belong to its own goroutine until it has ended.
+// watcher counts the events with a mark of this process. Until its goroutine has ended, only that
+// uses the fields, except `seen` and `sum`.
 type watcher struct {
 	delays    []time.Duration
 	unordered int
@@ -59,7 +60,7 @@ func (w *watcher) take(line []byte) error {
 	return nil
 }
 
-// watching is a number of open watches. Silent ones read nothing.
+// watching is a set of open watches. Silent watches read nothing.
 type watching struct {
 	watchers []*watcher
 	cancel   context.CancelFunc
@@ -70,7 +71,8 @@ type watching struct {
 	silent   int
 }
 
-// openWatches opens them after the present revision; watcher i has path i of the list of paths. Connections 0: one for each.
+// openWatches opens watches from the present revision on; watcher i has path i of the list of
+// paths, which repeats. With 0 connections, each watch gets its own.
 func openWatches(dial *dialer, asked job) (*watching, error) {
 	revision, err := presentRevision(dial.client(), asked.Paths[0])
 	if err != nil {
@@ -118,7 +120,7 @@ func openWatches(dial *dialer, asked job) (*watching, error) {
 
 func (all *watching) readers() []*watcher { return all.watchers[:len(all.watchers)-all.silent] }
 
-// await returns when every reader has seen that many events, one has failed, or it is too late.
+// await returns when every reader has seen this many events, one has failed, or time is up.
 func (all *watching) await(events int, late time.Duration) {
 	for deadline := time.Now().Add(late); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		missing := false

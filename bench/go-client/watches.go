@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// watches opens watches, writes objects at a pace or at full speed, and waits until every watch has seen every write.
-// An operation is a write; no objects and no time means that the watches are only opened. Writes of a job whose watches look elsewhere
-// are not expected to arrive.
+// watches opens watches, writes objects at a pace or at full speed, and waits until every watch has
+// seen every write. An operation is a write. A job without objects and time only opens watches. If
+// the job's watches read other objects ("elsewhere"), no write is expected to arrive.
 func watches(dial *dialer, asked job) (result, error) {
 	writing, err := newWriter(dial, asked)
 	if err != nil {
@@ -55,7 +55,8 @@ func watches(dial *dialer, asked job) (result, error) {
 	return measured, nil
 }
 
-// watchDialer reaches the server whose watches are opened: the one that is written to, unless the job names another.
+// watchDialer connects to the server of the watches: the one that is written to, unless the job
+// names another.
 func watchDialer(dial *dialer, asked job) (*dialer, error) {
 	if asked.Watched == nil {
 		return dial, nil
@@ -64,7 +65,8 @@ func watchDialer(dial *dialer, asked job) (*dialer, error) {
 	return newDialer(asked)
 }
 
-// report sums up what the readers have seen. EventsMs runs to the last event of the slowest.
+// report sums up what the readers have seen. EventsMs ends with the last event of the slowest
+// reader.
 func report(measured *result, all *watching, expected int, sum int64, began time.Time) {
 	var seen []time.Duration
 	last := began
@@ -98,7 +100,7 @@ type written struct {
 	elapsed   time.Duration
 }
 
-// newWriter gets the objects that it will update. Its connection is its own.
+// newWriter gets the objects that it will update. It has a connection of its own.
 func newWriter(dial *dialer, asked job) (*writer, error) {
 	writing := &writer{client: dial.client(), workers: asked.Workers, perSecond: asked.PerSecond}
 	if asked.MeasuredMs == 0 || asked.From == asked.To {
@@ -127,8 +129,9 @@ func (w *writer) run(duration time.Duration) written {
 	return done
 }
 
-// paced sends each write when it is due, whether the last is answered or not. A write of an object that is under way delays the next
-// of the same object, and that counts: its mark is when it was due.
+// paced sends each write when it is due, even if the last has no answer yet. A write waits for an
+// unanswered write of the same object; that delay counts, because the write is marked with the time
+// at which it was due.
 func (w *writer) paced(duration time.Duration) written {
 	var done written
 	var mutex sync.Mutex

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// get checks that the object comes, and learns its resourceVersion.
+// get checks that the answer has the object, and learns its resourceVersion.
 func (o *object) get(c *client) (string, error) {
 	return c.ask(http.MethodGet, o.url(), nil, func(answer []byte) error {
 		if !bytes.Contains(answer, []byte(`"name":"`+o.name+`"`)) {
@@ -19,7 +19,8 @@ func (o *object) get(c *client) (string, error) {
 	})
 }
 
-// create takes an object that is there already as created, so that a target filled by an earlier run can be asked again.
+// create counts an object that already exists as created, so that a target filled by an earlier run
+// can be measured again.
 func (o *object) create(c *client) (string, error) {
 	o.resourceVersion = ""
 	protocol, err := c.ask(http.MethodPost, o.path, o.body(0), o.learn)

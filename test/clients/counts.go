@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requests counts the requests of an informer by kind. Only answered requests count: a refused connection is no list.
+// requests counts the answered requests of an informer by kind: a refused connection is no list.
 type requests struct {
 	List      int `json:"list"`
 	Watch     int `json:"watch"`
@@ -24,7 +24,7 @@ func newCounts() *counts {
 	return &counts{byClient: map[string]*requests{}}
 }
 
-// watch is a copy of the configuration whose requests are counted under that name.
+// watch returns a copy of the configuration whose requests are counted under this name.
 func (c *counts) watch(config *rest.Config, name string) *rest.Config {
 	c.byClient[name] = &requests{}
 	watched := rest.CopyConfig(config)
@@ -40,7 +40,7 @@ func (c *counts) watch(config *rest.Config, name string) *rest.Config {
 	return watched
 }
 
-// take returns the counts, and starts over.
+// take returns the counts and resets them.
 func (c *counts) take() map[string]requests {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -34,7 +34,7 @@ var (
 	shards        = schema.GroupVersionResource{Group: "core.kcp.io", Version: "v1alpha1", Resource: "shards"}
 )
 
-// informer is one informer and a way to ask the server what it should hold.
+// informer is one informer and a function that lists what it should hold.
 type informer struct {
 	name   string
 	store  cache.Store
@@ -42,14 +42,15 @@ type informer struct {
 	list   func(context.Context) (map[string]string, error)
 }
 
-// comparison is the state of one informer's store. Differences are named by key.
+// comparison describes one informer's store. Differences are named by key.
 type comparison struct {
 	Name        string   `json:"name"`
 	Objects     int      `json:"objects"`
 	Differences []string `json:"differences"`
 }
 
-// startInformers starts every informer and waits until all have synced. Each has a client of its own, so that its requests can be counted.
+// startInformers starts every informer and waits until all have synced. Each has a client of its
+// own, so that its requests can be counted.
 func startInformers(ctx context.Context, config *rest.Config, counts *counts, seen *delays) ([]informer, error) {
 	plain, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -118,7 +119,8 @@ func startInformers(ctx context.Context, config *rest.Config, counts *counts, se
 	return all, nil
 }
 
-// compare waits until every store holds what the server lists, key by key at the same resourceVersion, or the time is over.
+// compare waits until every store holds what the server lists, key by key at the same
+// resourceVersion, or until time is up.
 func compare(ctx context.Context, informers []informer) []comparison {
 	deadline := time.Now().Add(compareWithin)
 	var out []comparison
@@ -164,7 +166,7 @@ func difference(ctx context.Context, each informer) (int, []string) {
 	return len(want), differences
 }
 
-// listKeys lists all objects of a type, in pages, as a map from key to resourceVersion.
+// listKeys lists all objects of a type, page by page, as a map from key to resourceVersion.
 func listKeys(resource dynamic.NamespaceableResourceInterface) func(context.Context) (map[string]string, error) {
 	return func(ctx context.Context) (map[string]string, error) {
 		found := map[string]string{}

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// sentAnnotation holds the time at which the writer sent this version of an object, in nanoseconds of the wall clock.
+	// sentAnnotation holds when the writer sent this version of an object, in nanoseconds of the wall
+	// clock.
 	sentAnnotation  = "test.strata.dev/sent"
 	liveWriteEvery  = 20 * time.Millisecond
 	liveWriteWithin = 20 * time.Second
@@ -27,7 +28,8 @@ const (
 	liveObjectsMax  = 200
 )
 
-// delays holds how long after its sending each version was first seen, by any informer, and whether a store ever went back.
+// delays holds how long after its sending some informer first saw each version, and whether a store
+// ever went back in time.
 type delays struct {
 	mutex     sync.Mutex
 	seen      []time.Duration
@@ -47,7 +49,7 @@ type lived struct {
 	Backwards  []string       `json:"backwards"`
 }
 
-// follow notes every version that this informer sees. A version seen again (a relist, a resync) is not counted.
+// follow records every version that this informer sees, but none twice (after a relist or resync).
 func (d *delays) follow(name string, informer cache.SharedInformer) error {
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { d.note(object) },
@@ -98,7 +100,8 @@ func version(object any) uint64 {
 	return number
 }
 
-// liveWriter creates, changes and deletes one object after the other, at a steady pace, each stamped with the time.
+// liveWriter creates, changes and deletes one object after the other at a steady pace. Each write
+// has a time stamp.
 type liveWriter struct {
 	places  []destination
 	objects []liveObject
@@ -123,7 +126,8 @@ var liveKinds = []struct {
 	{webhooks, "ValidatingWebhookConfiguration", "", map[string]any{}},
 }
 
-// run writes for that long. A refused write is counted, and its object left alone. Informers see writes later, so it waits a moment at the end.
+// run writes for this long. It counts a refused write and leaves its object as it is. At the end it
+// waits a moment, because informers see writes later.
 func (w *liveWriter) run(ctx context.Context, seen *delays, within time.Duration) lived {
 	done := lived{Refused: map[string]int{}, Backwards: []string{}}
 	seen.take()
@@ -225,7 +229,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// share is the value in milliseconds that so many per cent do not exceed.
+// share returns the value in milliseconds that this percentage of the durations does not exceed.
 func share(durations []time.Duration, percent int) float64 {
 	if len(durations) == 0 {
 		return -1

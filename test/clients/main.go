@@ -1,15 +1,15 @@
 // Command clients runs client-go's informers against a cache server and reports what they see.
 //
-// It holds typed, dynamic and metadata informers over every shard and cluster, and reads commands from standard
-// input, one per line; it answers each with one line of JSON on standard output:
+// It holds typed, dynamic and metadata informers over every shard and cluster. It reads commands
+// from standard input, one a line, and answers each with one line of JSON on standard output:
 //
 //	write     creates, changes and deletes objects of every type      → {"event":"written"}
 //	compare   waits until every store equals the server's list         → {"event":"compared","informers":[…]}
 //	count     requests of the informers since the last count           → {"event":"counted","requests":{…}}
 //	live 10   writes one object after the other for that many seconds   → {"event":"lived","lived":{…}}
 //
-// The end of standard input ends it. KUBE_FEATURE_WatchListClient chooses how informers begin. clients.test.ts starts
-// and stops the server.
+// It ends when standard input ends. KUBE_FEATURE_WatchListClient chooses how informers begin.
+// clients.test.ts starts and stops the server.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Where informers look, and where writes go.
+// Informers watch everywhere; writes go to single places.
 const (
 	everywhere = "/services/cache/shards/*/clusters/*"
 	place      = "/services/cache/shards/%s/clusters/%s"
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// pair is the files of a client certificate and its key.
+// pair names the files of a client certificate and its key.
 type pair struct{ certificate, key string }
 
 func run(ctx context.Context, server string, writes, reads pair) error {

@@ -16,8 +16,9 @@ import (
 
 const objectsPerRound = 4
 
-// writer writes to three places, round after round: some objects stay, some change, some are deleted. Names are unique over all
-// places, because the keys of client-go's own informers know neither shard nor cluster.
+// writer writes to three places, round after round: some objects stay, some change, some are
+// deleted. Names are unique over all places, because the keys of client-go's informers have neither
+// shard nor cluster.
 type writer struct {
 	places []destination
 	round  int
@@ -29,7 +30,7 @@ type destination struct {
 	dynamic        dynamic.Interface
 }
 
-// newWriter makes clients that write JSON: a cache server need not read protobuf.
+// newWriter makes clients that write JSON, because a cache server need not read protobuf.
 func newWriter(configFor func(path string) *rest.Config) (*writer, error) {
 	w := &writer{}
 	for _, at := range [][2]string{{"amber", "acme"}, {"birch", "acme"}, {"cedar", "beta"}} {
@@ -61,7 +62,7 @@ func (w *writer) write(ctx context.Context) error {
 		if err := at.change(ctx, changed); err != nil {
 			return fmt.Errorf("change %s: %w", changed, err)
 		}
-		// The first of this round, and one that has lived since the round before.
+		// An object of this round, and one of the round before.
 		for _, gone := range []string{fmt.Sprintf("%s-%s-%d-0", at.shard, at.cluster, w.round), fmt.Sprintf("%s-%s-%d-2", at.shard, at.cluster, w.round-1)} {
 			if w.round == 1 && gone == fmt.Sprintf("%s-%s-0-2", at.shard, at.cluster) {
 				continue

@@ -1,5 +1,6 @@
-// Reads a line of JSON for each document that the chart renders, a base64 text of JSON each, and writes a line for each: why the type that its
-// apiVersion and kind name refuses it, and an empty text where it does not. Unknown and repeated fields are refused.
+// Reads each document that the chart renders as a line of JSON: a text in base64. For each it
+// writes a line: why the type of its apiVersion and kind refuses it, or an empty text. Unknown and
+// repeated fields are refused.
 package main
 
 import (

@@ -1,8 +1,9 @@
-// Command decode says which decoders of Go refuse a document. client-go is the judge: the clients below are its own, and get their
-// answers from here instead of a server.
+// Command decode reports which of Go's decoders refuse a document. Among them are client-go's own
+// clients, which get their answers from this program instead of a server.
 //
-// Each line of standard input is a JSON text in base64, as {"value":"…"} or {"object":"…"}. A value is any JSON document, an object is
-// to be a ClusterRole. Each is answered by one line of JSON: {"refused":{"name of the decoder":"why"}}.
+// Each line of standard input is a JSON text in base64, as {"value":"…"} or {"object":"…"}. A value
+// is any JSON document; an object should be a ClusterRole. The program answers each line with a
+// line of JSON: {"refused":{"name of the decoder":"why"}}.
 package main
 
 import (
@@ -72,7 +73,7 @@ func decodeValue(text []byte, note func(string, error)) {
 	note("sigs.k8s.io/json", kjson.UnmarshalCaseSensitivePreserveInts(text, &kubeValue))
 }
 
-// clients get whatever answer is set as that of every request.
+// clients are client-go's clients; each request of theirs gets `answer`.
 type clients struct {
 	answer   []byte
 	typed    kubernetes.Interface
@@ -98,7 +99,7 @@ func newClients() (*clients, error) {
 	return c, nil
 }
 
-// RoundTrip makes clients a transport.
+// RoundTrip makes clients an http.RoundTripper.
 func (c *clients) RoundTrip(request *http.Request) (*http.Response, error) {
 	return &http.Response{
 		StatusCode: http.StatusOK,
@@ -121,14 +122,14 @@ func (c *clients) decodeObject(object []byte, note func(string, error)) {
 	note("typed watch", first(c.typed.RbacV1().ClusterRoles().Watch(ctx, metav1.ListOptions{})))
 	note("dynamic watch", first(c.dynamic.Resource(clusterRoles).Watch(ctx, metav1.ListOptions{})))
 
-	// As kubectl reads one object, and each of a list.
+	// As kubectl reads a single object, and each object of a list.
 	single, err := runtime.Decode(unstructured.UnstructuredJSONScheme, object)
 	if _, isObject := single.(*unstructured.Unstructured); err == nil && !isObject {
 		err = errors.New("a list")
 	}
 	note("unstructured", err)
 
-	// Servers cut the metadata out for these clients.
+	// For these clients, servers send the metadata alone.
 	var cut struct {
 		Metadata json.RawMessage `json:"metadata"`
 	}
@@ -161,7 +162,7 @@ func one(err error, count func() int) error {
 	return err
 }
 
-// first is nil where the first event is the object, as one of the kind that it should be.
+// first returns nil if the first event has an object of the right kind.
 func first(watched watch.Interface, err error) error {
 	if err != nil {
 		return err

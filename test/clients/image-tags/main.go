@@ -1,5 +1,7 @@
-// Reads tags of images as kcp-operator does: for each line of standard input, a JSON object of a tag and a constraint, whether the tag is a version, and whether what
-// depends on the constraint is passed. As the operator does, it passes that for a tag that is none.
+// Reads image tags as kcp-operator does. Each line of standard input is a JSON object of a tag and
+// a constraint. The answer says whether the tag is a version, and whether the operator passes the
+// flags that depend on the constraint. Like the operator, it passes them for a tag that is no
+// version.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Package lines answers questions of a test: each line of standard input is a question in JSON, and is answered by one line of JSON.
+// Package lines answers a test's questions: each line of standard input is a question in JSON, and
+// the program answers it with one line of JSON.
 package lines
 
 import (
@@ -10,7 +11,8 @@ import (
 
 const bytesMax = 64 * 1024 * 1024
 
-// Answer goes on to the end of standard input. It ends the program with 1 when a line is no question, or has no answer.
+// Answer runs until standard input ends. It ends the program with exit code 1 if a line is no
+// question or has no answer.
 func Answer[Question, Reply any](reply func(Question) (Reply, error)) {
 	if err := answer(reply); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,4 +1,5 @@
-// Reads list flags as pflag does: for each line of standard input, a JSON array of values that one flag is given, the texts that it has then, or why not.
+// Reads list flags as pflag does. Each line of standard input is a JSON array of the values of one
+// flag. The answer is the resulting list of texts, or why pflag refuses it.
 package main
 
 import (
