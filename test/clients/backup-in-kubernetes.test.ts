@@ -89,7 +89,7 @@ test('the CronJob backs up a running server and keeps two weeks, and the Job rep
   t.deepEqual(await names(), ['backed-up', 'before']);
 });
 
-helmTest('both have only fields that Kubernetes knows, read the claim of the chart’s cache, and the chart takes the sidecar', async (t) => {
+helmTest('CronJob and Job have only fields of Kubernetes and use the claim of the chart’s cache, which accepts the sidecar', async (t) => {
   const decoder = await buildStrictDecoder();
   if ('why' in decoder) {
     t.log(`SKIPPED: ${decoder.why}`);

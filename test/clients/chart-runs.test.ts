@@ -110,7 +110,7 @@ helmTest(
   },
 );
 
-helmTest('a cache, an agent and front doors as three releases', async (t) => {
+helmTest('a cache, an agent and front doors that are three releases find each other', async (t) => {
   const { cluster, status } = await aCluster(t);
   const children = { 'front-door-0': offerOfPaths, 'front-door-1': offerOfPaths };
   const [cache] = await cluster.install({ name: 'strata', example: 'cache', sets: { 'cache.children': children } });
@@ -173,7 +173,7 @@ helmTest('three servers on a secured etcd are one cache', async (t) => {
   t.is(new Set(ids).size, 1, 'all servers report the same cache id');
 });
 
-helmTest('a cache with everything, below a root that the same issuer knows', async (t) => {
+helmTest('the example with every option starts, and joins a root whose certificates have the same issuer', async (t) => {
   const { cluster, status } = await aCluster(t);
   cluster.make('ConfigMap', 'notes', { 'readme.txt': 'hello' });
   const certificates = { createAuthority: false, issuerRef: { name: 'strata', kind: 'ClusterIssuer' } };

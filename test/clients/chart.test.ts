@@ -128,7 +128,7 @@ helmTest('a certificate has the subject, the names and the use of the one that `
 });
 
 helmTest(
-  'every pod is one that the strictest policy of Kubernetes lets in, and restarts for whatever is read only at the start',
+  'every pod meets the strictest pod security standard of Kubernetes, and restarts if something changes that it reads only at start',
   async (t) => {
     const { securePort } = loadSettings({ flags: {}, environment: {}, readFile: () => '' });
     for (const [example, documents] of await everythingRendered())

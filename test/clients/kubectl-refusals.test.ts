@@ -88,7 +88,7 @@ law('403: a shard’s certificate that writes another shard’s objects', async 
     );
 });
 
-law('403: a certificate without any right, which reads', async (t, { strata }) => {
+law('403: a read with a certificate without any right', async (t, { strata }) => {
   const nobody = strata.authority.issue({ user: 'nobody', groups: ['people'] });
   const asNobody = await Kubectl.create(strata, { as: nobody });
 

@@ -7,7 +7,7 @@ import { kubectlLaws } from './kubectl-law.js';
 
 const law = kubectlLaws();
 
-law('get answers a table, and yaml of the whole object', async (t, { kubectl }) => {
+law('get shows a table, and the whole object as yaml', async (t, { kubectl }) => {
   await kubectl.ok('create', ['-f', await kubectl.file('table', apiExport('table-one', { tier: 'gold' }))]);
 
   const table = await kubectl.ok('get', ['apiexports', 'table-one']);
@@ -128,7 +128,7 @@ law('kubectl can delete, apply and create a List of several types that get print
   t.regex((await kubectl.run(['apply', '-f', await kubectl.file('misspelt', { ...printed, items: misspelt })])).stderr, /lables/);
 });
 
-law('patch, as edit does it, replace and delete', async (t, { kubectl }) => {
+law('patch, as edit sends it, replace and delete change the object', async (t, { kubectl }) => {
   const file = await kubectl.file('life', apiExport('life-one', { step: 'one' }));
   await kubectl.ok('create', ['-f', file]);
 
@@ -144,7 +144,7 @@ law('patch, as edit does it, replace and delete', async (t, { kubectl }) => {
   t.regex((await kubectl.run(['get', 'apiexports', 'life-one'])).stderr, /NotFound/);
 });
 
-law('edit with an editor that changes a label', async (t, { kubectl }) => {
+law('edit stores the label that its editor changes', async (t, { kubectl }) => {
   await kubectl.ok('create', ['-f', await kubectl.file('edited', apiExport('edited-one', { step: 'before' }))]);
 
   await kubectl.ok('edit', ['apiexports', 'edited-one'], { KUBE_EDITOR: 'sed -i s/before/after/' });
@@ -185,7 +185,7 @@ law('describe shows an object, annotate changes it, and diff shows what an apply
   t.is((await kubectl.ok('get', ['apiexports', 'described-one', '-o', 'jsonpath={.metadata.labels.tier}'])).stdout, 'gold');
 });
 
-law('a role takes a patch of each type', async (t, { kubectl }) => {
+law('a ClusterRole accepts a patch of each type', async (t, { kubectl }) => {
   await kubectl.ok('create', ['-f', await kubectl.file('patched', clusterRole('patched', ['get']))]);
   const patch = (type: string, body: object) =>
     kubectl.ok('patch', ['clusterroles', 'patched', `--type=${type}`, '-p', JSON.stringify(body)]);
@@ -216,14 +216,14 @@ law('explain names the top-level fields of a kind, and says that the shard defin
   t.regex((await kubectl.run(['explain', 'apiexport.nonsense'])).stderr, /field "nonsense" does not exist/);
 });
 
-law('explain says what a review asks and answers', async (t, { kubectl }) => {
+law('explain shows the fields of a review’s question and answer', async (t, { kubectl }) => {
   t.regex((await kubectl.ok('explain', ['selfsubjectaccessreview'])).stdout, /^ +spec\t<Object> -required-$/m);
   t.regex((await kubectl.ok('explain', ['selfsubjectaccessreview.spec.resourceAttributes.verb'])).stdout, /deletecollection/);
   t.regex((await kubectl.ok('explain', ['selfsubjectrulesreview.status.resourceRules'])).stdout, /^ +apiGroups\t<\[\]string>$/m);
   t.regex((await kubectl.ok('explain', ['selfsubjectreview.status.userInfo'])).stdout, /^ +username\t<string>$/m);
 });
 
-law('api-resources names the types, version the server', async (t, { kubectl }) => {
+law('api-resources lists the types, and version shows the server’s version', async (t, { kubectl }) => {
   const resources = await kubectl.ok('api-resources', []);
   const version = await kubectl.ok('version', []);
 

@@ -66,7 +66,7 @@ test.serial('kcp’s replication tests pass while bad clients run against the sa
   t.log(`watches open: ${watchesBefore} before, ${watchesAtEnd} at the end of the bad clients, ${watchesAfter} after ${goneWithinMs} ms`);
   t.true(
     watchesAfter >= watchesBefore - watchesMore && watchesAfter <= watchesBefore + watchesMore,
-    'kcp’s watches are left, and no others',
+    'kcp’s own watches are left, and none of the bad clients',
   );
 });
 

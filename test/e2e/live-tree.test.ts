@@ -41,7 +41,7 @@ const alarms = ['link.digest-differs', 'link.conflict', 'link.failed', 'link.ref
 const binaries = process.env['TEST_KCP_BIN'];
 const missing = binaries === undefined ? [] : neededBinaries.filter((name) => !existsSync(join(binaries, name)));
 
-test.serial('two shards of kcp with a cache each work as one, joined by a parent', async (t) => {
+test.serial('two kcp shards, each with a cache of its own, work as one through a parent cache', async (t) => {
   if (binaries === undefined || missing.length > 0 || isForeign) {
     const why = binaries === undefined ? 'TEST_KCP_BIN is not set' : `${binaries} lacks ${missing.join(', ')}, or the server is not ours`;
     t.log(`SKIPPED: ${why}`);
@@ -101,7 +101,7 @@ async function bindsAcross(t: ExecutionContext, { workspaces, tree, provider, co
   await workspaces.removeCowboy(consumer, 'jane');
   await workspaces.unbindCowboys(consumer);
   await workspaces.removeCowboys(provider);
-  await assertSame(t, tree, 'after that was undone');
+  await assertSame(t, tree, 'after the binding and the export were removed');
   t.false(await isStored(tree, provider), 'the deletion has reached every cache');
 }
 
@@ -139,7 +139,7 @@ async function parentDies(t: ExecutionContext, { kcp, tree, ...stage }: Trouble)
   await assertSame(t, tree, 'after the parent came back', lateness);
   t.true(lateness.latest.atLeastMs <= lateMsMax, lateness.latest.difference);
   const relists = countRelists(await kcp.logsSince(ends));
-  t.is(relists, 0, 'no informer of kcp saw the parent die');
+  t.is(relists, 0, 'no informer of kcp relisted when the parent died');
 }
 
 /** Moves a leaf to another parent and back, as a load balancer may. */
@@ -158,7 +158,7 @@ async function leafMoves(t: ExecutionContext, { kcp, tree, ...stage }: Trouble):
   t.log(`${written} exports created in each workspace while a leaf was at another parent`);
   await assertSame(t, tree, 'after the leaf was back', lateness);
   t.true(lateness.latest.atLeastMs <= lateMsMax, lateness.latest.difference);
-  t.is(countRelists(await kcp.logsSince(ends)), 0, 'no informer of kcp saw the leaf move');
+  t.is(countRelists(await kcp.logsSince(ends)), 0, 'no informer of kcp relisted when the leaf moved');
 }
 
 /**

@@ -135,7 +135,7 @@ test.serial('400 watches that resume over 4,000 changes cause no turn of more th
 });
 
 test.serial(
-  '10,000 watches that come back after a restart, 10,000 changes behind, are all live within 10 s, and none is sent away',
+  '10,000 watches that come back after a restart, 10,000 changes behind, are all live within 10 s, and the server ends none',
   async (t) => {
     const known = await aServer(t);
     const { metadata } = await known.client.list(everything);

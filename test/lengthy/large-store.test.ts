@@ -36,7 +36,7 @@ const count = <T>(from: number, to: number, make: (i: number) => T): readonly T[
 const name = (i: number): string => `n${String(i).padStart(6, '0')}`;
 
 /** Commit e892933 took 241 ms. */
-test.serial('a page after a token costs what it returns, not the 50,000 deletes since its list began', async (t) => {
+test.serial('the cost of a page after a token depends on its objects, not on 50,000 deletes since the list began', async (t) => {
   const { server, client } = await aServer(t);
   const filler = await aFiller(t, server);
   await filler.put(count(0, 27_000, (i) => pushedExport(name(i))));

@@ -11,7 +11,7 @@ import { aServer } from '../support/test-server.js';
 
 const bytesPerSecond = 250_000; // 2 Mbit/s
 
-test('default pings: a client on a link of 2 Mbit/s reads a list of 9 MB to its end', async (t) => {
+test('with default pings, a client on a link of 2 Mbit/s reads a list of 9 MB to its end', async (t) => {
   t.timeout(100_000);
   const server = await aServer(t, { flags: { 'request-timeout': '5m' } });
   const text = 'x'.repeat(250_000);

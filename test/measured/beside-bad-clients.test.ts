@@ -63,7 +63,7 @@ test('the stores of informers stay correct and up to date beside bad clients', a
   reportRequests(t, await informers.count());
   const sum = (member: 'seen' | 'late'): number => rounds.reduce((all, round) => all + round[member], 0);
   t.log(`in all ${sum('seen')} versions were seen, ${sum('late')} of them after more than 100 ms`);
-  t.true(sum('seen') > secondsInAll, 'the informers see what is written');
+  t.true(sum('seen') > secondsInAll, 'the informers see the writes');
   t.true(sum('late') <= sum('seen') * lateShareMax, `${sum('late')} of ${sum('seen')} versions were seen after more than 100 ms`);
 });
 

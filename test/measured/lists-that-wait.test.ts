@@ -12,7 +12,7 @@ for (const [objectBytes, objects, count] of [
   [2_900_000, 3, 30],
   [200_000, 12, 100],
 ] as const)
-  test(`default limits: ${count} lists of ${objects} objects of ${objectBytes} bytes on one HTTP/2 connection are all answered if the client reads them`, async (t) => {
+  test(`with default limits, ${count} lists of ${objects} objects of ${objectBytes} bytes on one HTTP/2 connection are all answered if the client reads them`, async (t) => {
     const server = await aServer(t);
     const text = 'x'.repeat(objectBytes);
     for (let i = 0; i < objects; i += 1) await server.client().create(aPath(), anApiExport({ name: `n${i}` }, { spec: { text } }));
@@ -31,7 +31,7 @@ for (const [objectBytes, objects, count] of [
     );
   });
 
-test('32 MiB for all: twelve lists of one shard, each on a connection of its own, are answered', async (t) => {
+test('with 32 MiB for all requests, twelve lists of one shard, each on a connection of its own, are answered', async (t) => {
   const server = await aServer(t, { flags: { 'buffered-bytes-max': '32MiB' } });
   const shard = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   const text = 'x'.repeat(2_900_000);

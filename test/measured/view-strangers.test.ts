@@ -53,7 +53,7 @@ test('strangers who ask for a view whose provider has 400 long bindings, again a
   );
   const beside = await bystander.delays();
   t.log(`${JSON.stringify([...answers])}; another reader: ${formatDelays(beside)}; before: ${formatDelays(quiet)}`);
-  t.true((answers.get(403) ?? 0) >= strangers * eachAtOnce, 'each client was refused many times');
+  t.true((answers.get(403) ?? 0) >= strangers * eachAtOnce, 'the strangers were refused');
   t.deepEqual([...answers.keys()], [403]);
   t.is(beside.failed, 0);
   t.true(beside.p99 <= othersP99MsMax + quiet.p99, `${beside.p99} ms`);

@@ -99,7 +99,7 @@ law('the linked cache-server becomes ready on an empty directory, and a program 
   t.is(ran.stdout.trim(), 'absent');
 });
 
-law('npm install -g gives every command', async (t) => {
+law('npm install -g installs every command', async (t) => {
   const prefix = join(folder, 'prefix');
   await mkdir(prefix);
 
