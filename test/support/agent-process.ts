@@ -1,4 +1,7 @@
-/** `strata push` as an operator runs it: a child process whose certificate is for its shard alone. It can be killed and started again at will. */
+/**
+ * Runs `strata push` as an operator does: a child process with a certificate for its shard alone. A
+ * test can kill it and start it again.
+ */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
@@ -9,7 +12,7 @@ import type { StrataProcess } from './strata-process.js';
 import type { Certificate } from './test-authority.js';
 import { spawn } from './children.js';
 
-/** `urls`: where it reaches the cache, if not at its own address. */
+/** `urls`: the URLs at which the agent reaches the cache; by default the cache's own. */
 export type AgentOptions = Readonly<{
   shard: string;
   kubeconfig: string;
@@ -67,17 +70,17 @@ export class AgentProcess {
     closeSync(log);
   }
 
-  /** kill -9. */
+  /** Sends SIGKILL. */
   async kill(): Promise<void> {
     await this.#end('SIGKILL');
   }
 
-  /** Gives the exit code. */
+  /** Sends SIGTERM; resolves with the exit code. */
   async stop(): Promise<number | null> {
     return this.#end('SIGTERM');
   }
 
-  /** Rejects with the end of its log when the process ends before it is asked to. */
+  /** Rejects with the end of the agent's log when the agent exits by itself. */
   async failed(): Promise<never> {
     const child = this.#child;
     if (child?.exitCode === null && child.signalCode === null) await once(child, 'exit');

@@ -1,14 +1,23 @@
-/** Whether an alert of the chart would fire by what `/metrics` says now, if it went on for its time. */
+/**
+ * Says whether an alert of the chart would fire if `/metrics` kept its present values for the
+ * alert's `for`.
+ */
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { projectFile } from './project.js';
 
 type Rules = Readonly<{ groups: readonly Readonly<{ rules: readonly Readonly<{ alert: string; expr: string }>[] }>[] }>;
 
-/** One metric, or the quotient of two with the same labels, beside a number. Anything else is Prometheus' own. */
+/**
+ * Matches one metric, or the quotient of two with the same labels, compared with a number. No other
+ * form of PromQL is evaluated here.
+ */
 const comparison = /^(\w+)(?: \/ (\w+))? (==|<|>) ([\d.]+)$/;
 
-/** Throws where there is no such alert, where its expression is another one, and where the metric is not there: an alert would say nothing then. */
+/**
+ * Throws if the alert does not exist, its expression has another form, or its metric is missing:
+ * such an alert would never fire.
+ */
 export function fires(alert: string, metrics: string): boolean {
   const { groups } = parse(readFileSync(projectFile('deploy', 'helm', 'strata', 'monitoring', 'alerts.yaml'), 'utf8')) as Rules;
   const rule = groups.flatMap(({ rules }) => rules).find((each) => each.alert === alert);
@@ -22,7 +31,7 @@ export function fires(alert: string, metrics: string): boolean {
   });
 }
 
-/** By their labels, as they are written. */
+/** The value of each series, by its labels as `/metrics` writes them. */
 function seriesOf(name: string, metrics: string): ReadonlyMap<string, number> {
   const lines = [...metrics.matchAll(/^(\w+)(\{[^}]*\})? (\S+)$/gm)].filter(([, found]) => found === name);
   return new Map(lines.map(([, , labels = '', value]) => [labels, Number(value)]));

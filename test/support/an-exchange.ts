@@ -1,4 +1,4 @@
-/** Exchanges and room in memory without bounds, for tests of handlers. */
+/** Makes exchanges, and room in memory without bounds, for tests of handlers. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { systemClock } from '../../src/clock.js';
@@ -39,7 +39,7 @@ export function anExchange(request: IncomingMessage, response: ServerResponse, c
   });
 }
 
-/** The application behind a plain Node server, which identifies its callers in its own way. */
+/** Serves the application from a plain Node server; `callerOf` identifies the callers. */
 export function listenerOf(app: App, callerOf: (socket: Socket) => Caller): RequestListener {
   return (request, response) => app(anExchange(request, response, callerOf(request.socket)), undefined);
 }

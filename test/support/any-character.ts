@@ -1,6 +1,7 @@
 /**
- * Any character of Unicode, as the unit of fast-check's texts. Its own `unit: 'binary'` says the same, and first makes a map of all 1.1 million characters:
- * 0.9 s of the processor and 150 MB for each process or worker that asks.
+ * Generates any Unicode character, as the unit of fast-check's strings. fast-check's own `unit:
+ * 'binary'` generates the same, but first builds a map of all 1.1 million characters. That costs
+ * each process or worker 0.9 s of the processor and 150 MB.
  */
 import fc from 'fast-check';
 
@@ -16,7 +17,10 @@ export const anyCharacter = fc.nat({ max: characters - 1 }).map(
   },
 );
 
-/** It throws for what is not one character: fast-check then knows that the text is none of these. */
+/**
+ * Throws unless the text is one character: fast-check then knows that this generator did not make
+ * it.
+ */
 function codePointOf(text: unknown): number {
   const point = typeof text === 'string' ? text.codePointAt(0) : undefined;
   if (point === undefined || String.fromCodePoint(point) !== text || (point >= firstSurrogate && point < firstSurrogate + surrogates))

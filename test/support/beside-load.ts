@@ -1,4 +1,7 @@
-/** `npm run test:load`: AVA with the arguments given, beside two processes that never rest. A test that fails here alone measures the machine. */
+/**
+ * `npm run test:load`: runs AVA with the given arguments beside two processes that keep the
+ * processor busy. A test that fails only here measures the machine.
+ */
 import { once } from 'node:events';
 import { avaProgram } from './ava-program.js';
 import { spawn } from './children.js';

@@ -1,4 +1,4 @@
-/** The thread of a `Bystander`. */
+/** The thread in which a `Bystander` sends its requests. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { BystanderData, BystanderReport } from './bystander.js';
@@ -6,7 +6,7 @@ import { KubeClient, type Answer } from './kube-client.js';
 
 const { url, certificate, key, path, intervalMs, writes } = workerData as BystanderData;
 const warmUpRequests = 50;
-/** A slower answer counts as one that took this long. */
+/** A slower answer is recorded as this long. */
 const answerMsMax = 10_000;
 
 const client = new KubeClient({ url, certificate, key, http2: true });
@@ -36,7 +36,7 @@ for (let i = 0; i < warmUpRequests; i += 1) await ask();
 delaysMs = [];
 failures = [];
 parentPort?.on('message', () => {
-  // A request that still waits has taken at least so long.
+  // A request without an answer so far has taken at least this long.
   const waiting = askedMs === undefined ? [] : [performance.now() - askedMs];
   const report: BystanderReport = { delaysMs: [...delaysMs, ...waiting], failures };
   delaysMs = [];

@@ -1,6 +1,7 @@
 /**
- * A client that does nothing wrong while others do: it reads one object, or changes it, again and again over one warm connection of HTTP/2, and
- * measures each answer. It runs in a thread of its own, so that work of the test itself does not count as the server's delay.
+ * A well-behaved client beside hostile ones. It reads or changes one object again and again over
+ * one warm HTTP/2 connection, and measures each answer. It runs in a thread of its own, so that the
+ * work of the test does not count as the server's delay.
  */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
@@ -8,7 +9,10 @@ import type { Certificate } from './test-authority.js';
 
 export type BystanderData = Readonly<{ url: string; certificate: string; key: string; path: string; intervalMs: number; writes: boolean }>;
 
-/** In milliseconds. `failed` counts answers other than 200 and those that never came. */
+/**
+ * Times are in milliseconds. `failed` counts the requests that got no answer or another status than
+ * 200.
+ */
 export type Delays = Readonly<{ asked: number; failed: number; p50: number; p99: number; max: number; failures: readonly string[] }>;
 
 export type BystanderReport = Readonly<{ delaysMs: readonly number[]; failures: readonly string[] }>;
@@ -24,7 +28,7 @@ export class Bystander {
     this.#began = once(worker, 'message').then(() => {});
   }
 
-  /** Resolves once its connection is warm; earlier answers do not count. */
+  /** Resolves once the connection is warm; earlier answers do not count. */
   static async start(
     of: Readonly<{ url: string; as: Pick<Certificate, 'certificate' | 'key'>; path: string; writes?: boolean }>,
   ): Promise<Bystander> {
@@ -41,7 +45,7 @@ export class Bystander {
     return bystander;
   }
 
-  /** What it saw since its beginning, or since it was last asked. */
+  /** The delays since the start, or since the last call. */
   async delays(): Promise<Delays> {
     const answer = once(this.#worker, 'message') as Promise<[BystanderReport]>;
     this.#worker.postMessage('report');

@@ -1,9 +1,10 @@
 /**
- * Processes that tests start. Each ends with the worker that started it, however that ends: a failed test disposes of nothing, and a child would keep its
- * worker, its port and its memory.
+ * Starts child processes that end with the worker that started them, however the worker ends. A
+ * failed test closes nothing, and its child would keep the worker, a port and memory.
  *
- *   the worker exits            its `exit` handler kills them
- *   it is killed, or its thread is terminated       Linux kills them, because their parent thread is gone; elsewhere they stay
+ *   the worker exits                        its `exit` handler kills the children
+ *   it is killed, or its thread terminated   Linux kills them, because their parent thread has
+ *                                           ended; on other systems they stay
  */
 import { spawn as spawnChild, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -13,11 +14,11 @@ process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL');
 });
 
-/** Becomes the program that it is given, so that the child has the same pid. */
+/** Replaces itself with the program that it starts, so the child keeps its pid. */
 const setpriv = '/usr/bin/setpriv';
 const prefix: readonly string[] = process.platform === 'linux' && existsSync(setpriv) ? [setpriv, '--pdeathsig', 'KILL', '--'] : [];
 
-/** As Node's. The program is a path, or in PATH. */
+/** Has the signature of Node's `spawn`. The program is a path, or is found in PATH. */
 export const spawn = ((program: string, args: readonly string[], options: object) => {
   const [command = program, ...rest] = [...prefix, program, ...args];
   const child = spawnChild(command, rest, options);

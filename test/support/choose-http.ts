@@ -1,4 +1,7 @@
-/** Sets TEST_HTTP to 1 or 2 for a file of tests that runs in a worker of its own; an entry file sets it for its files. AVA requires this first. */
+/**
+ * Sets TEST_HTTP to 1 or 2 for a file of tests that has a worker to itself. An entry file sets it
+ * for the files that it imports. AVA requires this module first.
+ */
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';

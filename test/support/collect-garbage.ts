@@ -1,4 +1,7 @@
-/** For tests of what is still held: a full collection at once, whatever flags the process was started with. */
+/**
+ * Runs a full garbage collection at once, whatever flags the process has: for tests of what is
+ * still referenced.
+ */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 

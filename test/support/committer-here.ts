@@ -1,6 +1,7 @@
 /**
- * The committer in the thread of the test: a thread of its own takes 70 to 110 ms of processor time to start. Messages cross as they do there, copied, and in a later
- * turn each. What differs: nothing else goes on while it commits.
+ * Runs the committer in the thread of the test, because a thread of its own takes 70 to 110 ms of
+ * the processor to start. As between threads, each message is copied and arrives in a later turn.
+ * One thing differs: nothing else runs while it commits.
  */
 import { EventEmitter } from 'node:events';
 import type { Transferable } from 'node:worker_threads';

@@ -1,18 +1,24 @@
-/** The tags by which the docs and deploy/ name our image, and which of them kcp-operator would take for a version of kcp. */
+/**
+ * Finds the tags that the docs and deploy/ give our image, and says which of them kcp-operator
+ * would read as a version of kcp.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { projectFile } from './project.js';
 
-/** As Masterminds/semver v3 does: numbers that may be left out from behind, and a `v` before them. The numbers have 64 bits, which no tag of ours comes near. */
+/**
+ * A version as Masterminds/semver v3 parses it: a `v` may precede it, and minor and patch may be
+ * missing. It limits numbers to 64 bits; none of our tags has such a number.
+ */
 const version =
   /^v?\d+(?:\.\d+){0,2}(?:-(?!0\d+(?:\.|\+|$))[\dA-Za-z-]+(?:\.(?!0\d+(?:\.|\+|$))[\dA-Za-z-]+)*)?(?:\+[\dA-Za-z-]+(?:\.[\dA-Za-z-]+)*)?$/;
-/** Behind the name of the image, a number alone is a port. */
+/** A number alone after the name of the image is a port, not a tag. */
 const tagPattern = /(?:^|[\s{,])(?:tag|newTag): *["']?([\w.-]+)|\bstrata:(?!\d+\b(?![.-]))(\w[\w.-]*)(?![\w/])/g;
 
 export function readsAsVersion(tag: string): boolean {
   return version.test(tag);
 }
 
-/** By the file that names them. */
+/** The tags in each file that has some, by the file's path. */
 export function documentedTags(): ReadonlyMap<string, readonly string[]> {
   const deploy = readdirSync(projectFile('deploy'), { recursive: true, withFileTypes: true });
   const files = [

@@ -1,9 +1,11 @@
-/** The blocks of YAML in the pages of docs/, so that what they tell operators to apply is what tests use. */
+/**
+ * Reads blocks of YAML from docs/, so that tests use exactly what the pages ask operators to apply.
+ */
 import { readFileSync } from 'node:fs';
 import { parseDocument } from 'yaml';
 import { projectFile } from './project.js';
 
-/** The block of the page that has this text in it. Throws where there is none, or more than one. */
+/** The block of the page that contains this text. Throws unless there is exactly one. */
 export function documentedYaml<Shape>(page: string, text: string): Shape {
   const blocks = [...readFileSync(projectFile('docs', page), 'utf8').matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(
     ([, block = '']) => block,

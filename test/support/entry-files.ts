@@ -1,20 +1,28 @@
 /**
- * Entry files: each runs many files of tests in one worker of AVA, one test after the other. A worker of their own costs most files more than their tests, because
- * it loads AVA, the server and its libraries anew. The tests of an entry keep their titles, which are unique in the whole project.
+ * Writes entry files: each runs many files of tests in one worker of AVA, one test after the other.
+ * A worker for each file would take longer to load AVA, the server and its libraries than most
+ * files take to test. Tests keep their titles, which are unique in the whole project.
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Http } from './http-of-file.js';
 
 /**
- * Eight long ones for eight workers, and eight short ones for whoever ends first, so that none is left alone at the end for long. AVA begins with those whose
- * names come first. More of them would load the server more often than that saves.
+ * Four long entries and four short ones for each version of HTTP. Eight workers start with the long
+ * ones, because AVA orders them by name; a worker that ends early takes a short one, so that none
+ * runs alone for long at the end. More entries would load the server more often than that saves.
  */
 const entriesPerHttp = ['long-1', 'long-2', 'long-3', 'long-4', 'short-1', 'short-2', 'short-3', 'short-4'];
-/** To which entry the files of an HTTP go, by turns. Neighbours take similar time: each entry has some of each folder. */
+/**
+ * The entry to which each file of one HTTP version goes, in turn. Neighbouring files take similar
+ * time, so each entry gets some of every folder.
+ */
 const turns = [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3];
 
-/** Writes the entries for files below `build`, in the place of those of before, and returns their names below it. */
+/**
+ * Replaces the entries below `build` with new ones for these files; returns their paths below
+ * `build`.
+ */
 export function writeEntryFiles(build: string, files: readonly string[], httpOf: (file: string) => Http): readonly string[] {
   const folder = join('test', 'entries');
   rmSync(join(build, folder), { recursive: true, force: true });
@@ -33,7 +41,7 @@ export function writeEntryFiles(build: string, files: readonly string[], httpOf:
   });
 }
 
-/** A module that sets a variable: modules run in the order of their imports. */
+/** An import that sets a variable: modules run in the order of their imports. */
 function setting(name: string, value: string): string {
   return `import 'data:text/javascript,process.env.${name} = "${value}"';\n`;
 }

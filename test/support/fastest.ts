@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * How long a task takes on a machine that others use too, in milliseconds: its fastest round by the clock, or what a round takes of
- * the processor on average, whichever is less. A short task fits between the others; a long one never does.
+ * How long a task takes on a shared machine, in milliseconds: its fastest round by the clock, or
+ * the average processor time of a round, whichever is less. A short task fits between the work of
+ * other processes; a long one never does.
  */
 export function fastestMs(task: () => void, rounds: number): number {
   const before = processorMs();
@@ -14,7 +15,10 @@ export function fastestMs(task: () => void, rounds: number): number {
   return Math.min(...took, (processorMs() - before) / rounds);
 }
 
-/** How long something that is waited for takes at least, in milliseconds: its fastest round, because other processes use the machine as well. */
+/**
+ * The fastest answer of these rounds, in milliseconds: other processes on the machine slow down the
+ * rest.
+ */
 export async function fastestAnswerMs(ask: () => Promise<unknown>, rounds: number): Promise<number> {
   let shortest = Infinity;
   for (let round = 0; round < rounds; round++) {
@@ -25,7 +29,10 @@ export async function fastestAnswerMs(ask: () => Promise<unknown>, rounds: numbe
   return shortest;
 }
 
-/** What this thread has had of the processor, to 4 ms. Where the kernel does not tell, the time that has passed. */
+/**
+ * Processor time of this thread, to 4 ms; the time of the clock where the kernel does not report
+ * it.
+ */
 export function processorMs(): number {
   try {
     return Number(readFileSync('/proc/thread-self/schedstat', 'latin1').split(' ')[0]) / 1e6;

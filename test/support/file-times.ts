@@ -1,7 +1,8 @@
 /**
- * `npm run test:times`: runs the tests with each file in a process of its own, one after the other, and prints where the time goes, the dearest file first.
- * Fails when a file takes more of the processor than its lane allows. Arguments are those of AVA. With TEST_LANE it measures
- * a lane, whose files have no bound.
+ * `npm run test:times`: runs each file of tests in a process of its own, one after the other, and
+ * prints their times, slowest first. Fails when a file takes more processor time than its lane
+ * allows. Its arguments are those of AVA. With TEST_LANE it measures a lane, whose files have no
+ * bound.
  */
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -11,7 +12,7 @@ import { avaProgram } from './ava-program.js';
 import { spawn } from './children.js';
 import type { FileTimes } from './worker-times.js';
 
-/** Of `npm test`. */
+/** The bound of a file in `npm test`. */
 const processorSecondsMax = process.env['TEST_LANE'] === undefined ? 10 : Infinity;
 
 const folder = mkdtempSync(join(tmpdir(), 'strata-times-'));
@@ -39,7 +40,7 @@ const dear = files.filter((times) => processorSeconds(times) > processorSecondsM
 for (const { file } of dear) print(`takes more than ${processorSecondsMax} s: ${file}`);
 process.exitCode = code || (dear.length === 0 ? 0 : 1);
 
-/** Runs AVA with the arguments of this program and those given. */
+/** Runs AVA with this program's arguments and the given ones. */
 async function measured(...ofAva: readonly string[]): Promise<{ code: number; files: readonly FileTimes[] }> {
   const timesFile = join(folder, `times${ofAva.length}`);
   const run = spawn(process.execPath, [avaProgram, ...process.argv.slice(2), ...ofAva], {

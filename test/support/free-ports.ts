@@ -1,8 +1,10 @@
 /**
- * Ports for programs that are started with one, and keep it across restarts. No other process of the tests is given such a port
- * while this one lives, whether anything listens there or not: it holds the UDP port of the same number. And they are
- * below those that a system gives away by itself (from 32768 on Linux, from 49152 elsewhere), to whoever listens on port 0 or connects. Otherwise a
- * server that somebody else started may be in the way of ours, or be taken for it.
+ * Ports for programs that keep their port across restarts. While this process lives, no other
+ * process of the tests gets the same port, even if nothing listens on it: this process holds the
+ * UDP port of that number.
+ * The ports are below those that a system assigns to whoever listens on port 0 or connects (from
+ * 32768 on Linux, from 49152 elsewhere). Otherwise another program could take the port of our
+ * server, or be mistaken for it.
  */
 import { randomInt } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
@@ -21,7 +23,7 @@ export async function freePorts(count: number): Promise<readonly number[]> {
   return ports;
 }
 
-/** Holds it, if nobody does, until this process or thread ends. */
+/** Holds the port until this process or thread ends; false if another one holds it. */
 async function tryHold(port: number): Promise<boolean> {
   const socket = createSocket('udp4').unref();
   socket.bind({ port, address: '127.0.0.1', exclusive: true });

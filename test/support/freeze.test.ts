@@ -8,7 +8,7 @@ import { spawn } from './children.js';
 import { freeze, thaw } from './freeze.js';
 import { until } from './test-server.js';
 
-/** Four threads, each of which writes as fast as it can; its argument is this text. */
+/** Four threads that write as fast as they can; each writes its argument, this text. */
 const writers = `
 const { writeSync } = require('node:fs');
 const { isMainThread, Worker } = require('node:worker_threads');

@@ -1,19 +1,20 @@
 /**
- * Processes that stand still for a while. `kill` returns before SIGSTOP is in force: the kernel stops each thread when it next runs, and a busy machine
- * lets it run late. A thread may answer a request until then.
+ * Stops a process for a while. `kill` returns before SIGSTOP takes effect: the kernel stops each
+ * thread when it next runs, which a busy machine delays. Until then a thread may still answer a
+ * request.
  *
- *   kill(SIGSTOP) ──▶ threads run on, one by one they stop ──▶ all are in state T: `freeze` resolves
+ *   kill(SIGSTOP) ──▶ threads stop one by one ──▶ all are in state T: `freeze` resolves
  *
- * Bound: all threads stop within stopMsMax, else the process goes on and `freeze` rejects.
+ * Bound: if not all threads stop within stopMsMax, the process continues and `freeze` rejects.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const stopMsMax = 10_000;
 
-/** Resolves once no thread of the process runs any more; where there is no /proc to say so, at once. */
+/** Resolves once no thread of the process runs; at once where there is no /proc. */
 export async function freeze(pid: number): Promise<void> {
-  // To `kill`, 0 is every process of our own group.
+  // `kill` with pid 0 signals every process of our own group.
   if (pid <= 0) throw new Error('the process does not run');
   process.kill(pid, 'SIGSTOP');
   if (process.platform !== 'linux') return;
@@ -24,19 +25,24 @@ export async function freeze(pid: number): Promise<void> {
   }
 }
 
-/** The process goes on: SIGCONT is in force once it is sent. */
+/** Lets the process continue: SIGCONT takes effect as soon as it is sent. */
 export function thaw(pid: number): void {
   process.kill(pid, 'SIGCONT');
 }
 
-/** Once all threads are, none is left that could start another. Rejects when the process is gone. */
+/**
+ * Whether all threads are stopped: then none can start another. Rejects when the process is gone.
+ */
 async function isStopped(pid: number): Promise<boolean> {
   const threads = await readdir(`/proc/${pid}/task`);
   const states = await Promise.all(threads.map((thread) => stateOf(pid, thread)));
   return states.every((state) => state === undefined || state === 'T');
 }
 
-/** As proc_pid_stat(5) has it, behind the name, which may contain anything; undefined when the thread has ended meanwhile. */
+/**
+ * The state field of proc_pid_stat(5), which follows the name; the name may contain anything.
+ * Undefined when the thread has ended.
+ */
 async function stateOf(pid: number, thread: string): Promise<string | undefined> {
   const stat = await readFile(`/proc/${pid}/task/${thread}/stat`, 'utf8').catch(() => '');
   return stat.slice(stat.lastIndexOf(')') + 2)[0];

@@ -1,9 +1,10 @@
 /**
- * Headers of HTTP/2 by hand (RFC 7541), for a client that must be able to send what no library would. It sends literals that are never indexed,
- * and reads with a dynamic table of length 0, which `RawHttp2` asks for in its settings.
+ * Encodes and decodes HTTP/2 headers (RFC 7541) for a client that must send what no library would.
+ * It sends literals that are never indexed. It reads with a dynamic table of length 0, which
+ * `RawHttp2` requests in its settings.
  *
- * The Huffman code of RFC 7541 is canonical, so the lengths of its codes are the code. Bytes outside ASCII are left out: no
- * header of ours has them, and one that comes is an error.
+ * The Huffman code of RFC 7541 is canonical, so the lengths of the codes define it. Bytes outside
+ * ASCII are left out, because no header of ours has them; decoding one throws.
  */
 export type Field = readonly [name: string, value: string];
 
@@ -21,7 +22,7 @@ const staticTable: readonly Field[] = (
     return [name, value.join(' ')];
   });
 
-/** The bytes of each length of code, in the order of their codes. */
+/** The bytes that have each code length, in the order of their codes. */
 const huffmanLengths: readonly (readonly [bits: number, bytes: string])[] = [
   [5, '012aceiost'],
   [6, ' %-./3456789=A_bdfghlmnpru'],
@@ -43,7 +44,7 @@ export function encodeFields(fields: readonly Field[]): Buffer {
   );
 }
 
-/** Throws if the block needs a dynamic table or is no list of fields. */
+/** Throws if the block needs a dynamic table or is not a list of fields. */
 export function decodeFields(block: Buffer): readonly Field[] {
   const fields: Field[] = [];
   const reader = { block, at: 0 };

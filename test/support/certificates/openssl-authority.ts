@@ -1,6 +1,7 @@
 /**
- * A certificate authority for which the openssl program signs what support/test-authority.ts cannot write: intermediates, extensions as openssl's
- * configuration spells them, and certificates of an authority that somebody else made, whose keys may be of any kind.
+ * A certificate authority that signs with the openssl program what support/test-authority.ts cannot
+ * write: intermediates, extensions in openssl's syntax, and certificates of an existing authority,
+ * whose key may be of any kind.
  */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -11,8 +12,9 @@ import { TestAuthority, type Certificate } from '../test-authority.js';
 
 const run = promisify(execFile);
 /**
- * A new key, and a certificate of it: one child for two programs, because a child costs a process with many workers a tenth of a second.
- * Serial numbers are ours: openssl keeps its last one in a file, which two calls at a time would tear.
+ * Makes a key and its certificate. One child runs both programs, because in a process with many
+ * workers each child costs a tenth of a second. The caller gives the serial number: openssl would
+ * keep it in a file, which two concurrent calls would corrupt.
  */
 const sign = `
 openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "$subject" -keyout "$key" -out "$stem.csr"
@@ -22,14 +24,19 @@ export type Named = Readonly<{
   user: string;
   groups: readonly string[];
   uris?: readonly string[];
-  /** A section of names instead of `uris`, as openssl's configuration spells it: `DNS:amber`, `DER:0500`. */
+  /**
+   * A section of alternative names in openssl's syntax, instead of `uris`: `DNS:amber`, `DER:0500`.
+   */
   alternativeNames?: string;
-  /** How long it is valid from now on; negative makes an expired one. */
+  /** Validity from the present; negative makes an expired certificate. */
   validityDays?: number;
 }>;
 
 type AuthorityFiles = Readonly<{ certificateFile: string; keyFile: string }>;
-/** `subject` and `extensions`: as openssl spells them. `stem`: of the files that it needs on the way. */
+/**
+ * `subject` and `extensions` are in openssl's syntax. `stem` is the path, without ending, of the
+ * intermediate files.
+ */
 type Signed = AuthorityFiles & Readonly<{ stem: string; subject: string; extensions: string; validityDays: number }>;
 
 export class OpensslAuthority {
@@ -38,19 +45,22 @@ export class OpensslAuthority {
   readonly #folder: string;
   #issued = 0;
 
-  /** An authority that there is; what it issues is written to `folder`. */
+  /** Uses an existing authority; writes the certificates that it issues to `folder`. */
   constructor(folder: string, { certificateFile, keyFile }: AuthorityFiles) {
     this.#folder = folder;
     this.certificateFile = certificateFile;
     this.keyFile = keyFile;
   }
 
-  /** A new authority whose files live in `folder`. */
+  /** Makes a new authority whose files are in `folder`. */
   static create(folder: string, { name = 'strata-test-authority' } = {}): OpensslAuthority {
     return new OpensslAuthority(folder, new TestAuthority(folder, { name }));
   }
 
-  /** An authority that this one has signed, with `extensions` as openssl's configuration spells them. Its files live in `folder`. */
+  /**
+   * Makes an authority signed by this one. `extensions` is in openssl's syntax. Its files are in
+   * `folder`.
+   */
   async intermediate(folder: string, name: string, extensions = 'basicConstraints=critical,CA:TRUE'): Promise<OpensslAuthority> {
     const authority = new OpensslAuthority(folder, filesIn(folder));
     const { certificateFile, keyFile } = authority;
@@ -58,7 +68,10 @@ export class OpensslAuthority {
     return authority;
   }
 
-  /** A client certificate of this authority: CN is the user, each O a group, each URI a subject alternative name. */
+  /**
+   * Issues a client certificate: CN is the user, each O a group, each URI a subject alternative
+   * name.
+   */
   async issue({ user, groups, uris = [], alternativeNames, validityDays = 30 }: Named): Promise<Certificate> {
     const stem = join(this.#folder, `client-${(this.#issued += 1)}`);
     const [keyFile, certificateFile] = [`${stem}.key`, `${stem}.crt`];
@@ -92,7 +105,7 @@ function filesIn(folder: string): AuthorityFiles {
   return { certificateFile: join(folder, 'ca.crt'), keyFile: join(folder, 'ca.key') };
 }
 
-/** Escapes what openssl would take for the end of a name. */
+/** Escapes the characters that openssl would read as the end of a name. */
 function escaped(name: string): string {
   return name.replace(/[\\/+]/g, '\\$&');
 }

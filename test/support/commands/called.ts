@@ -1,4 +1,4 @@
-/** Calls a command as the command line does, and keeps what it prints. */
+/** Calls a command as the command line does, and records what it prints. */
 import type { Command, Surroundings } from '../../../src/commands/command.js';
 import { systemClock } from '../../../src/clock.js';
 

@@ -1,11 +1,11 @@
-/** The program in this process, with what it prints and the exit code that it asks for. */
+/** Runs the program in this process; returns its output and its exit code. */
 import { Writable } from 'node:stream';
 import { systemClock } from '../../../src/clock.js';
 import { runProgram } from '../../../src/program.js';
 
 export type ProgramResult = Readonly<{ exitCode: number; stdout: string; stderr: string }>;
 
-/** It is not to serve: nothing stops it. */
+/** Not for `serve`: nothing would stop it. */
 export async function programResult(args: readonly string[], { called = 'strata' } = {}): Promise<ProgramResult> {
   let [stdout, stderr] = ['', ''];
   const logStream = new Writable({

@@ -1,4 +1,4 @@
-/** Random choices that a seed repeats (mulberry32). */
+/** Random choices that a seed reproduces (mulberry32). */
 export type Random = Readonly<{ below: (bound: number) => number; chance: (share: number) => boolean }>;
 
 export function seeded(seed: number): Random {

@@ -1,9 +1,10 @@
 /**
- * Caches as processes that form a tree for the fault tests: each is started as an operator would, and reaches its parent through a proxy
- * of its own, which disturbs the link as networks do. Certificates of all caches come from one authority.
+ * Runs caches as processes that form a tree, for the fault tests. Each is started as an operator
+ * would start it, and reaches its parent through a proxy of its own, which disturbs the link as
+ * networks do. One authority issues the certificates of all caches.
  *
- * Every link lets everything through unless a cache gets other rules. Intervals are short, so that what takes a minute in a
- * data centre takes seconds here.
+ * Every link forwards everything unless a cache has other rules. Intervals are short: what takes a
+ * minute in a data centre takes seconds here.
  */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,9 +18,9 @@ import { TestAuthority } from '../test-authority.js';
 import { TcpProxy } from '../tcp-proxy.js';
 
 export type TierCacheOptions = Readonly<{
-  /** The cache above; or a port where one may be found later. */
+  /** The parent cache, or a port on which a parent may start later. */
   parent?: TierCache | number;
-  /** What it forwards, as YAML. */
+  /** What the cache forwards to its parent, as YAML. */
   forward?: string;
   flags?: readonly string[];
 }>;
@@ -29,7 +30,7 @@ const hurry = ['--ping-interval=1s', '--pong-timeout=1s', '--policy-poll=200ms',
 const nobodyListens = 1;
 const answerMsMax = 5_000;
 
-/** A tree for one test, which stops it. */
+/** A tree for one test; it is closed with the test. */
 export async function aTierTree(t: ExecutionContext): Promise<TierTree> {
   const tree = await TierTree.open();
   t.teardown(() => tree[Symbol.asyncDispose]());
@@ -39,7 +40,7 @@ export async function aTierTree(t: ExecutionContext): Promise<TierTree> {
 export class TierCache {
   readonly name: string;
   readonly process: StrataProcess;
-  /** The proxy to the parent; at a root it leads nowhere. */
+  /** The proxy to the parent. A root's proxy has no target. */
   readonly uplink: TcpProxy;
   readonly client: KubeClient;
 
@@ -55,7 +56,10 @@ export class TierCache {
     return JSON.parse(text) as StatusReport;
   }
 
-  /** The value of a metric, or the sum over all its series that have the labels; `label` is as it stands there: `neighbour="parent"`. */
+  /**
+   * The value of a metric, or the sum of its series that have these labels. `label` is written as
+   * in `/metrics`: `neighbour="parent"`.
+   */
   async metric(name: string, label = ''): Promise<number> {
     const { text } = await this.client.raw('GET', '/metrics', { timeoutMs: answerMsMax });
     return [...text.matchAll(new RegExp(`^${name}(\\{[^}]*\\})? (\\S+)$`, 'gm'))]
@@ -63,23 +67,23 @@ export class TierCache {
       .reduce((sum, [, , value]) => sum + Number(value), 0);
   }
 
-  /** How many changes this store has written, in this epoch. */
+  /** The number of changes that this store has written in this epoch. */
   async revision(): Promise<number> {
     return await this.metric('strata_published_revision');
   }
 
-  /** Sets other rules for what goes up; they take effect within the poll. */
+  /** Replaces the rules for what the cache forwards; it polls its file and then applies them. */
   async forwards(rules: string): Promise<void> {
     await writeFile(join(this.process.folder, 'strata.yaml'), configOf(rules));
   }
 
-  /** As when the volume is gone: the store, and the certificate beside it. */
+  /** Loses the volume: the store, and the certificate beside it. */
   async loseDisk(): Promise<void> {
     await this.process.kill();
     await rm(this.process.dataFolder, { recursive: true, force: true });
   }
 
-  /** Stops cleanly, and keeps a copy of the disk. */
+  /** Stops the cache cleanly, and copies its disk. */
   async backUp(): Promise<void> {
     await this.process.stop();
     await rm(this.#backup, { recursive: true, force: true });
@@ -87,7 +91,7 @@ export class TierCache {
     await this.process.resume();
   }
 
-  /** As when the snapshot of a volume is restored. */
+  /** Restores the copy, as a volume is restored from a snapshot. */
   async restore(): Promise<void> {
     await this.loseDisk();
     await cp(this.#backup, this.process.dataFolder, { recursive: true });
@@ -97,7 +101,7 @@ export class TierCache {
     return join(this.process.folder, 'backup');
   }
 
-  /** Resolves when its process stands still. */
+  /** Resolves once every thread of the process is stopped. */
   async freeze(): Promise<void> {
     await freeze(this.process.pid);
   }
@@ -128,7 +132,7 @@ export class TierTree {
     return this.#caches;
   }
 
-  /** Ready when this resolves. */
+  /** Resolves once the cache is ready. */
   async start(name: string, { parent, forward = everything, flags = [] }: TierCacheOptions = {}): Promise<TierCache> {
     const uplink = await TcpProxy.start(parent instanceof TierCache ? parent.process.port : (parent ?? nobodyListens));
     const link = parent === undefined ? [] : await this.#linkFlags(name, uplink.port);
@@ -148,7 +152,10 @@ export class TierTree {
     }
   }
 
-  /** Makes every cache trust the certificates of the others. Call it again when a cache has lost its certificate with its disk. */
+  /**
+   * Makes every cache trust the certificates of the others. Call it again after a cache has lost
+   * its certificate with its disk.
+   */
   async trustAll(): Promise<void> {
     const files = [this.#authority.certificateFile, ...this.#caches.map(({ process }) => process.certificateFile)];
     const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
@@ -165,7 +172,7 @@ export class TierTree {
     await rm(this.#folder, { recursive: true, force: true });
   }
 
-  /** The certificates of all of them. */
+  /** A file with the certificates of all caches. */
   get trustedFile(): string {
     return join(this.#folder, 'trusted.crt');
   }

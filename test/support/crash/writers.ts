@@ -1,8 +1,10 @@
 /**
- * Writers that create, update and delete over HTTP until the server is gone, and remember what was acknowledged.
+ * Writers that create, update and delete over HTTP until the server is gone, and remember what it
+ * acknowledged.
  *
- * Each key has one writer, which goes on from the last answer. A request that died with the server may or may not have
- * happened: its writer looks again before it goes on (`lookAgain`), and the validator allows both.
+ * Each key has one writer, which continues from its last answer. A request that got no answer
+ * before the server died may or may not have taken effect. Its writer reads the object again before
+ * it continues (`lookAgain`), and the validator allows both outcomes.
  */
 import { KubeError, type KubeClient, type KubeObject } from '../kube-client.js';
 import { keyOf, positionOf, type Acknowledged, type ObjectKey } from '../watch-history.js';
@@ -21,7 +23,7 @@ export class Writer {
   readonly #tolerated: readonly number[];
   #turn = 0;
 
-  /** `tolerated`: codes of answers that leave open what became of the write. */
+  /** `tolerated`: statuses after which the write may or may not have happened. */
   constructor(
     client: KubeClient,
     random: Random,
@@ -37,7 +39,7 @@ export class Writer {
     }));
   }
 
-  /** Takes what the server shows as the present state. */
+  /** Continues from the objects that the server shows. */
   lookAgain(objects: readonly KubeObject[]): void {
     const shown = new Map(objects.map((object) => [keyOf(object), object]));
     this.#current.clear();
@@ -47,7 +49,10 @@ export class Writer {
     }
   }
 
-  /** Writes until a request fails with the server, or the signal fires. Any other error as an answer is an error here. */
+  /**
+   * Writes until a request fails because the server is gone, or the signal fires. Throws on an
+   * answer with any other error.
+   */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {

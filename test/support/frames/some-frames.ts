@@ -1,4 +1,4 @@
-/** Frames for tests: one of each kind, as it might be sent, and arbitrary ones. */
+/** Frames for tests: a typical one of each kind, and arbitrary ones. */
 import { bucketSet } from '../../../src/domain/buckets.js';
 import fc from 'fast-check';
 import { byes, type ByeReason } from '../../../src/frames/bye.js';
@@ -38,7 +38,10 @@ export function aPut(change: Partial<FrameOf<'put'>> = {}): FrameOf<'put'> {
   };
 }
 
-/** One of each kind, in the order of their numbers, and a second where a kind has two forms; then later additions. */
+/**
+ * One frame of each kind, in the order of their numbers, and a second where a kind has two forms;
+ * then later additions.
+ */
 export const someFrames: readonly Frame[] = [
   {
     kind: 'hello',
@@ -179,7 +182,10 @@ export const someFrames: readonly Frame[] = [
   { kind: 'synced', slices: [exportsOfAmber] },
 ];
 
-/** Frames whose bodies are compared as bytes, whatever kind of view they are. */
+/**
+ * The frame with its bodies as plain bytes, so that two frames compare equal whatever view their
+ * bodies have.
+ */
 export function plain(frame: Frame): unknown {
   if (frame.kind === 'summary') return { ...frame, digests: Buffer.from(frame.digests).toString('hex') };
   if (frame.kind !== 'put') return frame;

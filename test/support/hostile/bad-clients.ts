@@ -1,9 +1,10 @@
 /**
- * Bad clients, each a function that goes on until its signal fires and then leaves nothing open. They write nothing that a
- * server would store, so that they can run against one that others use.
+ * Bad clients: each is a function that runs until its signal fires and then leaves nothing open.
+ * They write nothing that a server would store, so they can run against a server that others use.
  *
- * Each draws from the given `Random`, so that a seed repeats a run as far as time allows. Each is bounded by the connections it opens
- * and by the pauses it makes. What a server does to them is no error: it cuts, refuses and closes them, and they begin again.
+ * Each draws from the given `Random`, so a seed reproduces a run as far as timing allows. The
+ * number of connections and the pauses bound each client. A server may cut, refuse and close them;
+ * they start again.
  */
 import { setMaxListeners } from 'node:events';
 import { connect as connectTcp } from 'node:net';
@@ -19,7 +20,7 @@ export type Target = Readonly<{ host?: string; port: number; as: As }>;
 
 export type BadClient = (target: Target, random: Random, signal: AbortSignal) => Promise<void>;
 
-/** Pauses that are raced with something else stay a moment longer. */
+/** A pause that loses a race keeps its listener until the pause ends. */
 const listenersMax = 200;
 const json = { 'content-type': 'application/json' };
 const everything = aPath({ shard: '*', cluster: '*' });
@@ -29,7 +30,7 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch(() => {});
 }
 
-/** Over and over until the signal fires; after a failed connection it pauses. */
+/** Repeats `once` until the signal fires; pauses after a failed connection. */
 async function again(signal: AbortSignal, once: () => Promise<void>): Promise<void> {
   setMaxListeners(listenersMax, signal);
   while (!signal.aborted) await once().catch(() => pause(100, signal));
@@ -57,7 +58,7 @@ async function withHttp1(target: Target, use: (client: RawHttp1) => Promise<void
   }
 }
 
-/** Asks for much and gives no window to send it in. */
+/** Requests much over HTTP/2 and grants no window for the answers. */
 const zeroWindow: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp2(target, { windowBytes: 0 }, async (client) => {
@@ -67,7 +68,7 @@ const zeroWindow: BadClient = (target, random, signal) =>
     }),
   );
 
-/** Asks for much over HTTP/2 and reads nothing of it. */
+/** Requests much over HTTP/2 and reads none of it. */
 const neverReads: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp2(target, { windowBytes: 2 ** 31 - 1 }, async (client) => {
@@ -77,7 +78,7 @@ const neverReads: BadClient = (target, random, signal) =>
     }),
   );
 
-/** The same over HTTP/1.1, one request after another. */
+/** Requests much over HTTP/1.1, one request after another, and reads none of it. */
 const neverReadsHttp1: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp1(target, async (client) => {
@@ -87,7 +88,7 @@ const neverReadsHttp1: BadClient = (target, random, signal) =>
     }),
   );
 
-/** Opens streams and resets them at once, until it is sent away. */
+/** Opens streams and resets them at once, until the server ends the connection. */
 const rapidResets: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp2(target, {}, async (client) => {
@@ -100,7 +101,7 @@ const rapidResets: BadClient = (target, random, signal) =>
     }),
   );
 
-/** Frames with and without an answer, by the thousand. */
+/** Sends thousands of frames, some of which the server must answer. */
 const frameFlood: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp2(target, {}, async (client) => {
@@ -122,7 +123,10 @@ const frameFlood: BadClient = (target, random, signal) =>
     }),
   );
 
-/** Headers without an end: one that is too long, CONTINUATION after CONTINUATION, or a line at a time. */
+/**
+ * Sends headers without an end: one that is too long, CONTINUATION after CONTINUATION, or one line
+ * at a time.
+ */
 const headerFlood: BadClient = (target, random, signal) =>
   again(signal, async () => {
     const kind = random.below(3);
@@ -149,7 +153,7 @@ const headerFlood: BadClient = (target, random, signal) =>
     });
   });
 
-/** One byte at a time, in headers and in bodies, over both protocols. */
+/** Sends one byte at a time, in headers and in bodies, over both protocols. */
 const trickles: BadClient = (target, random, signal) =>
   again(signal, async () => {
     const h1 = await RawHttp1.open(target);
@@ -170,7 +174,7 @@ const trickles: BadClient = (target, random, signal) =>
     h2.destroy();
   });
 
-/** Connections that send nothing: before TLS, after it, after a preface. */
+/** Opens connections and sends nothing: before TLS, after it, after a preface. */
 const idleConnections: BadClient = (target, random, signal) =>
   again(signal, async () => {
     const sockets = Array.from({ length: 20 + random.below(40) }, () => {
@@ -184,7 +188,7 @@ const idleConnections: BadClient = (target, random, signal) =>
     for (const one of secured) if (one.status === 'fulfilled') one.value.tls.destroy();
   });
 
-/** Connections that end without notice, at any moment, in any way. */
+/** Ends connections without notice, at any moment, in each of the ways. */
 const abruptEnds: BadClient = (target, random, signal) =>
   again(signal, async () => {
     const ending = endings[random.below(endings.length)] ?? 'reset';
@@ -207,7 +211,7 @@ const abruptEnds: BadClient = (target, random, signal) =>
     client.end(ending);
   });
 
-/** 1 in its headers, 2 in its body, 3 in its answer, 4 in a watch. */
+/** Leaves a request unfinished: 1 in its headers, 2 in its body, 3 in its answer, 4 in a watch. */
 export function beginHttp2(client: RawHttp2, moment: number): void {
   const half = encodeFields([[':method', 'GET']]);
   if (moment === 1) client.headers(client.begin().id, half, { ends: true, endsHeaders: false });
@@ -223,7 +227,7 @@ export function beginHttp1(client: RawHttp1, moment: number): void {
   } else client.head('GET', moment === 3 ? everything : `${everything}?watch=true`);
 }
 
-/** Bytes that are not TLS, not HTTP, or almost. */
+/** Sends bytes that are not TLS, not HTTP, or almost HTTP. */
 const malformed: BadClient = (target, random, signal) =>
   again(signal, async () => {
     const junk = Buffer.from(Array.from({ length: 1 + random.below(2_000) }, () => random.below(256)));
@@ -261,7 +265,7 @@ const malformed: BadClient = (target, random, signal) =>
     }
   });
 
-/** URLs, selectors, tokens and bodies that are expensive to refuse. */
+/** Sends URLs, selectors, tokens and bodies that are expensive to refuse. */
 const costlyRequests: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp2(target, {}, async (client) => {
@@ -284,7 +288,7 @@ const costlyRequests: BadClient = (target, random, signal) =>
     }),
   );
 
-/** Bodies that are refused only when they have been read, each as long as allowed. */
+/** Sends bodies of the greatest length that the server refuses only once it has read them. */
 const costlyBodies: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp2(target, {}, async (client) => {
@@ -310,7 +314,7 @@ const costlyBodies: BadClient = (target, random, signal) =>
     }),
   );
 
-/** A body that goes on and on after it was refused. */
+/** Keeps sending a body after the server refused it. */
 const keepsSending: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp2(target, {}, async (client) => {
@@ -323,7 +327,7 @@ const keepsSending: BadClient = (target, random, signal) =>
     }),
   );
 
-/** An upgrade to a websocket, then bytes that are no frame. */
+/** Upgrades to a websocket, then sends bytes that are no frame. */
 const badWebsockets: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp1(target, async (client) => {
@@ -340,7 +344,10 @@ const badWebsockets: BadClient = (target, random, signal) =>
     }),
   );
 
-/** Resets with error codes, requests on streams of the server, windows that overflow: each ends its connection. */
+/**
+ * Breaks rules that end a connection: resets with error codes, requests on server streams, windows
+ * that overflow.
+ */
 const brokenRules: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp2(target, {}, async (client) => {

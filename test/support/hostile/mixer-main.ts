@@ -1,9 +1,11 @@
 /**
- * The mixer as a command, for a server that others use meanwhile:
+ * Runs the mixer as a command, against a server that others use meanwhile:
  *
- *   node build/test/support/hostile/mixer-main.js --url https://127.0.0.1:6443 --cert amber.crt --key amber.key --seconds 60 --seed 1 [--lanes 4] [--quiet]
+ *   node build/test/support/hostile/mixer-main.js --url https://127.0.0.1:6443 --cert amber.crt
+ *     --key amber.key --seconds 60 --seed 1 [--lanes 4] [--quiet]
  *
- * Without --cert all clients are anonymous. It ends by itself, or at once with SIGTERM or SIGINT.
+ * Without --cert all clients are anonymous. It ends after `--seconds`, or at once on SIGTERM or
+ * SIGINT.
  */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

@@ -1,4 +1,4 @@
-/** The mixer in a process of its own: it runs beside a test until it is disposed of. */
+/** Runs the mixer in a process of its own, beside a test, until the test disposes of it. */
 import type { ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
@@ -12,10 +12,10 @@ const stopMsMax = 5_000;
 
 export type MixerProcessOptions = Readonly<{
   url: string;
-  /** The identity used besides none. */
+  /** The identity of the clients that are not anonymous. */
   as: Certificate;
   seed: string;
-  /** It ends by itself after that, if nothing else ends it. */
+  /** After this long the process ends by itself. */
   secondsMax: number;
 }>;
 
@@ -43,7 +43,7 @@ export class MixerProcess {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** The end of its output: which bad clients began, and why it ended. */
+  /** The end of its output: which bad clients started, and why it ended. */
   get output(): string {
     return this.#output;
   }

@@ -1,10 +1,11 @@
 /**
- * Several bad clients at a time, chosen and timed by a seed, anonymously and with a given identity, until its signal fires.
+ * Runs several bad clients at a time until its signal fires. A seed chooses them and their times;
+ * each is anonymous or has the given identity.
  *
  *   lane 0   zeroWindow (anonymous) ──▶ rapidResets (amber) ──▶ …
  *   lane 1   trickles (amber) ──▶ malformed (anonymous) ──▶ …
  *
- * The test that runs it watches somebody else meanwhile: an informer whose store must stay right.
+ * Meanwhile the test that runs it watches an informer, whose store must stay right.
  */
 import type { Random } from '../crash/random.js';
 import { streamOf } from '../../simulation/seeded-random.js';
@@ -14,11 +15,11 @@ import { badClients, type BadClient } from './bad-clients.js';
 export type MixerOptions = Readonly<{
   host?: string;
   port: number;
-  /** Their identity besides none; null for none only. */
+  /** The identity of the clients that are not anonymous; null if all are. */
   as: As;
   seed: number;
   lanes?: number;
-  /** Called with each client that begins. */
+  /** Called with each client that starts. */
   send?: (line: string) => void;
 }>;
 
@@ -42,7 +43,8 @@ export async function mix(
       const turnMs = turnMsMin + random.below(turnMsMax - turnMsMin);
       send(`lane ${number}: ${name} as ${isNobody ? 'nobody' : 'a caller'} for ${turnMs} ms`);
       ran[name] = (ran[name] ?? 0) + 1;
-      // Not AbortSignal.any: Node 20 collects its signal when only a timeout still refers to it, and the turn never ends.
+      // Not AbortSignal.any: Node 20 collects its signal when only a timeout still refers to it,
+      // and the turn would never end.
       const turn = new AbortController();
       const end = (): void => turn.abort();
       const timer = setTimeout(end, turnMs);

@@ -1,4 +1,7 @@
-/** A receiver to test with: its context, the frames that come to it, the objects in them, and what every step asked for. */
+/**
+ * A receiver to test with: its context, the frames that it receives, their objects, and the effects
+ * of every step.
+ */
 import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
 import type { ClusterName } from '../../../src/domain/cluster.js';
 import type { ServedType } from '../../../src/domain/catalogue.js';
@@ -13,7 +16,7 @@ import { anApiExport, shardName } from '../objects.js';
 
 export const apiExports = aSlice('apiexports');
 export const schemas = aSlice('apiresourceschemas');
-/** Of a type that somebody must declare first. */
+/** A slice of a type that is not built in: a ClusterCachedResource must declare it first. */
 export const instances: Slice = {
   shard: shardName('amber'),
   resource: { group: 'machines.svm.io', resource: 'instances', identity: 'A1' },
@@ -23,7 +26,7 @@ export function aSlice(resource: string, shard = 'amber', identity = ''): Slice 
   return { shard: shardName(shard), resource: { group: 'apis.kcp.io', resource, identity } };
 }
 
-/** That of a link to the parent. */
+/** The context of a link to the parent. */
 export function aContext(overrides: Partial<ReceiverContext> = {}): ReceiverContext {
   return {
     by: { kind: 'link', neighbour: 'parent' },
@@ -39,7 +42,7 @@ export function aContext(overrides: Partial<ReceiverContext> = {}): ReceiverCont
   };
 }
 
-/** That of a pusher's session. */
+/** The context of a pusher's session. */
 export function aPusherContext(overrides: Partial<ReceiverContext> = {}): ReceiverContext {
   return aContext({ by: { kind: 'pusher', term: 7 }, ...overrides });
 }
@@ -48,7 +51,7 @@ export function typeOf({ group, resource, identity }: Resource): ServedType | un
   return kcpTypes.find((type) => type.group === group && type.resource === resource && type.identity === identity);
 }
 
-/** Every type is declared, as if it were one that is built in. */
+/** Treats every type as declared, as if it were built in. */
 export const everyType: ReceiverContext['typeOf'] = () => typeOf(apiExports.resource);
 
 export function pushed(
@@ -120,7 +123,7 @@ function sentText(frame: Frame): string {
 export class SteppedReceiver {
   state: ReceiverState;
   context: ReceiverContext;
-  /** Asked for and not settled yet. */
+  /** Works that the steps requested and the test has not settled. */
   readonly works: Work[] = [];
 
   constructor(context: ReceiverContext = aContext(), synced: readonly Slice[] = []) {
@@ -128,12 +131,12 @@ export class SteppedReceiver {
     this.state = newReceiver(synced);
   }
 
-  /** Of a pusher that has synced these slices. */
+  /** The receiver of a pusher that has synced these slices. */
   static ofPusher(synced: readonly Slice[] = [apiExports], context: ReceiverContext = aPusherContext()): SteppedReceiver {
     return new SteppedReceiver(context, synced);
   }
 
-  /** Answers the effects of this step alone. */
+  /** Returns the effects of this step alone. */
   take(event: ReceiverEvent): readonly ReceiverEffect[] {
     const { state, effects } = step(this.state, event, this.context);
     this.state = state;
@@ -145,7 +148,7 @@ export class SteppedReceiver {
     return frames.flatMap((frame) => this.take({ kind: 'frame', frame }));
   }
 
-  /** The oldest work is decided: each push of it comes to that. */
+  /** Settles the oldest work: each of its pushes gets this outcome. */
   settle(outcome: PushOutcome = { kind: 'unchanged' }): readonly ReceiverEffect[] {
     const work = this.works.shift();
     if (work === undefined) throw new Error('nothing is under way');

@@ -1,4 +1,4 @@
-/** What the tests of admission start from: a type, a request, a stored object. */
+/** Inputs for the tests of admission: a type, a request, a stored object. */
 import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
 import type { ServedType } from '../../../src/domain/catalogue.js';
 import type { Refusal } from '../../../src/domain/errors.js';
@@ -65,13 +65,13 @@ export function bytesOf(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** The stored object, once the text has been admitted. */
+/** The stored object of a text that admission accepts. */
 export function aStored(text: string, request: CreateInputs = aCreate()): StoredObject {
   const { key, body } = mustParse(admitCreate(bytesOf(text), request)).mutation;
   return { key, revision: 7, resourceVersion: storedVersion, body };
 }
 
-/** The text a client reads. */
+/** The text that a client reads. */
 export function textOf({ body }: Pick<StoredObject, 'body'>, resourceVersion = storedVersion): string {
   return new TextDecoder().decode(spliceRevision(body, resourceVersion));
 }
@@ -86,7 +86,7 @@ type ReadMeta = Readonly<{
   annotations?: Readonly<Record<string, string>>;
 }>;
 
-/** A whole object, as a client decodes it. */
+/** The object as a client decodes it. */
 export function read(text: string): ReadObject {
   return JSON.parse(text) as ReadObject;
 }

@@ -1,4 +1,4 @@
-/** The other servers of a store, as a test says: `hear` is what they have told. */
+/** The other servers of a store, played by the test: `hear` reports their state. */
 import type { Subscription } from '../../../src/domain/ports.js';
 import type { Peers, PeerPusher, PeerState } from '../../../src/domain/store-port.js';
 import type { ShardName } from '../../../src/domain/shard.js';
@@ -6,7 +6,7 @@ import type { ShardName } from '../../../src/domain/shard.js';
 export class FakePeers implements Peers {
   leadsSinceMs: number | undefined;
   readonly others = new Map<string, PeerState>();
-  /** One that says nothing is known too. */
+  /** Also true when no other server has reported anything. */
   isAlone = true;
   readonly told: PeerState[] = [];
   readonly #listeners = new Set<() => void>();
@@ -20,7 +20,7 @@ export class FakePeers implements Peers {
     return { cancel: () => this.#listeners.delete(listener) };
   }
 
-  /** Another server has told this, or is gone. */
+  /** Reports the state of another server; undefined: that server is gone. */
   hear(id: string, state: Partial<PeerState> | undefined): void {
     if (state === undefined) this.others.delete(id);
     else this.others.set(id, { pushers: new Map(), heard: new Map(), ...state });

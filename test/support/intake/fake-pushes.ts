@@ -1,4 +1,4 @@
-/** Pushes that go nowhere: they are kept, and answered as a test asks. */
+/** Records pushes instead of committing them, and answers them as the test says. */
 import type { ShardState } from '../../../src/domain/claim.js';
 import type { StateChange } from '../../../src/domain/published-state.js';
 import type { PushLane, Writer } from '../../../src/domain/store-port.js';
@@ -28,19 +28,19 @@ export class FakePushes implements Pick<Writer, 'lane'> {
     };
   }
 
-  /** As a commit does. */
+  /** Publishes a state change, as a commit does. */
   publish(change: Partial<StateChange>): void {
     this.state.publish({ shards: [], slices: [], links: [], invalidated: [], ...change });
   }
 
-  /** The store has the slice, with one object unless the test says otherwise. */
+  /** Makes the store hold the slice, with one object unless the test says otherwise. */
   hold(slice: Slice, state: Partial<SliceState> = {}): void {
     const never = { syncedTerm: 0, everSynced: false, filterHash: '', cameOver: '' } as const;
     this.publish({ slices: [{ slice, objects: 1, bytes: 100, digest, changedMs: 0, ...never, ...state }] });
   }
 }
 
-/** A shard as the store knows it: by default claimed by a pusher of this cache. */
+/** A shard as the store knows it: by default a pusher of this cache has claimed it. */
 export function aShardState(shard: ShardName, term: number, state: Partial<ShardState> = {}): ShardState {
   const via = 'via' in state ? state.via : state.removed === true ? undefined : 'local';
   return {

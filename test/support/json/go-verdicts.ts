@@ -1,4 +1,7 @@
-/** Which decoders of Go refuse what, as recorded by `test/clients/record-verdicts.ts`: by the name of the case, '' where all accept it. */
+/**
+ * Which of Go's decoders refuse each case, by the name of the case; '' where all accept it.
+ * `test/clients/record-verdicts.ts` recorded them.
+ */
 import { readFileSync } from 'node:fs';
 import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
 import { mustParse, type Parsed } from '../../../src/domain/parsed.js';
@@ -19,7 +22,7 @@ export function recordedVerdicts(): Verdicts {
   return JSON.parse(readFileSync(verdictsFile, 'utf8')) as Verdicts;
 }
 
-/** What a shard that pushes the object gets. */
+/** The result of a shard's push of this object. */
 export function admitted(text: Uint8Array): Parsed<Push> {
   const type = kcpTypes.find(({ resource }) => resource === roleKey.resource.resource);
   if (type === undefined) throw new Error('there is no such type');
@@ -38,7 +41,7 @@ export function admitted(text: Uint8Array): Parsed<Push> {
   );
 }
 
-/** What is asked of Go: documents, objects as they are sent, and those that are accepted as they are stored. */
+/** The cases that were given to Go: documents, objects as sent, and the accepted ones as stored. */
 export function askedOfGo(): Readonly<Record<keyof Verdicts, readonly MinefieldCase[]>> {
   const stored = objectCases.flatMap(({ name, text }) => {
     const admission = admitted(text);

@@ -1,6 +1,7 @@
 /**
- * JSON that readers disagree on, after the cases of Nicolas Seriot's "Parsing JSON is a minefield", written anew. y: JSON. n: none.
- * i: RFC 8259 leaves it to the reader. Bytes that are no UTF-8 are given in hex.
+ * JSON on which parsers disagree, after the cases of Nicolas Seriot's "Parsing JSON is a
+ * minefield", written anew. y: valid JSON. n: invalid. i: RFC 8259 leaves it to the parser. Bytes
+ * that are not UTF-8 are in hex.
  */
 export type MinefieldCase = Readonly<{ name: string; text: Uint8Array }>;
 

@@ -1,4 +1,7 @@
-/** Objects whose numbers, nesting, names and metadata Go's decoders look at. Each is a ClusterRole as a shard pushes it. */
+/**
+ * Objects whose numbers, nesting, names and metadata Go's decoders check. Each is a ClusterRole as
+ * a shard pushes it.
+ */
 import { minefield, type MinefieldCase } from './minefield.js';
 
 const encoder = new TextEncoder();
@@ -15,7 +18,7 @@ function arrays(depth: number): string {
 }
 
 const zeros = (count: number): string => '0'.repeat(count);
-/** Halfway between the largest float64 and what would be the next: it rounds to infinity. */
+/** Halfway between the largest float64 and the next power of two; it rounds to infinity. */
 const halfway = String(2n ** 1024n - 2n ** 970n);
 const justBelow = String(2n ** 1024n - 2n ** 970n - 1n);
 const decimals = (digits: string): string => `${digits.slice(0, 1)}.${digits.slice(1)}`;
@@ -322,7 +325,7 @@ function shown(text: string): string {
   return text.length <= 60 ? text : `${text.slice(0, 30)}…${text.slice(-12)} (${text.length})`;
 }
 
-/** Each document of the minefield stands as the spec of an object. */
+/** Each document of the minefield is the spec of an object. */
 export const objectCases: readonly MinefieldCase[] = [
   ...minefield.map(({ name, text }) => ({
     name: `spec: ${name}`,
