@@ -1,9 +1,12 @@
 /**
- * A small Kubernetes client for tests: raw access to status, headers and text, JSON verbs on top of it, and a watch as an
- * async iterable of events. It decodes nothing the test did not ask for; `text` is what came over the wire.
+ * A small Kubernetes client for tests: raw requests that show status, headers and text, JSON verbs
+ * on top of them, and a watch as an async iterable of events. `text` is the text that came over the
+ * wire.
  *
- * Over HTTP/1.1 it has a connection per request in flight; over HTTP/2 everything is on one connection, as kcp does.
- * A test that does not choose with `http2` speaks what TEST_HTTP says (`choose-http.ts`). A watch has no buffer of its own: a caller that does not read stops the socket, which is how a slow watcher is played.
+ * Over HTTP/1.1 it has a connection for each request in flight. Over HTTP/2 all requests share one
+ * connection, as in kcp. Without `http2`, TEST_HTTP decides which it speaks (`choose-http.ts`).
+ * A watch has no buffer of its own: if the caller does not read, the socket fills, as with a slow
+ * watcher.
  */
 import { once } from 'node:events';
 import { connect, constants, type ClientHttp2Session } from 'node:http2';
@@ -16,7 +19,7 @@ const connectMsMax = 5_000;
 const goStreamWindowBytes = 4 * 1024 * 1024;
 const goSessionWindowBytes = 1024 * 1024 * 1024;
 
-/** By certificate: to make one for each connection takes a millisecond. */
+/** By certificate, because making a context for each connection would take a millisecond. */
 const contexts = new Map<string, SecureContext>();
 
 function contextOf(cert: string | undefined, key: string | undefined): SecureContext {
@@ -34,16 +37,19 @@ export type KubeClientOptions = Readonly<{
   url: string;
   certificate?: string;
   key?: string;
-  /** Put in front of every path, for example `/services/cache/shards/amber/clusters/acme`. */
+  /** A prefix of every path, for example `/services/cache/shards/amber/clusters/acme`. */
   prefix?: string;
   http2?: boolean;
-  /** HTTP/2 windows of Go's transport, as kcp's informers have. With Node's own, 64 KiB a stream, a client that does not read soon stops a server. */
+  /**
+   * Uses the HTTP/2 windows of Go's transport, as kcp's informers do. With Node's own, 64 KiB a
+   * stream, a client that reads late soon stops a server.
+   */
   goWindows?: boolean;
 }>;
 
 export type RequestOptions = Readonly<{
   headers?: Readonly<Record<string, string | string[]>>;
-  /** Text and bytes go as they are; anything else is serialised. Undefined sends no body. */
+  /** Text and bytes are sent unchanged; anything else is serialised. Undefined sends no body. */
   body?: unknown;
   timeoutMs?: number;
   signal?: AbortSignal;
@@ -51,7 +57,7 @@ export type RequestOptions = Readonly<{
 
 export type Answer = Readonly<{ status: number; headers: Readonly<Record<string, string>>; text: string }>;
 
-/** The members that tests use; everything else is there too. */
+/** Only the members that tests use; the object has all of them. */
 export type KubeObject = Readonly<{
   kind?: string;
   apiVersion?: string;
@@ -87,7 +93,7 @@ export type WatchOptions = Readonly<{
   signal?: AbortSignal;
 }>;
 
-/** An answer that is no success, to a JSON verb. */
+/** A JSON verb got a status that is no success. */
 export class KubeError extends Error {
   readonly answer: Answer;
 
@@ -126,7 +132,7 @@ export class KubeClient {
     this.#agent = new Agent({ ...this.#tls, keepAlive: true });
   }
 
-  /** One request, answered whole, whatever its status. */
+  /** Sends one request; resolves with the whole answer, whatever its status. */
   async raw(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
     const timeout = AbortSignal.timeout(options.timeoutMs ?? requestMsMax);
     const signal = options.signal === undefined ? timeout : AbortSignal.any([options.signal, timeout]);
@@ -167,8 +173,8 @@ export class KubeClient {
   }
 
   /**
-   * Events until the server ends the stream, the signal fires (no error then) or the caller breaks out. Throws KubeError
-   * unless the status is 200, and whatever error ended the connection.
+   * Yields events until the server ends the stream, the signal fires (no error then) or the caller
+   * breaks out. Throws KubeError unless the status is 200, and any error that ended the connection.
    */
   async *watch(path: string, { opened: onOpened, query = {}, headers = {}, signal }: WatchOptions = {}): AsyncGenerator<WatchEvent> {
     const target = watchTarget(path, query);
@@ -252,7 +258,7 @@ export class KubeClient {
     signal: AbortSignal | undefined,
   ): Promise<Opened> {
     const session = await this.#connected();
-    // If the end is not passed on explicitly, Node ends the request of a DELETE before its body.
+    // Without an explicit endStream, Node ends the request of a DELETE before its body.
     const stream = session.request({ ':method': method, ':path': path, ...headers }, { endStream: bytes === undefined });
     stream.on('error', unread);
     stream.on(
@@ -263,7 +269,7 @@ export class KubeClient {
     const received = await new Promise<Record<string, string | string[] | number>>((resolve, reject) => {
       stream.once('response', (headers) => resolve(headers as Record<string, string | string[] | number>));
       stream.once('error', reject);
-      // A server that is killed closes its streams without an error.
+      // When a server is killed, its streams close without an error.
       stream.once('close', () => reject(new Error('the stream ended before the answer')));
     });
     return { status: Number(received[':status']), headers: flat(received), stream, abort: () => stream.close() };
@@ -284,8 +290,9 @@ export class KubeClient {
 }
 
 /**
- * Ends a request when the signal fires; answers what forgets the signal again. Node's own `signal` destroys the request with an error, which a socket
- * of HTTP/1.1 emits to nobody if its answer ends in that moment and it is on its way back to the agent: the process ends.
+ * Calls `end` when the signal fires; returns a function that removes the listener. Node's own
+ * `signal` would destroy the request with an error. If an HTTP/1.1 answer ends at that moment,
+ * while its socket returns to the agent, nobody listens for that error, and the process ends.
  */
 function onAbort(signal: AbortSignal | undefined, end: () => void): () => void {
   if (signal?.aborted === true) end();
@@ -293,10 +300,10 @@ function onAbort(signal: AbortSignal | undefined, end: () => void): () => void {
   return () => signal?.removeEventListener('abort', end);
 }
 
-/** Whoever waits for an answer or reads gets the error that ends it; an abort while nobody does is no error. */
+/** An abort is an error only for a caller that waits for an answer or reads one. */
 function unread(): void {}
 
-/** A recorded path that says watch already stays as it is. */
+/** Leaves a recorded path that already says watch as it is. */
 function watchTarget(path: string, query: Readonly<Record<string, string>>): string {
   if (/[?&]watch=/.test(path)) return path;
   return `${path}${path.includes('?') ? '&' : '?'}${new URLSearchParams({ watch: 'true', ...query }).toString()}`;
@@ -317,7 +324,10 @@ async function readText(stream: Readable): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** The lines of a stream without the empty ones. A caller that waits stops the reading through the stream's own backpressure. */
+/**
+ * The non-empty lines of a stream. A caller that does not read stops the stream by its
+ * backpressure.
+ */
 async function* lines(stream: Readable): AsyncGenerator<string> {
   let rest = '';
   stream.setEncoding('utf8');

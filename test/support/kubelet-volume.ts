@@ -1,8 +1,9 @@
 /**
- * A volume of a ConfigMap or a Secret, as kubelet writes it and replaces it (k8s.io/kubernetes, pkg/volume/util/atomic_writer.go): readers see all of the
- * former files, or all of the new ones.
+ * Writes and replaces a volume of a ConfigMap or a Secret as kubelet does (k8s.io/kubernetes,
+ * pkg/volume/util/atomic_writer.go): readers see either all of the former files or all of the new
+ * ones.
  *
- *   strata.yaml ──▶ ..data/strata.yaml        ..data ──▶ ..2026_11_30 (renamed over the former link)
+ *   strata.yaml ──▶ ..data/strata.yaml   ..data ──▶ ..2026_11_30 (renamed over the former link)
  */
 import { chmodSync, chownSync, existsSync, mkdirSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +15,7 @@ export type VolumeOwner = Readonly<{ mode?: number; group?: number | undefined }
 
 let versions = 0;
 
-/** Writes the files, whether others are there or not. */
+/** Writes the files, and replaces those that are there. */
 export function writeVolume(folder: string, files: VolumeFiles, { mode = 0o644, group }: VolumeOwner = {}): void {
   versions += 1;
   const version = `..version_${versions}`;

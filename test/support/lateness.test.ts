@@ -1,4 +1,4 @@
-/** The measure that the tests of caches under writes use. */
+/** Tests the measure that the tests of caches under writes use. */
 import { test } from './test.js';
 import { Lateness } from './lateness.js';
 

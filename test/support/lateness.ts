@@ -1,21 +1,23 @@
 /**
- * How late caches are, one behind the other, while somebody goes on writing. The test compares them again and again. A difference lasts as long as
- * both sides stay what they were: a side that changes is just being written.
+ * Measures how late each cache is behind another while somebody keeps writing. The test compares
+ * the caches again and again. A difference lasts while both sides stay unchanged; a side that
+ * changes is being written.
  *
- * kcp writes to its cache five times a second for each shard (client-go's default), also many seconds after a test has stopped. So caches that
- * are read one after the other always differ somewhere, however fast their links are.
+ * For each shard, kcp writes to its cache five times a second (client-go's default), even many
+ * seconds after a test has stopped. So caches that are read one after the other always differ
+ * somewhere, however fast their links are.
  */
 type Late = Readonly<{ difference: string; atLeastMs: number; atMostMs: number }>;
 
 type Look = Readonly<{ beganMs: number; endedMs: number }>;
 
 export class Lateness {
-  /** The look that saw each difference first, in an unbroken row of looks. */
+  /** The comparison that first saw each difference which every comparison since has seen. */
   #since = new Map<string, Look>();
   #last: Look | undefined;
   #latest: Late = { difference: 'none', atLeastMs: 0, atMostMs: 0 };
 
-  /** One look, which found these differences; by a monotonic clock. */
+  /** Records one comparison, which found these differences. Its times are of a monotonic clock. */
   see(differences: readonly string[], look: Look): void {
     const { beganMs: lastMs } = this.#last ?? look;
     const before = this.#since;
@@ -28,8 +30,9 @@ export class Lateness {
   }
 
   /**
-   * The longest difference. `atLeastMs`: from the end of the look that saw it first to the start of the last that did. `atMostMs`: from the start
-   * of the look that saw it first to the end of the first one that no longer did.
+   * The difference that lasted longest. `atLeastMs`: from the end of the first comparison that saw
+   * it to the start of the last that did. `atMostMs`: from the start of the first comparison that
+   * saw it to the end of the first that did not.
    */
   get latest(): Late {
     return this.#latest;

@@ -1,6 +1,7 @@
 /**
- * The real clock, which a test moves on by leaps: a server waits for minutes, and the test for as many turns of the event loop. However slow the machine
- * is, hardly any time of this clock passes that the test has not asked for.
+ * The real clock, which a test can also advance by leaps. A wait of minutes in a server then costs
+ * the test some turns of the event loop. However slow the machine is, this clock hardly advances
+ * unless the test makes it.
  *
  *   now ──▶ real time ──▶ leap(1 s) ══▶ tasks due by then, in order ──▶ real time
  */
@@ -17,7 +18,7 @@ export class LeapingClock implements Clock {
     return systemClock.now() + this.#leaptMs;
   }
 
-  /** The time of day does not leap. */
+  /** A leap does not change the time of day. */
   wallMs(): number {
     return systemClock.wallMs();
   }
@@ -36,7 +37,7 @@ export class LeapingClock implements Clock {
     this.#leaptMs += ms;
     const nowMs = this.now();
     for (const waiting of [...this.#waiting].toSorted((one, other) => one.dueMs - other.dueMs)) {
-      // One that ran before may have cancelled it.
+      // A task that ran earlier in this leap may have cancelled it.
       if (!this.#waiting.has(waiting)) continue;
       waiting.cancel();
       if (waiting.dueMs <= nowMs) this.#run(waiting);

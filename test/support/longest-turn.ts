@@ -1,18 +1,23 @@
-/** The longest turn of a server's event loop while the server gets some work, measured by turn-meter.ts in the server's process. */
+/**
+ * Measures the longest turn of a server's event loop while the server works; turn-meter.ts records
+ * the turns in the server's process.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { machinePace } from './machine-pace.js';
 
-/** Start options that make a server measure its turns. */
+/** The environment that makes a server record its turns. */
 export function meteredEnvironment(folder: string): Readonly<Record<string, string>> {
   const meter = new URL('./turn-meter.js', import.meta.url).href;
   return { NODE_OPTIONS: `--import=${meter}`, TURN_METER_FILE: turnsFile(folder) };
 }
 
 /**
- * The shortest of the rounds counts: what comes with every round is the work itself, the rest is garbage collection and the machine. A round that is
- * short enough is the last. Each is in milliseconds of the machine for which bounds are set, by the pace of this one in that round.
+ * The longest turn of the round whose longest turn is shortest: what every round has is the work
+ * itself, the rest is garbage collection and the machine. A round of at most `enoughMs` is the
+ * last. Longer turns are divided by this machine's pace, so they compare with the machine for which
+ * bounds are set.
  */
 export async function longestTurnMs(
   folder: string,
@@ -32,7 +37,7 @@ export async function longestTurnMs(
   return shortest;
 }
 
-/** The length of each turn that was not short, since the start of the server. */
+/** The length of each recorded turn since the server started; short turns are not recorded. */
 export function turnsMs(folder: string): readonly number[] {
   const file = turnsFile(folder);
   return existsSync(file) ? readFileSync(file, 'latin1').split('\n').filter(Boolean).map(Number) : [];

@@ -1,6 +1,7 @@
 /**
- * What each server and store of a test would make anew at its first start, made once in a worker and copied: an empty database of the newest schema, and a
- * serving certificate. The tests of migrations and of certificates do without it.
+ * An empty database of the newest schema and a serving certificate, made once in a worker and
+ * copied for each server and store of its tests, which would otherwise make them at their first
+ * start. The tests of migrations and of certificates do not use them.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +14,7 @@ const certificateFiles = ['apiserver.key', 'apiserver.crt'] as const;
 let database: Buffer | undefined;
 let certificate: readonly Buffer[] | undefined;
 
-/** Puts the database into a data folder that has none. */
+/** Copies the database into a data folder that has none. */
 export function copyDatabase(directory: string): void {
   const file = join(directory, databaseName);
   if (existsSync(file)) return;
@@ -21,14 +22,14 @@ export function copyDatabase(directory: string): void {
   writeFileSync(file, (database ??= emptyDatabase()), { mode: 0o600 });
 }
 
-/** Puts the certificate into a folder that has none, if a server has made one before. */
+/** Copies the certificate into a folder that has none, once `keepCertificate` has one. */
 export function copyCertificate(directory: string): void {
   if (certificate === undefined || existsSync(join(directory, certificateFiles[0]))) return;
   mkdirSync(directory, { recursive: true });
   for (const [i, name] of certificateFiles.entries()) writeFileSync(join(directory, name), certificate[i]!, { mode: 0o600 });
 }
 
-/** Takes the certificate that a server has made there as the one to copy. */
+/** Keeps the certificate that a server has made in this folder, for later copies. */
 export function keepCertificate(directory: string): void {
   certificate ??= certificateFiles.map((name) => readFileSync(join(directory, name)));
 }

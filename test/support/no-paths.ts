@@ -1,4 +1,4 @@
 import type { Paths } from '../../src/domain/ports.js';
 
-/** Of a server without path entries. */
+/** The paths of a server without path entries. */
 export const noPaths: Paths = { resolve: async () => ({ kind: 'unknown' }), answer: async () => ({ kind: 'unknown' }) };

@@ -1,11 +1,14 @@
-/** A pusher of path entries: those of the shard in full, then changes. */
+/** Pushes path entries: all entries of a shard, then changes. */
 import { clusterEntries, clusterEntryName, pathEntryVersion, workspaceEntries } from '../../src/domain/path-entry.js';
 import type { Slice } from '../../src/domain/slice.js';
 import type { PushedObject } from '../../src/frames/frame.js';
 import { shardName } from './objects.js';
 import type { RawPusher } from './raw-pusher.js';
 
-/** By logical cluster, what its entry has; by parent and name, as `root org`, where a Workspace leads. */
+/**
+ * `clusters`: the entry of each logical cluster. `workspaces`: the target of each Workspace, by
+ * parent and name, as `root org`.
+ */
 export type Entries = Readonly<{
   clusters?: Readonly<Record<string, Readonly<{ path?: string; parentless?: boolean; migrating?: boolean }>>>;
   workspaces?: Readonly<Record<string, Readonly<{ cluster?: string; shard?: string; url?: string; unavailable?: boolean }>>>;
@@ -28,7 +31,7 @@ export function pushedWorkspace(place: string, entry: unknown): PushedObject {
   return pushed(parent, name, entry);
 }
 
-/** Both slices, whole and current; resolves once they are acknowledged. */
+/** Syncs both slices and reports them whole and current; resolves once they are acknowledged. */
 export async function syncPaths(pusher: RawPusher, shard: string, { clusters = {}, workspaces = {} }: Entries): Promise<void> {
   const ofClusters = Object.entries(clusters).map(([cluster, entry]) => pushedCluster(cluster, entry));
   const ofWorkspaces = Object.entries(workspaces).map(([place, entry]) => pushedWorkspace(place, entry));

@@ -1,4 +1,7 @@
-/** Takes as many ports as it is told, tells which, and holds them until it is told to end. */
+/**
+ * A program that holds as many ports as its argument says, reports them, and ends when its parent
+ * says so.
+ */
 import { freePorts } from './free-ports.js';
 
 process.once('message', () => process.disconnect());

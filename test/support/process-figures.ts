@@ -14,7 +14,10 @@ export async function descriptors(pid: number): Promise<number> {
   return (await readdir(`/proc/${pid}/fd`)).length;
 }
 
-/** What all its threads have had of the processor, and its children once they have ended, by Linux's /proc/PID/stat, whose unit is 10 ms. */
+/**
+ * Processor time of all threads, and of child processes that have ended, in seconds. It comes from
+ * Linux's /proc/PID/stat, whose unit is 10 ms.
+ */
 export function processorSeconds(pid: number): Readonly<{ own: number; children: number }> {
   const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
     .replace(/^.*\) /, '')
@@ -41,7 +44,7 @@ export async function residentMiBDuring(pid: number, task: () => Promise<unknown
   }
 }
 
-/** The value of a metric, summed over its labels; undefined where there is none. */
+/** The sum of all series of a metric; undefined if there is none. */
 export async function metricOf(client: KubeClient, name: string): Promise<number | undefined> {
   const { text } = await client.raw('GET', '/metrics');
   const values = [...text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'gm'))].map(([, value]) => Number(value));

@@ -1,6 +1,7 @@
 /**
- * The root of the checkout, found from a compiled test: the nearest folder upwards with a package.json. `tsc` copies no
- * .json, .jsonl or .mjs, so tests read those from the sources through this.
+ * The root of the checkout, found from a compiled test: the nearest folder upwards with a
+ * package.json. `tsc` copies no .json, .jsonl or .mjs, so tests read those from the sources through
+ * this module.
  */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -14,7 +15,7 @@ function projectRoot(): string {
   }
 }
 
-/** A file of the sources, named from the project's root. */
+/** The path of a file of the sources; `segments` start at the project's root. */
 export function projectFile(...segments: readonly string[]): string {
   return join(projectRoot(), ...segments);
 }

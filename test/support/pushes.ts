@@ -1,4 +1,7 @@
-/** Pushes to test with: those of a pusher of `amber`, in its first term unless a test names another, and those of a link. */
+/**
+ * Pushes to test with: those of a pusher of `amber`, in its first term unless a test names another,
+ * and those of a link.
+ */
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { PushLane } from '../../src/domain/store-port.js';
 import type { Term, Push, PushOutcome, Speaker } from '../../src/domain/push.js';
@@ -17,7 +20,7 @@ type ClaimParts = Readonly<{
   plain?: boolean;
 }>;
 
-/** A pusher by its term, a link by its via. */
+/** Who pushes: a pusher, by its term, or a link, by its via. */
 type By = Term | Neighbour;
 
 export function aSlice(place: Place = {}): Slice {
@@ -35,8 +38,9 @@ export function aProcess(term: Term): string {
 }
 
 /**
- * That a pusher comes, or that this cache has chosen a claim. A pusher gets the term `term` where a lower one is known, because it names the one
- * before. It is fenced where that one is known of another process.
+ * A pusher arrives, or this cache chooses a claim. The pusher names the term before `term`, so it
+ * gets `term` if the store knows only lower ones. It is fenced if the store knows `term` with
+ * another process.
  */
 export function aClaim(of: string | ClaimParts = {}, ofTerm = firstTerm): Push {
   const parts = typeof of === 'string' ? { shard: of } : of;
@@ -56,7 +60,7 @@ export function anEnd(place: Place = {}, by: By = firstTerm, filterHash = ''): P
   return { kind: 'end', slice: aSlice(place), by: aSpeaker(by), filterHash };
 }
 
-/** A sync of the place's logical cluster alone begins. */
+/** Begins a sync of only the place's logical cluster. */
 export function aClusterBegin(place: Place = {}, by: By = firstTerm): Push {
   return { kind: 'begin', slice: aSlice(place), cluster: aKey(place).cluster, by: aSpeaker(by) };
 }
@@ -106,7 +110,7 @@ export function aClear(
   return { kind: 'clear', shard: shardName(shard), fence, nowMs, ...(through !== undefined && { through }) };
 }
 
-/** Of all that is there when it begins, unless it says less. */
+/** Drops the objects up to `through`; by default all that exist when it begins. */
 export function aDrop(place: Place = {}, through = Number.MAX_SAFE_INTEGER): Push {
   return { kind: 'drop', resource: aKey(place).resource, through };
 }
@@ -116,7 +120,7 @@ export function aFullSync(place: Place, states: readonly Push[], by: By = firstT
   return [aBegin(place, by), ...states, anEnd(place, by, filterHash)];
 }
 
-/** One word for each outcome: `written`, `unchanged`, `swept 2`, `fenced by 7`. */
+/** One word or two for each outcome: `written`, `unchanged`, `swept 2`, `fenced by 7`. */
 export function outcomeTexts(outcomes: readonly PushOutcome[]): readonly string[] {
   return outcomes.map((outcome) => {
     switch (outcome.kind) {
@@ -132,7 +136,7 @@ export function outcomeTexts(outcomes: readonly PushOutcome[]): readonly string[
   });
 }
 
-/** Pushes, and expects that nothing was fenced or lost on the way. */
+/** Pushes, and throws if an outcome says that something was fenced or lost. */
 export async function mustPush(lane: PushLane, pushes: readonly Push[]): Promise<readonly string[]> {
   const texts = outcomeTexts(await lane.push(pushes));
   const bad = texts.find((text) => !/^(?:written|unchanged|swept|acquired)/.test(text));

@@ -6,7 +6,7 @@ import type { ShardName } from '../../../src/domain/shard.js';
 export class FakePeers implements Peers {
   leadsSinceMs: number | undefined;
   readonly others = new Map<string, PeerState>();
-  /** Also true when no other server has reported anything. */
+  /** A test sets it to false for another server that is known but has reported nothing. */
   isAlone = true;
   readonly told: PeerState[] = [];
   readonly #listeners = new Set<() => void>();

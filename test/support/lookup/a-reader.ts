@@ -1,4 +1,4 @@
-/** Readers to test with, closed with their test, and what they look up. */
+/** Readers to test with, closed with their test, and objects for them to look up. */
 import type { ExecutionContext } from 'ava';
 import { openCacheReader, type CacheReader, type LookupBounds, type ObjectRef } from '../../../src/client.js';
 import type { PushedObject } from '../../../src/frames/frame.js';
@@ -8,10 +8,13 @@ export function aRef(ref: Partial<ObjectRef> = {}): ObjectRef {
   return { group: 'apis.kcp.io', version: 'v1alpha2', resource: 'apiexports', cluster: 'acme', name: 'one', ...ref };
 }
 
-/** A busy machine takes seconds for an answer. Without one in time a reader says that it knows nothing, which is what other tests look at. */
+/**
+ * A busy machine takes seconds for an answer. A reader that gets none in time says that it knows
+ * nothing, which only other tests check.
+ */
 export const patience: Partial<LookupBounds> = { timeoutMs: 60_000, freshnessTimeoutMs: 60_000 };
 
-/** With the certificate of a master and at the server's own URL, unless others are given. */
+/** By default the reader has a master's certificate and uses the server's own URL. */
 export function aReader(
   t: ExecutionContext,
   server: PushTarget,
@@ -29,7 +32,7 @@ export function exportAt(path: string, name = 'one', cluster = 'acme'): PushedOb
   return pushedObject({ apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata, spec: {} }, cluster);
 }
 
-/** The error it throws, as `kind status reason`; fails the test when it throws nothing. */
+/** The error that the call throws, as `kind status reason`; fails the test if it throws none. */
 export async function faultOf(t: ExecutionContext, asked: Promise<unknown>): Promise<string> {
   const { kind, status, reason } = (await t.throwsAsync(asked)) as Error & { kind?: string; status?: number; reason?: string };
   return `${kind} ${status} ${reason}`.trim();

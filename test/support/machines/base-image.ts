@@ -1,6 +1,8 @@
 /**
- * A base image of what this machine has, where a registry cannot be reached: a shell, four programs, npm, and a Node for which SQLite need not be compiled: this one, or
- * else one that npm brings, once, into a folder that later runs find. Debian's Node image has more, and these in the same places.
+ * Builds a base image from the programs of this machine, for machines that reach no registry: a
+ * shell, four programs, npm, and a Node for which SQLite need not be compiled. That is this Node,
+ * or one that npm downloads once into a folder that later runs reuse. Debian's Node image has more
+ * programs, and these at the same paths.
  */
 import { existsSync, realpathSync } from 'node:fs';
 import { cp, mkdir, rename, symlink } from 'node:fs/promises';
@@ -14,7 +16,10 @@ const programs = ['env', 'mkdir', 'ln'];
 const npmMsMax = 120_000;
 const buildahMsMax = 120_000;
 
-/** Adds the image to the store that the variables name; `folder` is for its files. Gives the reason where that cannot be. */
+/**
+ * Adds the image to the store that the variables name; `folder` is for its files. Returns the
+ * reason if it cannot.
+ */
 export async function makeBaseImage(
   name: string,
   { folder, environment }: Readonly<{ folder: string; environment: Readonly<Record<string, string>> }>,
@@ -42,7 +47,7 @@ export async function makeBaseImage(
   return undefined;
 }
 
-/** Its path. */
+/** The path of a suitable Node, or why there is none. */
 async function aNode(): Promise<string | { why: string }> {
   if (Number(process.versions['napi']) >= nodeApiMin) return process.execPath;
   const name = `node-linux-${process.arch}`;

@@ -1,11 +1,13 @@
 /**
- * A container as Kubernetes makes it of our image, from Linux's namespaces: a root of its own that cannot be written, with the programs where the image has them and
- * volumes where a manifest mounts them; a network of its own, in which a program has whatever port it asks for; a user who owns nothing. It is one process, so signals reach it.
- * Without an image it has the folders of this machine that programs need, and:
+ * A container as Kubernetes makes it of our image, built from Linux namespaces. It has a read-only
+ * root with the programs where the image has them, and volumes where a manifest mounts them. Its
+ * network is its own, so a program can have any port; its user owns nothing. The program is the
+ * container's one process, so signals reach it.
+ * Without an image, the container has the folders of this machine that programs need, and:
  *
  *   /cache-server, /kcp-front-proxy, /strata   this build
- *   /etc/hosts                                 each of `hosts` is 127.0.0.1
- *   /var/lib/strata                            where it is started; it is the image's user's
+ *   /etc/hosts                                 resolves each of `hosts` to 127.0.0.1
+ *   /var/lib/strata                            where it starts; owned by the image's user
  */
 import type { ChildProcess } from 'node:child_process';
 import { spawnSync } from 'node:child_process';
@@ -20,21 +22,21 @@ import { spawn } from '../children.js';
 import { builtMain, projectFile } from '../project.js';
 import { bridge } from './socket-bridge.js';
 
-/** A folder of this machine, and where it is mounted. */
+/** A folder of this machine, and the path at which the container has it. */
 export type Mount = Readonly<{ folder: string; path: string; isReadOnly: boolean }>;
 
 export type ContainerOptions = Readonly<{
   /** The program and its arguments. */
   command: readonly string[];
   mounts: readonly Mount[];
-  /** The folder with all that an image has; mount points are made there. */
+  /** The folder with the contents of an image; mount points are created in it. */
   image?: string;
-  /** Also the group, and with `fsGroup` that of its volumes. */
+  /** Also the group; with `fsGroup`, the group of its volumes. */
   user?: number;
   hosts?: readonly string[];
-  /** Ports inside that the test reaches. */
+  /** Ports inside the container that the test connects to. */
   serves?: readonly number[];
-  /** By port inside, the test's own port that is reached there. */
+  /** For each port inside the container, the test's port that it leads to. */
   reaches?: Readonly<Record<number, number>>;
 }>;
 
@@ -42,7 +44,10 @@ export const imageUser = 10_001;
 const stopMsMax = 15_000;
 
 const inNetwork = 'ip link set lo up && exec "$@"';
-/** `$1` the new root, `$2` the user, `$3` how many mounts follow, each as folder, path and `ro` or `rw`; then the program. */
+/**
+ * `$1` is the new root, `$2` the user, `$3` how many mounts follow, each as folder, path and `ro`
+ * or `rw`; then comes the program.
+ */
 const inContainer = `
   root=$1 user=$2 mounts=$3 readonly=; shift 3
   mount --make-rprivate /
@@ -85,7 +90,7 @@ export class Container {
     this.#ports = joined.ports;
   }
 
-  /** Why none can be made here. */
+  /** Why this machine cannot make a container. */
   static whyNot(): string | undefined {
     const script = `${inNetwork} && mount -t tmpfs none /mnt`;
     const { status, error, stderr } = spawnSync('unshare', ['--mount', '--net', 'sh', '-ec', script, 'sh', 'setpriv', '--version'], {
@@ -94,7 +99,7 @@ export class Container {
     return status === 0 ? undefined : `no container can be made here: ${error?.message ?? stderr.trim().slice(0, 200)}`;
   }
 
-  /** Started, not ready. */
+  /** Resolves once the container has started; its program may not be ready. */
   static async start(options: ContainerOptions): Promise<Container> {
     const { serves = [], reaches = {} } = options;
     const folder = await mkdtemp(join(tmpdir(), 'strata-container-'));
@@ -119,12 +124,12 @@ export class Container {
     return container;
   }
 
-  /** Where the test reaches what listens on that port inside. */
+  /** The URL at which the test reaches what listens on that port inside. */
   url(port: number): string {
     return `https://127.0.0.1:${this.#ports.get(port)}`;
   }
 
-  /** The same container on the same volumes, once it has ended. */
+  /** Starts the same container again, on the same volumes, after it has ended. */
   restart(): void {
     if (this.#child !== undefined) throw new Error('the container is running already');
     const { command, mounts, image = '', user = imageUser, hosts = [] } = this.#options;
@@ -152,7 +157,6 @@ export class Container {
     closeSync(log);
   }
 
-  /** Whether it runs. */
   get isRunning(): boolean {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
@@ -166,7 +170,7 @@ export class Container {
     return child.signalCode ?? child.exitCode;
   }
 
-  /** SIGTERM, and SIGKILL to what does not end then. As `ended`. */
+  /** Sends SIGTERM, then SIGKILL if the container does not end. Resolves as `ended` does. */
   async stop(): Promise<NodeJS.Signals | number | null> {
     const child = this.#child;
     if (child === undefined) return null;
@@ -177,7 +181,7 @@ export class Container {
     return end;
   }
 
-  /** Everything that it has printed. */
+  /** All that the container has printed. */
   async log(): Promise<string> {
     return readFile(this.#logFile, 'utf8');
   }

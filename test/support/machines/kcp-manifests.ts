@@ -1,9 +1,10 @@
 /**
- * What kcp's own manifests start: each container's program, its arguments in their order, and what is mounted where. Taken as data from kcp-dev/kcp-operator at
- * 406169b3 (internal/resources) and from kcp-dev/helm-charts at ca73c22c (charts/cache, charts/kcp), as they are for an image whose tag is no version of kcp.
+ * The containers of kcp's own manifests: program, arguments in their order, and mounts. Taken as
+ * data from kcp-dev/kcp-operator at 406169b3 (internal/resources) and from kcp-dev/helm-charts at
+ * ca73c22c (charts/cache, charts/kcp), as they are for an image whose tag is no version of kcp.
  */
 
-/** What a mounted Secret or ConfigMap holds. */
+/** The contents of a mounted Secret or ConfigMap. */
 export type Content = 'serving' | 'client' | 'ca' | 'kubeconfig' | 'mapping' | 'tokens' | 'service-account' | 'etcd';
 
 export type Manifest = Readonly<{
@@ -13,14 +14,17 @@ export type Manifest = Readonly<{
   /** Mount paths of the `emptyDir`s. */
   scratch: readonly string[];
   port: number;
-  /** Of the pod's security context; the image's when left out. */
+  /** The user of the pod's security context; the image's user if left out. */
   user?: number;
 }>;
 
 type Extra = Readonly<{ args: readonly string[] }>;
 const none: Extra = { args: [] };
 
-/** A CacheServer of kcp-operator, on the etcd that it would embed or on its own. `verbosity`: of spec.logging.level. */
+/**
+ * A CacheServer of kcp-operator, with the etcd that it would embed or with an external one.
+ * `verbosity`: the value of spec.logging.level.
+ */
 export function operatorCacheServer(
   { etcd, verbosity }: Readonly<{ etcd?: Readonly<{ endpoints: readonly string[]; prefix: string }>; verbosity?: number }> = {},
   extra: Extra = none,
@@ -52,7 +56,10 @@ export function operatorCacheServer(
   };
 }
 
-/** A FrontProxy of kcp-operator. `auth`: with everything that its spec.auth knows; the root shard is called `root`, another one `birch`. */
+/**
+ * A FrontProxy of kcp-operator. `auth`: with every member of its spec.auth. The root shard is
+ * called `root`; another shard is called `birch`.
+ */
 export function operatorFrontProxy({ auth }: Readonly<{ auth: boolean }>, extra: Extra = none): Manifest {
   const own = '/etc/kcp-front-proxy';
   const shards = ['root', 'birch'];
@@ -134,7 +141,10 @@ export function chartCacheServer(extra: Extra): Manifest {
   };
 }
 
-/** The front proxy of the chart `kcp`, with its default values. `auth`: with a profiler, an issuer and a token file. */
+/**
+ * The front proxy of the chart `kcp`, with its default values. `auth`: with a profiler, an issuer
+ * and a token file.
+ */
 export function chartFrontProxy({ auth }: Readonly<{ auth: boolean }>, extra: Extra = none): Manifest {
   const own = '/etc/kcp-front-proxy';
   return {

@@ -1,6 +1,7 @@
 /**
- * One informer's watch over hours. When its connection ends it goes on from its last revision, and what it saw is one history, so a gap or a repeat
- * at a seam is found like any other. Validated events are dropped, so memory does not grow with time.
+ * One informer's watch over hours. When its connection ends it resumes from its last revision, and
+ * its events form one history. So a gap or a repeat at a reconnection is found like any other.
+ * Validated events are dropped, so memory does not grow with time.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { KubeError, type KubeClient } from '../kube-client.js';
@@ -26,7 +27,7 @@ export class LongWatch {
   #hasRead = false;
   #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
-  /** Why it ended for good: the server no longer knew its revision, or refused it. */
+  /** Why the watch ended for good: the server no longer knew its revision, or refused it. */
   failure: string | undefined;
 
   /** Reads nothing until `come`. */
@@ -45,7 +46,7 @@ export class LongWatch {
     return this.#events;
   }
 
-  /** Whether anything was read since it came last. */
+  /** Whether the watch has read anything since the last `come`. */
   get hasRead(): boolean {
     return this.#hasRead;
   }
@@ -62,7 +63,7 @@ export class LongWatch {
     await this.#running;
   }
 
-  /** Takes the events since the last call, up to a revision, out of memory. */
+  /** Removes the events up to a revision from memory and returns them. */
   take(upTo: Position): SeenWatch {
     const index = this.#events.findIndex(({ position }) => position > upTo);
     const events = this.#events.splice(0, index < 0 ? this.#events.length : index);
@@ -88,14 +89,14 @@ export class LongWatch {
           this.#position = seen.position;
         }
       } catch (error) {
-        // A server that starts or stops may answer so; its clients come again.
+        // A server that starts or stops may answer with 5xx; the watch retries.
         if (error instanceof KubeError && error.status < 500) this.#fail(error.status);
       }
       if (!signal.aborted) await sleep(againMs);
     }
   }
 
-  /** From then on it holds up no validation. */
+  /** A failed watch no longer delays validation. */
   #fail(code: number | undefined): void {
     this.failure = `${this.#options.id} ended with ${code} at ${this.#position}`;
     this.#position = revisionMax;

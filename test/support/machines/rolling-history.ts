@@ -1,16 +1,20 @@
 /**
- * Validates what watches, lists and writers see while a server runs, stretch by stretch, and drops what is found good.
+ * Validates what watches, lists and writers see while a server runs, one stretch of revisions after
+ * the other, and drops what is valid.
  *
- *   ── validated, only the objects of then are kept ──┤ recent, for answers that come late ├ this stretch ┤ still open ──▶ revision
- *                                                                                                         └ where the slowest watch is
+ *   ── validated: only the last puts are kept ──┤ recent, for late answers ├ this stretch ┤ open ──▶ revision
+ *                                                                                        └ position of the slowest watch
  */
 import { validate, type Guarantee, type Violation } from '../validators.js';
 import { truthOf, type Acknowledged, type Change, type ObjectKey, type Position, type SeenList } from '../watch-history.js';
 import type { LongWatch } from './long-watch.js';
 
-/** The others cover G6: a watch that was resumed is one history. */
+/**
+ * Resuming is checked by the others too (G6): each watch, with all its reconnections, is one
+ * history.
+ */
 const durableAndWatched: readonly Guarantee[] = ['G1', 'G2', 'G3', 'G4', 'G5', 'G7', 'G8'];
-/** Stretches in which an answered write is searched. */
+/** How many recent stretches are searched for an answered write. */
 const recentMax = 6;
 
 export class RollingHistory {
@@ -23,7 +27,7 @@ export class RollingHistory {
   changes = 0;
   events = 0;
 
-  /** `full` covers everything from the birth of the store on; it gives the truth. */
+  /** `full` watches everything from the birth of the store on; its events are the truth. */
   constructor(full: LongWatch, watches: readonly LongWatch[]) {
     this.#full = full;
     this.#watches = watches;
@@ -33,12 +37,15 @@ export class RollingHistory {
     this.#lists.push(list);
   }
 
-  /** Writes without a revision are searched at the next check, which all watches must have passed by then. */
+  /**
+   * Writes without a revision are searched for at the next check; all watches must have passed them
+   * by then.
+   */
   answered(writes: readonly Acknowledged[]): void {
     this.#answered.push(...writes);
   }
 
-  /** Everything up to where all watches have come. */
+  /** Validates everything up to the position of the slowest watch. */
   check(): readonly Violation[] {
     const upTo = this.#watches.reduce((least, { position }) => (position < least ? position : least), this.#full.position);
     const full = this.#full.take(upTo);

@@ -1,19 +1,23 @@
 /**
- * Joins sockets, so that a test reaches what listens in another network, and what runs there reaches the test: a socket of a file crosses between networks.
+ * Joins sockets across networks: the test reaches a server in a container's network, and the
+ * container reaches a server of the test. A Unix socket in a file works from both networks.
  *
  *   the test ── 127.0.0.1:any ──▶ FILE ──▶ 127.0.0.1:6443   the container's server
  *   the test's server ◀── FILE ◀── 127.0.0.1:7443 ── the container
  *
- * As a program, `socket-bridge.js LISTEN CONNECT …`, it does that between places in its own network, and prints a line once it listens. It ends with its standard input.
+ * As a program, `socket-bridge.js LISTEN CONNECT …` joins places in its own network, and prints a
+ * line once it listens. It ends when its standard input does.
  */
 import { once } from 'node:events';
 import { createConnection, createServer, type Server } from 'node:net';
 import { fileURLToPath } from 'node:url';
 
-/** A port of 127.0.0.1, or the path of a socket. */
+/** A port of 127.0.0.1, or the path of a Unix socket. */
 export type Place = number | string;
 
-/** Every connection to `from` is one to `to`; the end of either is that of both. */
+/**
+ * Connects each connection to `from` with a new one to `to`; when either ends, so does the other.
+ */
 export async function bridge(from: Place, to: Place): Promise<Server> {
   const server = createServer((client) => {
     const target = createConnection(typeof to === 'number' ? { port: to, host: '127.0.0.1' } : { path: to });

@@ -1,6 +1,7 @@
 /**
- * The folders of a pod's volumes, with owners and modes as kubelet gives them to a container. With an `fsGroup`, a volume is the group's; without, it is root's,
- * and only an `emptyDir` can be written by others.
+ * The folders of a pod's volumes, with the owners and modes that kubelet gives them. With an
+ * `fsGroup`, that group owns a volume. Without one, root owns it, and other users can write only to
+ * an `emptyDir`.
  */
 import { chmod, chown, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,7 +12,7 @@ export class Volumes {
   readonly #folder: string;
   readonly #fsGroup: number | undefined;
 
-  /** Its folders live in `folder`. */
+  /** Keeps the volumes in `folder`. */
   constructor(folder: string, { fsGroup }: Readonly<{ fsGroup?: number }> = {}) {
     this.#folder = folder;
     this.#fsGroup = fsGroup;
@@ -21,12 +22,12 @@ export class Volumes {
     return { folder: await this.#make(path, this.#fsGroup === undefined ? 0o777 : 0o2777), path, isReadOnly: false };
   }
 
-  /** A PersistentVolumeClaim whose disk is new. */
+  /** A PersistentVolumeClaim with an empty disk. */
   async claim(path: string): Promise<Mount> {
     return { folder: await this.#make(path, this.#fsGroup === undefined ? 0o755 : 0o2775), path, isReadOnly: false };
   }
 
-  /** A Secret or a ConfigMap: by name, what each file holds. */
+  /** A Secret or a ConfigMap: the content of each file, by name. */
   async files(path: string, contents: Readonly<Record<string, string>>): Promise<Mount> {
     const folder = await this.#make(path, 0o755);
     writeVolume(folder, contents, this.#fsGroup === undefined ? {} : { mode: 0o440, group: this.#fsGroup });

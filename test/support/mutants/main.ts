@@ -1,11 +1,12 @@
 /**
- * `npm run test:mutants`: plants wrong changes into compiled modules, one after the other, and runs the tests of the module on each. Prints every one that they do
- * not notice. What is planted is chosen by chance, or read from a file that an earlier run has written, so that two checkouts can be compared:
+ * `npm run test:mutants`: plants wrong changes into compiled modules, one after the other, and runs
+ * the module's tests on each. It prints each change that they do not notice. It chooses the changes
+ * at random, or reads them from the results of an earlier run, to compare two checkouts:
  *
  *   npm run test:mutants -- --count 300 --seed 1 --also ../before --results after.jsonl
  *   npm run test:mutants -- --root ../before --plant after.jsonl --results before.jsonl
  *
- * It changes the build of that checkout, and puts it back: nothing else may run from it.
+ * It changes the build of that checkout, and restores it at the end: nothing else may run from it.
  */
 import { once } from 'node:events';
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,9 +19,9 @@ import { mutantsOf, planted, type Mutant } from './mutants.js';
 
 type Result = Mutant & Readonly<{ isKilled: boolean; seconds: number }>;
 
-/** An entry without any fails its run. */
+/** AVA fails on an entry without any test. */
 const noTest = `import test from 'ava';\ntest('nothing', (t) => t.pass());\n`;
-/** A mutant can go round in a circle. */
+/** A mutant can loop for ever. */
 const runMsMax = 300_000;
 
 const { values: options } = parseArgs({
@@ -35,7 +36,10 @@ const { values: options } = parseArgs({
   },
 });
 const build = join(options.root, 'build');
-/** Tests wait: several workers take less than one, and one for each file takes more to start than most tests. */
+/**
+ * Tests wait, so several workers are faster than one. A worker for each file would take longer to
+ * start than most tests run.
+ */
 const entries = Array.from({ length: 4 }, (_, i) => join(build, 'test', 'unit', 'mutants', `entry-${i}.test.js`));
 
 const mutants = options.plant === undefined ? chosen() : readMutants(options.plant);
@@ -81,7 +85,7 @@ function readMutants(file: string): readonly Mutant[] {
     .map((line) => JSON.parse(line) as Mutant);
 }
 
-/** undefined: this build has no such line. */
+/** Returns undefined if this build has no such line. */
 async function tried(mutant: Mutant): Promise<Result | undefined> {
   const path = join(build, mutant.file);
   const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
@@ -100,7 +104,6 @@ async function tried(mutant: Mutant): Promise<Result | undefined> {
   }
 }
 
-/** Whether the module's tests pass. */
 async function passes(module: string, stdio: 'inherit' | 'ignore' = 'ignore'): Promise<boolean> {
   const files = testFolders(module).flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -124,14 +127,17 @@ async function passes(module: string, stdio: 'inherit' | 'ignore' = 'ignore'): P
   return code === 0;
 }
 
-/** The last one is where a checkout from before unit and integration has them. */
+/** The last folder is that of older checkouts, which have neither unit nor integration. */
 function testFolders(module: string): readonly string[] {
   return [join('unit', module), join('integration', module), module]
     .map((folder) => join(build, 'test', folder))
     .filter((folder) => existsSync(folder));
 }
 
-/** The folder of src that a file is in; for a file of src itself, its name, which has no tests. */
+/**
+ * The folder of src that holds the file. For a file of src itself it is the file's name, for which
+ * there are no tests.
+ */
 function moduleOf(file: string): string {
   return file.split('/')[1]!;
 }

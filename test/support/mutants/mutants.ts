@@ -1,12 +1,13 @@
 /**
- * Mutants that can be planted into more than one build, to compare what their tests notice: each is named by the text of its line, which must stand in a file once.
+ * Mutants that can be planted into more than one build, to compare what their tests notice. The
+ * text of its line identifies a mutant, so each file must have that line exactly once.
  */
 import { mutated, mutationsOf } from './mutations.js';
 
-/** `file` is below `build`. `column` counts from 0 in `line`, and `before` is what stands there. */
+/** `file` is below `build`. `column` counts from 0 in `line`, and `before` is the text there. */
 export type Mutant = Readonly<{ file: string; line: string; column: number; before: string; after: string }>;
 
-/** Those of a file whose line each of its texts has once. */
+/** The mutants of a file whose line occurs exactly once in each of these texts. */
 export function mutantsOf(file: string, [text, ...others]: readonly [string, ...string[]]): readonly Mutant[] {
   return mutationsOf(text).flatMap(({ from, to, after }) => {
     const start = text.lastIndexOf('\n', from - 1) + 1;
@@ -16,7 +17,7 @@ export function mutantsOf(file: string, [text, ...others]: readonly [string, ...
   });
 }
 
-/** The text with the mutant; undefined where its line does not stand once. */
+/** The text with the mutant; undefined unless its line occurs exactly once. */
 export function planted(text: string, { line, column, before, after }: Mutant): string | undefined {
   const place = placeOf(text, line);
   return place === undefined ? undefined : mutated(text, { from: place + column, to: place + column + before.length, after });

@@ -1,11 +1,12 @@
 /**
- * Small wrong changes of a compiled module, of the kinds that people make: a bound that is off by one, a condition the wrong way round, a call that is missing.
- * A test of the module should fail under each; under some it cannot, because nothing that matters has changed.
+ * Small wrong changes of a compiled module, of the kinds that people make: a bound that is off by
+ * one, an inverted condition, a missing call. A test of the module should fail under each. Some
+ * change nothing that matters, and no test can fail under those.
  */
 import { parse, type AnyNode } from 'acorn';
 import { full } from 'acorn-walk';
 
-/** `from` and `to` are places in the text; both are on one line. */
+/** `from` and `to` are offsets in the text, both on one line. */
 export type Mutation = Readonly<{ from: number; to: number; after: string }>;
 
 const otherOperators = new Map([

@@ -1,4 +1,4 @@
-/** Path entries of a made-up installation in memory, as a walk reads them. */
+/** Path entries of an invented installation, in memory, as a walk reads them. */
 import type { ClusterName } from '../../../src/domain/cluster.js';
 import type { ClusterEntry, WorkspaceEntry } from '../../../src/domain/path-entry.js';
 import type { Dispute } from '../../../src/domain/path-resolution.js';
@@ -8,7 +8,7 @@ import { clusterName, shardName } from '../objects.js';
 
 export class MemoryEntries implements PathEntries {
   readonly conflicts: string[] = [];
-  /** How many entries were read. */
+  /** How many entries the walk has read. */
   reads = 0;
   readonly #clusters = new Map<ClusterName, ClusterPlace[]>();
   readonly #workspaces = new Map<string, WorkspaceEntry>();
@@ -22,7 +22,10 @@ export class MemoryEntries implements PathEntries {
     return this;
   }
 
-  /** `target`: a URL, or the name of a logical cluster, with an `@` and its shard if the Workspace names that. */
+  /**
+   * `target`: a URL, or the name of a logical cluster; `@` and a shard follow if the Workspace
+   * names its shard.
+   */
   edge(shard: string, parent: string, name: string, target: string, isUnavailable = false): this {
     const [cluster = '', on] = target.split('@');
     const to = target.startsWith('https:')

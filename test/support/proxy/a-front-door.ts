@@ -1,4 +1,7 @@
-/** An installation in this process: a cache that holds path entries and Shards, a front door below it, and a backend for each shard. */
+/**
+ * An installation in this process: a cache that holds path entries and Shards, a front door that
+ * reads them, and a backend for each shard.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,7 +20,7 @@ export type Installation = Readonly<{
   cache: TestServer;
   amber: EchoBackend;
   birch: EchoBackend;
-  /** Between the front door and birch. */
+  /** The proxy between the front door and birch. */
   toBirch: TcpProxy;
   pushers: Readonly<{ amber: RawPusher; birch: RawPusher }>;
   /** Stops the front door, and starts it again on its disk. */
@@ -28,10 +31,10 @@ type Options = Readonly<{
   birchSpeaks?: 1 | 2;
   birchUrl?: string;
   mounted?: string;
-  /** Whether the front door also leads to the cache. */
+  /** Whether the front door's mapping also has the cache. */
   mapsCache?: boolean;
   flags?: Readonly<Record<string, string>>;
-  /** Of `strata proxy` alone. */
+  /** Flags that only `strata proxy` has. */
   frontDoorFlags?: Readonly<Record<string, string>>;
   settings?: Partial<FrontDoorSettings>;
 }>;
@@ -39,7 +42,10 @@ type Options = Readonly<{
 const types = '{types: [logicalclusters.paths.strata, workspaces.paths.strata]}';
 const config = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}, ${types}]}}`;
 
-/** `root` and `org1` are on the shard `root`, which `amber` serves, `team1` on birch. Resolves once the front door is ready. */
+/**
+ * `amber` serves the shard `root`, which has `root` and `org1`; birch has `team1`. Resolves once
+ * the front door is ready.
+ */
 export async function anInstallation(
   t: Teardown,
   { birchSpeaks = 2, birchUrl, mounted, mapsCache = false, flags = {}, frontDoorFlags = {}, settings = {} }: Options = {},
@@ -89,7 +95,7 @@ export async function anInstallation(
   const frontDoor: FrontDoorSettings = { ...defaults, ...settings };
   const door = await tree.cache('door', { parent: cache, frontDoor, flags });
   await until(async () => (await door.client({ as: null }).raw('GET', '/readyz')).status === 200);
-  // Then it has everything, and knows that soon after.
+  // A ready front door has everything, but learns that a moment later; then it answers 403 here.
   await until(async () => (await door.client({ as: null }).raw('GET', '/clusters/nowhere')).status === 403);
   const restartDoor = async (): Promise<TestServer> => {
     const again = await door.restart({ frontDoor, flags: { ...(await tree.linkFlags('door', cache)), ...flags } });

@@ -1,13 +1,14 @@
 /**
- * A server behind the proxy that says what it was asked, over HTTP/2 or HTTP/1.1. Only who shows a certificate of the authority may ask.
+ * A server behind the proxy that reports what it received, over HTTP/2 or HTTP/1.1. Callers need a
+ * certificate of the authority.
  *
  *   …/echo    what came: protocol, method, target, headers, body, and whose certificate
- *   …/watch   an event now, and others as the test writes them
- *   …/big     `?bytes=` of them
+ *   …/watch   an event at once, and others as the test writes them
+ *   …/big     as many bytes as `?bytes=` says
  *   …/whole   all ten bytes that it announces, in two frames, and never its end
  *   …/half    half of what it announces, and then its end
- *   …/odd     what no server ought to answer, `?status=` as its status
- *   …/upload  notes how the body ends; with `?early` it has answered by then
+ *   …/odd     an answer that no server should send, with `?status=` as its status
+ *   …/upload  records how the body ends; with `?early` it answers first
  *   …/never   no answer
  */
 import { createServer, type ServerResponse, type IncomingMessage } from 'node:http';
@@ -31,16 +32,14 @@ export type Echoed = Readonly<{
 }>;
 
 export class EchoBackend {
-  /** Where it listens; 0 before it does. */
+  /** The port; 0 before it listens. */
   port = 0;
-  /** Answers that are open, by the end of their path: `watch`, `never`. */
+  /** Open answers, by the end of their path: `watch`, `never`. */
   readonly open = new Map<string, Set<ServerResponse>>();
-  /** How many requests have come. */
   asked = 0;
-  /** How many upgrades have come. */
   upgrades = 0;
   answersUpgrades = true;
-  /** How the body of each request to …/upload has ended. */
+  /** How the body of each request to …/upload ended. */
   readonly uploads: ('whole' | 'broken off')[] = [];
   readonly #sockets: ReadonlySet<Socket>;
 
@@ -92,12 +91,12 @@ export class EchoBackend {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  /** An event of that name, to every open watch. */
+  /** Writes an event with that name to every open watch. */
   write(name: string): void {
     for (const response of this.open.get('watch') ?? []) response.write(eventOf(name));
   }
 
-  /** As no server of Node's answers: written by hand, over HTTP/1.1. */
+  /** Sends an HTTP/1.1 answer that Node's server would not, so it is written by hand. */
   #odd({ socket }: IncomingMessage, status: string): void {
     socket.end(`HTTP/1.1 ${status} Odd\r\nX-Odd: \u00e9\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
   }
@@ -134,7 +133,8 @@ export class EchoBackend {
     if (what === 'upload') {
       const note = (isWhole: boolean): void => void this.uploads.push(isWhole ? 'whole' : 'broken off');
       const { stream } = request as unknown as Partial<Http2ServerRequest>;
-      // Once it has answered, Node's server calls every body of HTTP/1.1 whole; what was sent tells.
+      // Once the answer is sent, Node's server reports every body of HTTP/1.1 as complete, so the
+      // received bytes decide.
       if (stream === undefined) {
         let tail = '';
         request.socket.on('data', (bytes: Buffer) => (tail = `${tail}${bytes.toString('latin1')}`.slice(-5)));
@@ -165,7 +165,7 @@ function eventOf(name: string): string {
   return `${JSON.stringify({ type: 'ADDED', object: { metadata: { name } } })}\n`;
 }
 
-/** Takes connections and answers none. */
+/** Accepts connections and answers none. */
 export async function silentPort(t: ExecutionContext): Promise<number> {
   const server = createServer();
   server.removeAllListeners('connection');

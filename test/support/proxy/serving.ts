@@ -5,7 +5,10 @@ import type { AddressInfo, Server } from 'node:net';
 import type { TestAuthority } from '../test-authority.js';
 import type { Teardown } from '../test-server.js';
 
-/** What a server shows as a backend, and asks of whoever comes. */
+/**
+ * TLS options of a backend: its certificate, and the authority whose certificates it requires of
+ * callers.
+ */
 export async function serving(authority: TestAuthority): Promise<{ cert: string; key: string; ca: Buffer; requestCert: true }> {
   const { certificate, key } = authority.issue({
     user: 'backend',
