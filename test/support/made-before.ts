@@ -1,7 +1,7 @@
 /**
- * An empty database of the newest schema and a serving certificate, made once in a worker and
- * copied for each server and store of its tests, which would otherwise make them at their first
- * start. The tests of migrations and of certificates do not use them.
+ * An empty database of the newest schema and a serving certificate. A worker makes them once and
+ * copies them for each server and store of its tests, which would otherwise make them at their
+ * first start. The tests of migrations and of certificates do not use them.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

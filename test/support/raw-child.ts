@@ -1,14 +1,17 @@
-/** A child that sends a real cache exactly what a test wants. It has a certificate of its own, and its policies let everything through. */
+/**
+ * A child that sends a real cache exactly what a test wants. It has a certificate of its own, and
+ * its policies let everything through.
+ */
 import type { ShardName } from '../../src/domain/shard.js';
 import { RawPusher, type PushTarget } from './raw-pusher.js';
 import type { TestAuthority } from './test-authority.js';
 
-/** A server to be a child of. */
+/** The server whose child it is. */
 type Parent = PushTarget & Readonly<{ authority: TestAuthority }>;
 
 const everything = JSON.stringify([{ types: ['*'] }]);
 
-/** `id`: of its cache. */
+/** `id`: the id of the child's cache. */
 export async function openChild(server: Parent, name = 'east', id = `id-of-${name}`): Promise<RawPusher> {
   const child = await greetingChild(server, name, id);
   await child.expect('welcome');
@@ -17,7 +20,7 @@ export async function openChild(server: Parent, name = 'east', id = `id-of-${nam
   return child;
 }
 
-/** A child that has said hello. */
+/** A child that has sent its hello. */
 export async function greetingChild(server: Parent, name = 'east', id = `id-of-${name}`): Promise<RawPusher> {
   const child = await RawPusher.connect(
     server,
@@ -41,7 +44,7 @@ export async function greetingChild(server: Parent, name = 'east', id = `id-of-$
   return child;
 }
 
-/** Pushes after this resolves are decided after the claim. */
+/** Claims the shard; the parent decides later pushes after this claim. */
 export function claim(child: RawPusher, shard: ShardName, term = 2_000, removed = false): void {
   child.socket.send({
     kind: 'claim',

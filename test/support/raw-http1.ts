@@ -1,12 +1,13 @@
 /**
- * A client of HTTP/1.1 that writes given bytes onto a TLS connection and reads answers back one by one, each with how much of it
- * has come. So a test can send half a request, two in one, or one that never ends, and see whether the refusal arrived whole.
+ * An HTTP/1.1 client that writes given bytes onto a TLS connection. It reads the answers one by
+ * one, each with how much of it has arrived. So a test can send half a request, two in one write,
+ * or one without an end, and check whether the whole refusal arrived.
  */
 import { once } from 'node:events';
 import type { TLSSocket } from 'node:tls';
 import { endConnection, openTls, type Ending, type Place, type RawTls } from './raw-tls.js';
 
-/** Bytes that came and are no whole answer yet. */
+/** The most bytes kept that do not yet make a whole answer. */
 const keptBytesMax = 8 * 1024 * 1024;
 
 export type RawAnswer = Readonly<{ status: number; headers: Readonly<Record<string, string>>; text: string }>;
@@ -14,7 +15,9 @@ export type RawAnswer = Readonly<{ status: number; headers: Readonly<Record<stri
 export class RawHttp1 {
   readonly socket: TLSSocket;
   readonly #connection: RawTls;
-  /** Answers that have come whole; those with a 1xx are counted in `interim` only. */
+  /**
+   * Answers that have arrived whole, without those with a 1xx status, which only `interim` counts.
+   */
   readonly answers: RawAnswer[] = [];
   interim = 0;
   #unread = Buffer.alloc(0);
@@ -44,12 +47,12 @@ export class RawHttp1 {
     return new RawHttp1(connection);
   }
 
-  /** The server has ended the connection. */
+  /** Whether the server has ended the connection. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
 
-  /** The bytes that came and are no whole answer yet. */
+  /** The received bytes that do not yet make a whole answer. */
   get unread(): string {
     return this.#unread.toString('latin1');
   }
@@ -58,13 +61,13 @@ export class RawHttp1 {
     if (!this.socket.destroyed && this.socket.writable) this.socket.write(bytes);
   }
 
-  /** Resolves when TCP accepts more, or the connection is over. */
+  /** Resolves when TCP accepts more, or the connection has ended. */
   async drained(): Promise<void> {
     if (this.socket.writableNeedDrain && !this.#isClosed)
       await Promise.race([once(this.socket, 'drain').catch(() => {}), this.until(() => this.#isClosed, 'room for more')]);
   }
 
-  /** The head of a request, with its empty line. */
+  /** Sends the head of a request, with its empty line. */
   head(method: string, path: string, headers: Readonly<Record<string, string>> = {}): void {
     const lines = Object.entries({ host: 'localhost', ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
     this.send(`${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`);
@@ -85,20 +88,20 @@ export class RawHttp1 {
     }
   }
 
-  /** The answer of that number, from 0, or undefined when the connection ended without it. */
+  /** The answer with that number, from 0; undefined when the connection ended without it. */
   async answer(index: number, withinMs = 10_000): Promise<RawAnswer | undefined> {
     await this.until(() => this.answers.length > index || this.#isClosed, `answer ${index}`, withinMs);
     return this.answers[index];
   }
 
-  /** A request without a body, answered. */
+  /** Sends a request without a body; resolves with its answer. */
   async ask(method: string, path: string, headers: Readonly<Record<string, string>> = {}): Promise<RawAnswer | undefined> {
     const index = this.answers.length;
     this.head(method, path, headers);
     return await this.answer(index);
   }
 
-  /** From here on nothing is read, so TCP holds the server back. */
+  /** Reads nothing more, so TCP stops the server from sending. */
   stopReading(): void {
     this.socket.pause();
   }

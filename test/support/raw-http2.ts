@@ -1,12 +1,14 @@
 /**
- * A client of HTTP/2 that breaks every rule a test wants: it writes frames by hand (RFC 9113) and reads those that come back. So a test can give no
- * window, stop reading, reset what it has just asked for, flood, or send half a header.
+ * An HTTP/2 client that can break every rule: it writes frames by hand (RFC 9113) and reads those
+ * of the server. So a test can give no window, stop reading, reset a request at once, flood, or
+ * send half a header.
  *
- *   open ── preface, SETTINGS ──▶        request() ── HEADERS [CONTINUATION…] ──▶   data() ── DATA ──▶
- *        ◀─ SETTINGS, answered ──        stream.answer ◀─ HEADERS, DATA, RST_STREAM, kept per stream in the order they came
+ *   open ── preface, SETTINGS ──▶    request() ── HEADERS [CONTINUATION…] ──▶  data() ── DATA ──▶
+ *        ◀─ SETTINGS, answered ──    stream.answer ◀─ HEADERS, DATA, RST_STREAM, as they arrive
  *
- * By default it is polite: it acknowledges settings and pings, and gives back as window what it has read. It holds the bodies of answers up to
- * `keptBytesMax` each, beyond that only their length.
+ * By default it follows the rules: it acknowledges settings and pings, and returns as window what
+ * it has read. It keeps up to `keptBytesMax` of each answer's body; of what exceeds that, only the
+ * length.
  */
 import { once } from 'node:events';
 import type { TLSSocket } from 'node:tls';
@@ -44,16 +46,16 @@ const defaultWindow = 65_535;
 
 export type RawHttp2Options = Place &
   Readonly<{
-    /** What each stream may send before it is given more. */
+    /** How many bytes the server may send on each stream before it is given more window. */
     windowBytes?: number;
-    /** It gives back no window, and acknowledges no pings and no settings. */
+    /** Returns no window, and acknowledges no pings and no settings. */
     silent?: boolean;
   }>;
 
-/** What has come on one stream so far. */
+/** What has arrived on one stream so far. */
 class RawStream {
   readonly id: number;
-  /** The frames in the order they came, so an end of stream differs from a reset. */
+  /** The frames in order of arrival, so that an end of the stream differs from a reset. */
   readonly came: ('headers' | 'data' | 'end' | 'reset')[] = [];
   status = 0;
   headers: Readonly<Record<string, string>> = {};
@@ -69,7 +71,7 @@ class RawStream {
     return Buffer.concat(this.#kept).toString('utf8');
   }
 
-  /** The answer has come whole, to its end of stream, and no reset before that. */
+  /** Whether the whole answer has arrived, to its end of stream, without a reset before that. */
   get isWhole(): boolean {
     return this.came.includes('end');
   }
@@ -122,7 +124,9 @@ export class RawHttp2 {
     });
   }
 
-  /** A connection that has sent its preface and settings, and does not wait for those of the server. */
+  /**
+   * Opens a connection and sends preface and settings, without waiting for the server's settings.
+   */
   static async open({ windowBytes = defaultWindow, silent = false, ...place }: RawHttp2Options): Promise<RawHttp2> {
     const connection = await openTls(place, { ALPNProtocols: ['h2'] });
     const client = new RawHttp2(connection, silent);
@@ -143,12 +147,11 @@ export class RawHttp2 {
     return this.#isClosed;
   }
 
-  /** How many pings the server has sent. */
   get pings(): number {
     return this.#pings;
   }
 
-  /** How many streams the server accepts at once; undefined until its settings have come. */
+  /** How many streams the server accepts at once; undefined until its settings have arrived. */
   get streamsMax(): number | undefined {
     return this.#serverSettings[settingIds.streamsMax];
   }
@@ -161,7 +164,7 @@ export class RawHttp2 {
     this.frames([[type, frameFlags, id, payload]]);
   }
 
-  /** Frames in one record of TLS: the server reads them in one go. */
+  /** Sends frames in one TLS record, so that the server reads them at once. */
   frames(each: readonly (readonly [type: number, flags: number, id: number, payload: Buffer])[]): void {
     if (this.#isClosed || this.socket.destroyed) return;
     this.socket.write(Buffer.concat(each.map((one) => frameBytes(...one))));
@@ -192,7 +195,10 @@ export class RawHttp2 {
     this.frame(frameTypes.reset, 0, id, payload);
   }
 
-  /** A new request. Its header goes out in as many frames as it needs; `ends: false` leaves a body to come. */
+  /**
+   * Sends a new request, whose headers take as many frames as they need. With `ends: false` a body
+   * follows.
+   */
   request(
     method: string,
     path: string,
@@ -210,7 +216,7 @@ export class RawHttp2 {
     return stream;
   }
 
-  /** The next stream; nothing has been sent on it. */
+  /** Makes the next stream, without sending anything on it. */
   begin(): RawStream {
     const stream = new RawStream(this.#nextId);
     this.streams.set(stream.id, stream);
@@ -218,7 +224,10 @@ export class RawHttp2 {
     return stream;
   }
 
-  /** HEADERS and as many CONTINUATIONs as the block needs; without `endsHeaders` the last one does not end the block. */
+  /**
+   * Sends HEADERS and as many CONTINUATIONs as the block needs. Without `endsHeaders` the block
+   * stays open.
+   */
   headers(id: number, block: Buffer, { ends, endsHeaders = true }: Readonly<{ ends: boolean; endsHeaders?: boolean }>): void {
     const pieces = Array.from({ length: Math.max(1, Math.ceil(block.length / frameBytesMax)) }, (_, at) =>
       block.subarray(at * frameBytesMax, (at + 1) * frameBytesMax),
@@ -230,14 +239,17 @@ export class RawHttp2 {
     }
   }
 
-  /** One DATA frame, whatever the windows say. */
+  /** Sends one DATA frame, even beyond the windows. */
   data(id: number, bytes: Buffer, ends = false): void {
     this.#connectionWindow -= bytes.length;
     this.#windows.set(id, this.#windowOf(id) - bytes.length);
     this.frame(frameTypes.data, ends ? flags.endStream : 0, id, bytes);
   }
 
-  /** A body within the windows, frame by frame. Resolves with true when all of it went out, with false when the stream or connection was over before. */
+  /**
+   * Sends a body frame by frame, within the windows. Resolves with true once all of it is sent,
+   * with false if the stream or the connection ended first.
+   */
   async body(stream: RawStream, bytes: Buffer, { ends = true, stopsWhenOver = true } = {}): Promise<boolean> {
     let at = 0;
     while (at < bytes.length) {
@@ -254,7 +266,10 @@ export class RawHttp2 {
     return true;
   }
 
-  /** Resolves when the condition holds, checked whenever something has come; rejects when it does not in time. */
+  /**
+   * Resolves when the condition holds; rejects when it does not in time. Checks it whenever
+   * something arrives.
+   */
   async until(condition: () => boolean, what: string, withinMs = 10_000): Promise<void> {
     const deadline = performance.now() + withinMs;
     while (!condition()) {
@@ -263,18 +278,18 @@ export class RawHttp2 {
     }
   }
 
-  /** The stream once it is over, by its end or a reset. */
+  /** Resolves with the stream once it has ended or was reset. */
   async answered(stream: RawStream, withinMs = 10_000): Promise<RawStream> {
     await this.until(() => stream.isOver || this.#isClosed, `an answer on stream ${stream.id}`, withinMs);
     return stream;
   }
 
-  /** A request without a body, answered. */
+  /** Sends a request without a body; resolves with its stream once that is over. */
   async ask(method: string, path: string, headers: Readonly<Record<string, string>> = {}): Promise<RawStream> {
     return await this.answered(this.request(method, path, { headers }));
   }
 
-  /** From here on nothing is read, so TCP holds the server back. */
+  /** Reads nothing more, so TCP stops the server from sending. */
   stopReading(): void {
     this.socket.pause();
   }
@@ -291,7 +306,7 @@ export class RawHttp2 {
     return this.#windows.get(id) ?? this.#serverSettings[settingIds.initialWindow] ?? defaultWindow;
   }
 
-  /** Resolves when something has come, or soon after. */
+  /** Resolves when something arrives, or after 50 ms. */
   async #change(): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, 50);

@@ -1,4 +1,4 @@
-/** A pusher that sends exactly what a test wants: frames out, frames in, nothing by itself. */
+/** A pusher that sends exactly what a test wants, and nothing by itself. */
 import { systemClock } from '../../src/clock.js';
 import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-socket.js';
 import type { Frame, FrameOf, PushedObject, SliceFreshness } from '../../src/frames/frame.js';
@@ -10,7 +10,7 @@ import { aProcess } from './pushes.js';
 
 export type PusherCertificate = Readonly<{ certificate: string; key: string }>;
 
-/** A server to push into; `certificate` is what the server shows. */
+/** A server to push into; `certificate` is the server's own. */
 export type PushTarget = Readonly<{ url: string; certificate: string; master: PusherCertificate }>;
 
 type Hello = Readonly<{
@@ -27,13 +27,13 @@ export class RawPusher {
   readonly #frames: AsyncIterator<Frame>;
   readonly #whole: SliceFreshness[] = [];
   #next = 1;
-  /** The credit of the last ack. */
+  /** The position in the last ack. */
   position: string | undefined;
-  /** The term given in the last welcome. */
+  /** The term that the last welcome gave. */
   term = 0;
-  /** What the cache has said that this term has synced. */
+  /** The slices that the cache has said this term has synced. */
   readonly synced: Slice[] = [];
-  /** By its text, what it has named or begun. */
+  /** The slices that it has named or begun, by their text. */
   #named = new Map<string, Slice>();
 
   private constructor(socket: FrameSocket) {
@@ -50,7 +50,7 @@ export class RawPusher {
     );
   }
 
-  /** Connected and welcomed. */
+  /** Connects, sends hello, and resolves once welcomed. */
   static async open(server: PushTarget, { as = server.master, ...hello }: { as?: PusherCertificate } & Hello = {}): Promise<RawPusher> {
     const pusher = await RawPusher.connect(server, as);
     pusher.hello(hello);
@@ -59,8 +59,9 @@ export class RawPusher {
   }
 
   /**
-   * `term`: the term it gets where a lower one is known, because it names the one before; then it never waits. It is fenced where that one is known
-   * of another process. `named`: the term it names itself, 0 for a process that comes for the first time.
+   * `term`: the term that it gets, without waiting, if the cache knows only lower ones; the hello
+   * names the one before it. It is fenced if the cache knows that one with another process.
+   * `named`: the term that the hello names; 0 for a new process.
    */
   hello({ name = 'amber', term = 1_000, named = term - 1, process = aProcess(term), takesOver = false, position }: Hello = {}): void {
     const granted = { credit: undefined, limits: undefined, ...(position === undefined ? {} : { position }) };
@@ -68,7 +69,9 @@ export class RawPusher {
     this.socket.send({ kind: 'hello', protocol: 1, ...who, route: [], agent: 'raw', ...granted });
   }
 
-  /** Names what its shard has, as all of it; what it has named or begun before and is not among that, as withdrawn. */
+  /**
+   * Names these slices as all that its shard has; withdraws the other ones that it named or began.
+   */
   types(slices: readonly Slice[]): void {
     const has = new Map(slices.map((slice) => [formatSlice(slice), slice]));
     const withdrawn = [...this.#named].flatMap(([name, slice]) => (has.has(name) ? [] : [slice]));
@@ -76,7 +79,7 @@ export class RawPusher {
     this.#named = has;
   }
 
-  /** Each of these gives the number of its last mutation. */
+  /** Each method from here to `end` returns the number of its last mutation. */
   begin(slice: Slice): number {
     this.#named.set(formatSlice(slice), slice);
     this.socket.send({ kind: 'begin', sequence: this.#next, slice, revision: '' });
@@ -93,27 +96,30 @@ export class RawPusher {
     return this.#count(names.length);
   }
 
-  /** `filterHash`: of a link. */
+  /** `filterHash`: only a link has one. */
   end(slice: Slice, count: number, filterHash = ''): number {
     this.socket.send({ kind: 'end', sequence: this.#next, slice, revision: '', count, filterHash });
     return this.#count(1);
   }
 
-  /** A full sync; resolves once it is acknowledged. */
+  /** Syncs a slice in full; resolves once the cache has acknowledged it. */
   async sync(slice: Slice, objects: readonly PushedObject[], version?: string): Promise<void> {
     this.begin(slice);
     if (objects.length > 0) this.put(slice, objects, version);
     await this.acknowledged(this.end(slice, objects.length));
   }
 
-  /** Syncs all slices of a shard in full and reports its source connected; resolves once that is acknowledged. */
+  /**
+   * Reports the slice, and each that was synced like this, as connected and whole. Then it syncs
+   * the slice; resolves once the cache has acknowledged it.
+   */
   async syncWhole(slice: Slice, objects: readonly PushedObject[], version?: string): Promise<void> {
     this.#whole.push({ slice, connected: true, synced: true, lagMs: 0, whole: true });
     this.socket.send({ kind: 'status', freshness: [...this.#whole], withdrawn: [] });
     await this.sync(slice, objects, version);
   }
 
-  /** A frame that counts as one mutation. */
+  /** Sends a frame that counts as one mutation; returns its number. */
   numbered(frame: (sequence: number) => Frame): number {
     this.socket.send(frame(this.#next));
     return this.#count(1);
@@ -124,7 +130,7 @@ export class RawPusher {
     this.#next += count;
   }
 
-  /** Resolves with the other frames that came, once the number is acknowledged. */
+  /** Resolves once the number is acknowledged, with the other frames that arrived before. */
   async acknowledged(sequence: number): Promise<readonly Frame[]> {
     const others: Frame[] = [];
     for (;;) {

@@ -1,4 +1,7 @@
-/** A TLS connection whose TCP socket is accessible, so that it can end in each of the ways in which connections end. */
+/**
+ * A TLS connection whose TCP socket is accessible, so that a test can end it in each of the ways in
+ * which connections end.
+ */
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
@@ -12,7 +15,10 @@ export type As = Pick<Certificate, 'certificate' | 'key'> | null;
 
 export type RawTls = Readonly<{ tcp: Socket; tls: TLSSocket }>;
 
-/** How a connection ends: with a reset, with a FIN but no TLS close_notify, or with TLS' own goodbye. */
+/**
+ * How a connection ends: with a reset, with a FIN but no TLS close_notify, or with TLS's
+ * close_notify.
+ */
 export type Ending = 'reset' | 'fin' | 'goodbye';
 
 export const endings: readonly Ending[] = ['reset', 'fin', 'goodbye'];
@@ -54,11 +60,13 @@ export function endConnection({ tcp, tls }: RawTls, ending: Ending): void {
       else tcp.resetAndDestroy();
       return;
     case 'fin':
-      // Not the TCP socket beneath it: Node 20 reads freed memory when that goes while TLS has something to write.
+      // Not the TCP socket beneath it: Node 20 would read freed memory if that closes while TLS has
+      // something to write.
       tls.destroy();
       return;
     case 'goodbye':
-      // As a process that closes its connection: the goodbye goes out, and soon nobody could read an answer to it.
+      // Like a process that closes its connection: close_notify is sent, and soon nothing can read
+      // an answer to it.
       tls.end();
       setTimeout(() => tls.destroy(), goodbyeMs);
   }

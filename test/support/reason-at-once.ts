@@ -1,6 +1,7 @@
 /**
- * Prints where a test has failed, or what it has thrown, as soon as it has: AVA prints that when all is over, a quarter of an hour later in some lanes. What an assertion
- * has compared is known to AVA alone, and printed then.
+ * Prints where a test failed, or what it threw, as soon as that happens. AVA prints it only when
+ * all tests are over, which takes a quarter of an hour in some lanes. Only AVA knows the values
+ * that an assertion compared; it prints them at the end.
  */
 import { writeSync } from 'node:fs';
 import type { ImplementationFn } from 'ava';
@@ -12,7 +13,7 @@ export function reasonAtOnce(test: ImplementationFn<unknown[]>): ImplementationF
     try {
       return await test(t, ...args);
     } catch (error) {
-      // Written at once: the stream of a worker waits for its main thread.
+      // Written synchronously: the stream of a worker waits for its main thread.
       writeSync(stderr, `\n✘ ${t.title}\n${error instanceof Error ? error.stack : String(error)}\n`);
       throw error;
     }

@@ -1,11 +1,17 @@
-/** The objects of a recorded shard as that shard itself serves them, without what kcp's replication controller adds. */
+/**
+ * The objects of a recorded shard as that shard itself serves them, without what kcp's replication
+ * controller adds.
+ */
 import { recordedObjects } from '../demo/recorded-shards.js';
 import type { KubeObject } from './kube-client.js';
 import type { ShardStandIn } from './shard-stand-in.js';
 
 export type ShardObject = Readonly<{ resource: string; cluster: string; object: KubeObject }>;
 
-/** Everything of `shard` in the recording test/clients/golden/kcp-2-shards.jsonl, built-in types only. */
+/**
+ * All objects of `shard` in the recording test/clients/golden/kcp-2-shards.jsonl, built-in types
+ * only.
+ */
 export async function shardObjects(shard: string): Promise<readonly ShardObject[]> {
   const recorded = await recordedObjects('kcp-2-shards.jsonl');
   return recorded
@@ -16,14 +22,17 @@ export async function shardObjects(shard: string): Promise<readonly ShardObject[
     });
 }
 
-/** Puts them all into a stand-in; resolves with their number. */
+/** Puts all of them into a stand-in; resolves with their number. */
 export async function fill(standIn: ShardStandIn, shard: string): Promise<number> {
   const objects = await shardObjects(shard);
   for (const { resource, cluster, object } of objects) standIn.store.put(resource, cluster, object);
   return objects.length;
 }
 
-/** As the shard has it: with the uid and the version of the original, without the annotations of a replica. */
+/**
+ * The object on its shard: with the uid and the version of the original, without the annotations of
+ * a replica.
+ */
 export function asOnShard(replica: KubeObject): KubeObject {
   const {
     'cache.kcp.io/original-resource-UID': uid,

@@ -1,17 +1,17 @@
 /**
- * What a stand-in for a shard holds: objects, and every change since the last compaction. All types share one revision, as in
- * etcd.
+ * The store of a stand-in for a shard: objects, and every change since the last compaction. All
+ * types share one revision, as in etcd.
  */
 import { randomUUID } from 'node:crypto';
 import type { KubeObject } from './kube-client.js';
 
-/** `identity`: what a request for all logical clusters must name; '' when nothing. */
+/** `identity`: a request for all logical clusters must name it; '' means that it need not. */
 export type StandInType = Readonly<{ group: string; version: string; resource: string; kind: string; identity: string }>;
 
 export type StandInEvent = Readonly<{
   revision: number;
   type: StandInType;
-  /** Undefined when the object did not exist, or does not exist any more. */
+  /** Undefined when the object did not exist; `after`: when it no longer exists. */
   before: KubeObject | undefined;
   after: KubeObject | undefined;
 }>;
@@ -22,7 +22,7 @@ export class ShardStandInStore {
   #revision = 100;
   #compacted = 0;
   readonly #types = new Map<string, StandInType>();
-  /** Type, then place. */
+  /** By type, then by place. */
   readonly #objects = new Map<string, Map<string, KubeObject>>();
   #history: StandInEvent[] = [];
   readonly #listeners = new Set<(event: StandInEvent) => void>();
@@ -31,7 +31,7 @@ export class ShardStandInStore {
     return this.#revision;
   }
 
-  /** Watches from before this are refused. */
+  /** The store refuses watches from before this revision. */
   get compacted(): number {
     return this.#compacted;
   }
@@ -40,7 +40,7 @@ export class ShardStandInStore {
     this.#types.set(nameOf(type), type);
   }
 
-  /** Stops serving the type; its objects stay until it is served again. */
+  /** Stops serving the type; its objects stay until the type is served again. */
   hide(resource: string): void {
     this.#types.delete(resource);
   }
@@ -49,7 +49,9 @@ export class ShardStandInStore {
     return [...this.#types.values()].find((type) => type.group === group && type.version === version && type.resource === resource);
   }
 
-  /** Writes an object, as an API server would: it gets a uid if it has none, and a new resourceVersion. */
+  /**
+   * Writes an object as an API server would: with a new resourceVersion, and a uid if it has none.
+   */
   put(resource: string, cluster: string, object: KubeObject): KubeObject {
     const type = this.#typeOf(resource);
     const objects = this.#objectsOf(type);
@@ -99,7 +101,10 @@ export class ShardStandInStore {
     this.#history = [];
   }
 
-  /** Goes back to what it was at a revision of its history, as an etcd that is restored from a snapshot. Nobody is told. */
+  /**
+   * Goes back to an earlier revision of its history, like an etcd restored from a snapshot.
+   * Watchers get no event.
+   */
   restore(revision: number): void {
     for (const { type, before, after } of this.since(revision).toReversed()) {
       const object = before ?? after;
@@ -140,7 +145,10 @@ export class ShardStandInStore {
   }
 }
 
-/** The event as a watch of that scope sees it: an object that gains or loses the labels comes or goes. */
+/**
+ * The event that a watch of that scope gets: an object that gains or loses the labels is added or
+ * deleted.
+ */
 export function seenFrom(
   { type, cluster, labels }: StandInScope,
   event: StandInEvent,
@@ -154,7 +162,7 @@ export function seenFrom(
   return { type: 'DELETED', object: { ...before, metadata: { ...before.metadata, resourceVersion: String(event.revision) } } };
 }
 
-/** `apiexports.apis.kcp.io`; the core group adds nothing. */
+/** For example `apiexports.apis.kcp.io`; the core group has no suffix. */
 function nameOf({ group, resource }: StandInType): string {
   return group === '' ? resource : `${resource}.${group}`;
 }

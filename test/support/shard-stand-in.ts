@@ -1,7 +1,8 @@
 /**
- * A kcp shard for tests, in this process: list and watch over HTTPS as kcp serves them, over the objects that a test puts. A test
- * can also make it fail as real shards do: connections that break in the middle of an object, compaction, types that
- * are not there, WatchList refused, an end and a new start on the same port.
+ * A kcp shard for tests, in this process. It serves list and watch over HTTPS as kcp does, of the
+ * objects that a test puts into it. A test can also make it fail as real shards do: connections
+ * that break in the middle of an object, compaction, missing types, a refused WatchList, an end and
+ * a new start on the same port.
  *
  *   const shard = await ShardStandIn.start();        t.teardown(() => shard.close());
  *   shard.store.put('apiexports.apis.kcp.io', 'root', { metadata: { name: 'a' } });
@@ -34,35 +35,41 @@ import { selfSigned } from './test-authority.js';
 type Members = Readonly<Record<string, unknown>>;
 
 const token = 'stand-in-token';
-/** A shard in Go writes no more than its clients take; Node's server keeps what they do not, and refuses requests beyond this. */
+/**
+ * A shard in Go writes no more than its clients read. Node's server keeps what they do not read,
+ * and refuses requests when it keeps more than this.
+ */
 const unreadMegabytesMax = 1_000;
 
-/** `http`: the only version that it speaks. `streamsMax`: how many requests one connection may have; kcp's has 100. */
+/**
+ * `http`: the only version that it speaks. `streamsMax`: how many requests one connection may have;
+ * kcp allows 100.
+ */
 export type StandInOptions = Readonly<{ http?: 1 | 2; streamsMax?: number }>;
 
-/** `user`: the common name of the certificate that the connection was made with; '' without one. */
+/** `user`: the common name of the client certificate of the connection; '' without one. */
 export type Caller = Readonly<{ authorization: string; user: string; userAgent: string }>;
 
 export class ShardStandIn {
-  /** Who has it may read. */
+  /** The bearer token whose holders may read. */
   static readonly token = token;
   readonly store = new ShardStandInStore();
-  /** As an API server before WatchList, or with WatchList off. */
+  /** Whether it refuses WatchList, as an API server without that feature does. */
   refusesWatchList = false;
-  /** Plurals that nobody may read. */
+  /** Plurals of the types that nobody may read. */
   readonly forbidden = new Set<string>();
-  /** Answers a request in the stand-in's place, and is true then. */
+  /** Answers requests in the stand-in's place; returns true for those that it answers. */
   instead: (asked: URL, answer: ServerResponse) => boolean = () => false;
-  /** The requested paths, with their queries, in the order in which they came. */
+  /** The requested paths with their queries, in order of arrival. */
   readonly requests: string[] = [];
-  /** Who sent each of them. */
+  /** The caller of each request. */
   readonly callers: Caller[] = [];
-  /** Whether a caller may read; who may not gets 401. */
+  /** Whether a caller may read; others get 401. */
   accepts = ({ authorization }: Caller): boolean => authorization === `Bearer ${token}`;
-  /** The path of a kubeconfig for it. */
+  /** The path of a kubeconfig for this shard. */
   readonly kubeconfig: string;
   readonly #folder: string;
-  /** What it shows its clients; also the CA that they trust. */
+  /** Its serving certificate, which is also the CA that clients trust. */
   certificate: Readonly<{ cert: string; key: string }>;
   readonly #sockets = new Set<Socket>();
   readonly #watches = new Set<Readonly<{ type: StandInType; write: (event: unknown) => void }>>();
@@ -79,7 +86,7 @@ export class ShardStandIn {
     this.#folder = folder;
     this.certificate = certificate;
     const tls = { ...certificate, requestCert: true, rejectUnauthorized: false };
-    // What is used here of the requests and answers of both versions is the same.
+    // This code uses only what the requests and answers of both versions share.
     const answer = (request: IncomingMessage | Http2ServerRequest, response: ServerResponse | Http2ServerResponse): void =>
       this.#answer(request as IncomingMessage, response as ServerResponse);
     this.#server =
@@ -114,7 +121,7 @@ export class ShardStandIn {
     return `https://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** As loadKubeconfig would give it. */
+  /** What loadKubeconfig would return for it. */
   get access(): KubeAccess {
     const credentials = { ca: this.certificate.cert, authorization: `Bearer ${token}` };
     return { server: this.url, serverName: undefined, insecure: false, credentials: () => Promise.resolve(credentials) };
@@ -124,7 +131,10 @@ export class ShardStandIn {
     return this.#sockets.size;
   }
 
-  /** A kubeconfig whose user is `user`, with `cluster` in addition to what leads here; its CA is what the stand-in shows now. */
+  /**
+   * A kubeconfig whose user has the members `user`, and whose cluster has the members `cluster`
+   * too. Its CA is the present certificate.
+   */
   kubeconfigText(user: Members, cluster: Members = {}): string {
     const ca = Buffer.from(this.certificate.cert).toString('base64');
     return JSON.stringify({
@@ -137,7 +147,7 @@ export class ShardStandIn {
     });
   }
 
-  /** Shows another certificate from now on. */
+  /** Serves with another certificate for new connections. */
   present(certificate: Readonly<{ cert: string; key: string }>): void {
     this.certificate = certificate;
     this.#server.setSecureContext(certificate);
@@ -152,7 +162,7 @@ export class ShardStandIn {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  /** Announces the end of every open connection: its requests go on, and it takes no more. */
+  /** Sends GOAWAY on every connection: open requests continue, new ones need another connection. */
   goAway(): void {
     for (const session of this.#sessions) session.goaway();
   }
@@ -167,7 +177,10 @@ export class ShardStandIn {
     for (const { type, write } of this.#watches) write(bookmarkOf(type, this.store.revision));
   }
 
-  /** Breaks every connection and listens no more until `restart`. Its objects stay, and so does the port: another program would take it. */
+  /**
+   * Breaks every connection and refuses new ones until `restart`. It keeps its objects, and its
+   * port, which another program could take otherwise.
+   */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.cut();
@@ -235,7 +248,8 @@ export class ShardStandIn {
     const items = page.map(([, object]) => (isBare(scope.type) ? object : typed(scope.type, object)));
     const next = page.length < rest.length ? { continue: `${page1}\n${page.at(-1)?.[0] ?? ''}` } : {};
     const { kind, group, version } = scope.type;
-    // As kcp does: members in the order of their names, so the list's metadata comes after its items.
+    // As kcp does: members in the order of their names, so the list's metadata comes after its
+    // items.
     this.#body(
       answer,
       JSON.stringify({ apiVersion: `${group}/${version}`, items, kind: `${kind}List`, metadata: { ...next, resourceVersion: page1 } }),
@@ -263,7 +277,8 @@ export class ShardStandIn {
       write(bookmarkOf(scope.type, this.store.revision, { 'k8s.io/initial-events-end': 'true' }));
     } else for (const event of this.store.since(from)) send(event);
 
-    // A watch that is ahead of the store hears nothing until that has caught up, as at a kcp.
+    // As in kcp, a watch from a later revision than the store's gets no event until the store has
+    // passed it.
     function send(event: Parameters<typeof seenFrom>[1]): void {
       if (event.revision <= from) return;
       const seen = seenFrom(scope, event);
@@ -291,7 +306,7 @@ export class ShardStandIn {
   }
 }
 
-/** Ends an answer before its end, as a server in Go does whose handler panics. */
+/** Breaks an answer off, as a server in Go does whose handler panics. */
 export function breakOff(answer: ServerResponse): void {
   const { stream } = answer as ServerResponse | Http2ServerResponse as Partial<Http2ServerResponse>;
   if (stream === undefined) answer.destroy();
@@ -303,7 +318,7 @@ export function identityOf(exportName: string): string {
   return `identity-of-${exportName.replaceAll('.', '-')}`;
 }
 
-/** Types that are not custom resources: their items in a list have no kind and no apiVersion. */
+/** Types that are not custom resources: in a list, their items have no kind and no apiVersion. */
 function isBare({ group }: StandInType): boolean {
   return !group.endsWith('.kcp.io');
 }

@@ -1,6 +1,8 @@
 /**
- * How much `npm test` does of what takes long because it is much. It runs an eighth of the tests of great numbers and a quarter of the rows of long tables, others on each
- * commit, and a quarter of the rounds of those whose rounds are alike. `.ci/run` does all of it (TEST_SIZES=all), and so does whoever names files.
+ * How much of its large work `npm test` does: an eighth of the tests of great numbers, a quarter of
+ * the rows of long tables, and a quarter of the rounds of a test whose rounds are alike. Each
+ * commit gets other tests and rows. `.ci/run` does all of it (TEST_SIZES=all), and so does AVA for
+ * named files.
  */
 import { createHash } from 'node:crypto';
 import ava, { type TestFn } from 'ava';
@@ -9,18 +11,23 @@ import { test } from './test.js';
 /** ava.config.js sets it. */
 const isSome = process.env['TEST_SIZES'] === 'some';
 
-/** A test of great numbers. One that this commit leaves out is skipped: AVA shows it as that. */
+/** A test of great numbers. If this commit leaves it out, AVA reports it as skipped. */
 export const largeTest = new Proxy(test, {
   apply: (_test, self, [title, ...rest]: [string, ...unknown[]]) =>
     Reflect.apply(isDue(title) ? test : ava.serial.skip, self, [title, ...rest]) as unknown,
 }) as TestFn;
 
-/** How many rounds of `all` a test makes. Each has its own chance, so that many commits make all of them. */
+/**
+ * How many of `all` rounds a test makes. Each round is random, so many commits together try what
+ * all rounds would.
+ */
 export function rounds(all: number): number {
   return isSome ? Math.ceil(all / 4) : all;
 }
 
-/** Of cases that one test tries in turn: a quarter, one at least. Four commits in turn would try all; which one is next is left to its hash. */
+/**
+ * A quarter of the cases of one test, at least one. The hash of the commit chooses which quarter.
+ */
 export function someOf<Case>(cases: readonly Case[]): readonly Case[] {
   const parts = Math.min(4, cases.length);
   return isSome ? cases.filter((_, i) => i % parts === ofCommit('rows') % parts) : cases;

@@ -1,7 +1,10 @@
-/** Pieces as a connection brings them. */
+/** Pieces as a connection delivers them. */
 import fc from 'fast-check';
 
-/** Of lengths around what `domain/gathered-bytes.ts` takes for short, each of one letter, and nothing. */
+/**
+ * Nothing, or bytes of one letter; the lengths are around the one below which
+ * `domain/gathered-bytes.ts` copies a piece.
+ */
 const piece = fc.tuple(fc.constantFrom(0, 1, 2, 100, 1_023, 1_024, 1_025, 5_000, 20_000), fc.constantFrom(...'abcdef'));
 
 export const pieces = fc.array(

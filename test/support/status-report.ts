@@ -1,4 +1,7 @@
-/** A status report with a shard of every kind of connection, slices in every state, and neighbours that are connected and away. */
+/**
+ * A status report with a shard of every kind of connection, slices in every state, and neighbours
+ * that are connected and away.
+ */
 import { parseShardName } from '../../src/domain/shard.js';
 import type {
   CertificateStatus,
@@ -21,7 +24,7 @@ export function aStatusReport(shards: readonly ShardStatus[] = [pushed, away, pl
   };
 }
 
-/** Seen on 22 November 2026. */
+/** A certificate status; the report is of 22 November 2026. */
 export function aCertificate(use: string, daysLeft: number): CertificateStatus {
   const notAfter = new Date(Date.UTC(2026, 10, 22 + daysLeft)).toISOString();
   return { use, file: `/etc/strata/${use}.crt`, subject: `CN=${use}`, notAfter, expiresInMs: daysLeft * 86_400_000 };

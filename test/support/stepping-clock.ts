@@ -1,6 +1,7 @@
 /**
- * Loaded into a server's process before everything else. It shifts the wall clock by as many milliseconds as the file STEPPED_CLOCK_FILE holds,
- * read twenty times a second. `performance` is left alone, as the kernel leaves its monotonic clock alone.
+ * Loaded into a server's process before everything else. It shifts the wall clock by the number of
+ * milliseconds in the file STEPPED_CLOCK_FILE, which it reads twenty times a second. It leaves
+ * `performance` alone, as the kernel leaves its monotonic clock alone.
  */
 import { readFileSync } from 'node:fs';
 

@@ -1,12 +1,14 @@
 /**
- * The server as an operator starts it: a child process with a data folder of its own, reached over TLS with a client
- * certificate that holds system:masters. It keeps its port and its data across `restart`, so that clients can resume.
+ * The server as an operator starts it: a child process with a data folder of its own. Clients reach
+ * it over TLS with a certificate of system:masters. It keeps its port and its data across
+ * `restart`, so clients can resume.
  *
- * The environment variable TEST_SERVER=/path/to/cache-server starts that program instead, with the same flags:
- * this tests the tests themselves against kcp's own cache server, with deliberate differences off
- * (`isForeign`). Nothing of such a program belongs into this repository.
+ * With TEST_SERVER=/path/to/cache-server, tests start that program instead, with the same flags.
+ * Run against kcp's own cache server, this tests the tests; `isForeign` then turns off what Strata
+ * does differently on purpose. No part of such a program belongs into this repository.
  *
- * Bounds: it must start within startMsMax, else the log's end is the error; SIGTERM is followed by SIGKILL after stopMsMax.
+ * Bounds: it must start within startMsMax, else the error has the end of the log; SIGKILL follows
+ * SIGTERM after stopMsMax.
  */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,15 +29,15 @@ const pollMs = 50;
 const logCharactersShown = 4_000;
 
 export type StrataProcessOptions = Readonly<{
-  /** Flags behind those that upstream gives. */
+  /** Flags after those that upstream has too. */
   flags?: readonly string[];
   /** The text of its configuration file. */
   config?: string;
-  /** Shared by servers that know each other; one of its own when left out. */
+  /** Servers that know each other share it; by default each has its own. */
   authority?: TestAuthority;
-  /** Another program that takes the same flags, in the place of this build. */
+  /** Another program that takes the same flags, instead of this build. */
   program?: string;
-  /** Variables of the child, added to our own. */
+  /** Variables of the child, in addition to our own. */
   environment?: Readonly<Record<string, string>>;
 }>;
 
@@ -83,7 +85,7 @@ export class StrataProcess {
     ];
   }
 
-  /** A new server on an empty folder, ready to serve. */
+  /** Starts a new server on an empty folder; resolves once it is ready. */
   static async start(options: StrataProcessOptions = {}): Promise<StrataProcess> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-test-'));
     const authority = options.authority ?? new TestAuthority(folder);
@@ -108,7 +110,7 @@ export class StrataProcess {
     return join(this.dataFolder, 'apiserver.crt');
   }
 
-  /** Its text. */
+  /** The text of the serving certificate. */
   get certificate(): string {
     return readFileSync(this.certificateFile, 'utf8');
   }
@@ -117,7 +119,10 @@ export class StrataProcess {
     return this.#child?.pid ?? 0;
   }
 
-  /** A client that holds system:masters, or the given certificate; `null` means none. Closed with the server. */
+  /**
+   * A client with the given certificate, by default one of system:masters; `null` means none. It is
+   * closed with the server.
+   */
   client(options: Omit<KubeClientOptions, 'url' | 'certificate' | 'key'> & { as?: Certificate | null } = {}): KubeClient {
     const { as = this.master, ...rest } = options;
     const client = new KubeClient({ ...rest, url: this.url, ...(as === null ? {} : { certificate: as.certificate, key: as.key }) });
@@ -125,19 +130,26 @@ export class StrataProcess {
     return client;
   }
 
-  /** Starts the child on its existing data. Rejects, and ends it, when it is not ready in time. `environment` is for this once. */
+  /**
+   * Starts the child on its existing data. Rejects, and kills it, when it is not ready in time.
+   * `environment` applies to this start only.
+   */
   async resume(withinMs = startMsMax, environment: Readonly<Record<string, string>> = {}): Promise<void> {
     if (this.#child !== undefined) throw new Error('the server is running already');
     const log = openSync(this.logFile, 'a');
     const [program, ...flags] = this.#command;
-    // It trusts what its flags say. As it starts, Node would read all certificates that this names, a machine's hundreds.
+    // The server trusts only what its flags name. Node would read all certificates of this variable
+    // at its start, a machine's hundreds.
     const env = { ...process.env, NODE_EXTRA_CA_CERTS: undefined, ...this.#environment, ...environment };
     this.#child = spawn(program!, flags, { cwd: this.folder, stdio: ['ignore', log, log], env });
     closeSync(log);
     await this.#ready(this.#child, withinMs);
   }
 
-  /** Waits until the child ends by itself; gives its exit code, or the signal that ended it. It can be started again then. */
+  /**
+   * Resolves when the child ends by itself, with its exit code or the signal that ended it. It can
+   * be started again after that.
+   */
   async ended(): Promise<NodeJS.Signals | number | null> {
     const child = this.#child;
     if (child === undefined) throw new Error('no server is running');
@@ -146,7 +158,10 @@ export class StrataProcess {
     return child.signalCode ?? child.exitCode;
   }
 
-  /** SIGTERM: the server says goodbye to its clients and exits. Gives the exit code. */
+  /**
+   * Sends SIGTERM: the server ends its clients' connections in order and exits. Resolves with the
+   * exit code.
+   */
   async stop(): Promise<number | null> {
     const child = this.#child;
     if (child === undefined) return null;
@@ -161,7 +176,7 @@ export class StrataProcess {
     return child.exitCode;
   }
 
-  /** kill -9. */
+  /** Sends SIGKILL. */
   async kill(): Promise<void> {
     const child = this.#child;
     if (child === undefined) return;
@@ -175,7 +190,7 @@ export class StrataProcess {
     await this.resume();
   }
 
-  /** Everything the server has printed, across restarts. */
+  /** Everything that the server has printed, across restarts. */
   async log(): Promise<string> {
     return await readFile(this.logFile, 'utf8');
   }
@@ -212,5 +227,8 @@ function configFileOf(folder: string): string {
 
 const foreignServer = process.env['TEST_SERVER'];
 
-/** Whether the tests run against another program than ours, so that its behaviour is expected and not ours. */
+/**
+ * Whether the tests run against another program than Strata, so that they check the tests, not
+ * Strata.
+ */
 export const isForeign = foreignServer !== undefined;

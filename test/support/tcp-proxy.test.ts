@@ -7,7 +7,7 @@ import type { ExecutionContext } from 'ava';
 import { test } from './test.js';
 import { TcpProxy } from './tcp-proxy.js';
 
-/** A client and its target behind a proxy, each with what it has received. */
+/** A client and its target with the proxy between them, and what each has received. */
 async function aConnection(t: ExecutionContext) {
   const server = createServer({ allowHalfOpen: true });
   server.listen(0, '127.0.0.1');

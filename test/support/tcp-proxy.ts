@@ -1,15 +1,18 @@
 /**
- * A TCP proxy on 127.0.0.1 that does to connections what networks do (F9): delays bytes, holds them up, swallows them, or resets the connection.
+ * A TCP proxy on 127.0.0.1 that does to connections what networks do (F9): it delays bytes, holds
+ * them up, swallows them, or resets the connection.
  *
- *   client ──▶ proxy ──▶ target        delay: bytes arrive later, in order, and the sender is not held back
- *        up ─▶     ◀─ down             narrow: so many bytes pass each second, and the sender is held back
- *                                      stall: nothing is read, so that the sender is held back; all of it arrives after healing
- *                                      blackhole: bytes and ends are swallowed, both ways or one; new connections lead nowhere
- *                                      refuse: new connections are reset, all or a share of them
- *                                      cut: both ends see a reset
- *                                      redirect: new connections go elsewhere, to several ports in turn
+ *   client ──▶ proxy ──▶ target   delay: bytes arrive later, in order; the sender is not slowed
+ *        up ─▶     ◀─ down        narrow: so many bytes pass each second; the sender is slowed
+ *                                 stall: nothing is read, so the sender stops; all of it arrives
+ *                                        after healing
+ *                                 blackhole: bytes and ends are swallowed, both ways or one;
+ *                                        new connections lead nowhere
+ *                                 refuse: new connections are reset, all or a share of them
+ *                                 cut: both ends see a reset
+ *                                 redirect: new connections go elsewhere, to several ports in turn
  *
- * Bound: a sender that is faster than the other end reads is held back behind `unsentBytesMax`.
+ * Bound: a sender that is faster than the other end reads is stopped at `unsentBytesMax`.
  */
 import { once } from 'node:events';
 import { createConnection, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
@@ -51,22 +54,22 @@ export class TcpProxy {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Connections accepted so far. */
+  /** How many connections it has accepted so far. */
   get connections(): number {
     return this.#connections;
   }
 
-  /** Bytes that have passed so far. */
+  /** How many bytes have passed so far. */
   get passed(): Readonly<Record<Way, number>> {
     return { ...this.#network.passed };
   }
 
-  /** From now on bytes take so long, each way. */
+  /** Delays later bytes by this long, each way. */
   delay(ms: number): void {
     this.#network.delayMs = ms;
   }
 
-  /** From now on at most so many bytes pass a second, each way of each connection. */
+  /** Lets at most so many bytes pass each second, each way of each connection. */
   narrow(bytesPerSecond: number): void {
     this.#network.bytesPerSecond = bytesPerSecond;
   }
@@ -76,7 +79,7 @@ export class TcpProxy {
     this.#look();
   }
 
-  /** One way alone makes connections half-open. */
+  /** Swallows both ways, or only the named one, which makes connections half-open. */
   blackhole(...ways: readonly Way[]): void {
     for (const way of ways.length === 0 ? (['up', 'down'] as const) : ways) this.#network.swallows[way] = true;
   }
@@ -86,7 +89,7 @@ export class TcpProxy {
     this.#refuses = chooses;
   }
 
-  /** New bytes pass again. Connections that lost bytes are reset, as TCP would do in time. */
+  /** Lets new bytes pass again. Connections that lost bytes are reset, as TCP would do in time. */
   heal(): void {
     this.#network.delayMs = 0;
     this.#network.bytesPerSecond = Infinity;
@@ -101,7 +104,7 @@ export class TcpProxy {
     for (const pair of this.#pairs) reset(pair);
   }
 
-  /** New connections go to these ports, in turn. */
+  /** Sends new connections to these ports, in turn. */
   redirect(...targetPorts: readonly number[]): void {
     this.#targetPorts = targetPorts;
   }
@@ -144,7 +147,7 @@ type Network = {
   readonly passed: Record<Way, number>;
 };
 
-/** One way of one connection. Bytes under way keep their order, however the delay changes meanwhile. */
+/** One way of one connection. Bytes under way keep their order, however the delay changes. */
 class Flow {
   readonly #network: Network;
   readonly #from: Socket;
@@ -234,7 +237,8 @@ class Flow {
 
 function reset({ client, target }: Pair): void {
   for (const socket of [client, target]) {
-    // Node 20 never closes a socket that is reset while it is shutting down, and then spins for ever when it exits.
+    // Node 20 never closes a socket that is reset while it is shutting down, and loops for ever
+    // when it exits.
     if (socket.writableEnded) socket.destroy();
     else socket.resetAndDestroy();
   }

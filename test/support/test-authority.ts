@@ -1,6 +1,7 @@
 /**
- * A certificate authority for tests. It writes X.509 by itself, because the tests must not trust the code they test to issue what it later accepts.
- * The openssl program takes forty times as long; what only it can write is in certificates/openssl-authority.ts. Keys are P-256.
+ * A certificate authority for tests. It writes X.509 by itself, because the code that issues
+ * certificates is itself under test. The openssl program takes forty times as long;
+ * certificates/openssl-authority.ts has what only openssl can write. Keys are P-256.
  */
 import { createHash, generateKeyPairSync, randomBytes, sign, type KeyObject } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -16,17 +17,17 @@ export type Subject = Readonly<{
   uris?: readonly string[];
   /** The DNS names and IPv4 addresses of a server. */
   hosts?: readonly string[];
-  /** How long it is valid from now on; negative makes an expired one. */
+  /** Validity from the present; negative makes an expired certificate. */
   validityDays?: number;
-  /** The same for a certificate that runs out while a test watches. */
+  /** Instead of `validityDays`, for a certificate that expires during the test. */
   validitySeconds?: number;
-  /** What its key is for; a client by default. */
+  /** The purposes of its key; a client's by default. */
   usages?: readonly (keyof typeof usageIds)[];
 }>;
 
 const dayMs = 86_400_000;
 const lineChars = 64;
-/** Of DER. */
+/** Tags of DER. */
 const tags = {
   boolean: 0x01,
   integer: 0x02,
@@ -38,11 +39,11 @@ const tags = {
   sequence: 0x30,
   set: 0x31,
 } as const;
-/** Of a member of a SEQUENCE or a CHOICE that is told by its number. */
+/** The tag of a SEQUENCE's or CHOICE's member that has a number. */
 const member = (number: number, isConstructed = false): number => 0x80 + number + (isConstructed ? 0x20 : 0);
 const ecdsaWithSha256 = sequence(der(tags.id, Buffer.of(0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2)));
 const usageIds = { server: der(tags.id, Buffer.of(0x2b, 6, 1, 5, 5, 7, 3, 1)), client: der(tags.id, Buffer.of(0x2b, 6, 1, 5, 5, 7, 3, 2)) };
-/** The last byte of what names an extension, a part of a name. */
+/** The last byte of the object identifier of an extension, or of a part of a name. */
 const extensionIds = { subjectKey: 14, alternativeNames: 17, basicConstraints: 19, authorityKey: 35, usages: 37 } as const;
 const attributeIds = { commonName: 3, organization: 10 } as const;
 
@@ -54,7 +55,7 @@ export class TestAuthority {
   #master: Certificate | undefined;
   #issued = 0;
 
-  /** Its files live in `folder`. */
+  /** Keeps its files in `folder`. */
   constructor(folder: string, { name = 'strata-test-authority', validityDays = 30 } = {}) {
     this.#folder = folder;
     this.#issuer = { name: nameOf(name, []), keys: newKeys() };
@@ -64,7 +65,7 @@ export class TestAuthority {
     writeFileSync(this.keyFile, this.#issuer.keys.pem);
   }
 
-  /** Its certificate, as text. */
+  /** The text of its certificate. */
   get certificate(): string {
     return readFileSync(this.certificateFile, 'utf8');
   }
@@ -95,7 +96,7 @@ export class TestAuthority {
   }
 }
 
-/** What a server shows that is its own authority. */
+/** A self-signed serving certificate. */
 export function selfSigned(hosts: readonly string[]): Pick<Certificate, 'certificate' | 'key'> {
   const issuer = { name: nameOf('self-signed', []), keys: newKeys() };
   const names = extension('alternativeNames', sequence(...hosts.map(hostName)));
@@ -119,21 +120,22 @@ function certificateOfAuthority(issuer: Issuer, validMs: number, more: readonly 
   return signed(issuer, { ...issuer, validMs, extensions });
 }
 
-/** RFC 5280, 4.1, as PEM. */
+/** The certificate (RFC 5280, 4.1), as PEM. */
 function signed(issuer: Issuer, { name, keys, validMs, extensions }: Signed): string {
   const untilMs = Date.now() + validMs;
-  // OpenSSL asks a clock that steps every few milliseconds, and would find one of this second not valid yet.
+  // OpenSSL reads a clock that steps every few milliseconds, so a certificate that starts in this
+  // second could be not yet valid.
   const fromMs = Math.min(Date.now() - 60_000, untilMs - dayMs);
   const body = sequence(
     der(member(0, true), der(tags.integer, Buffer.of(2))),
-    // Positive, and no byte too long.
+    // Positive, and in the shortest form.
     der(tags.integer, Buffer.of(0x40), randomBytes(8)),
     ecdsaWithSha256,
     issuer.name,
     sequence(time(fromMs), time(untilMs)),
     name,
     keys.spki,
-    // Which of several authorities of one name has signed it.
+    // The authority key identifier tells several authorities with one name apart.
     der(member(3, true), sequence(extension('authorityKey', sequence(der(member(0), issuer.keys.id))), ...extensions)),
   );
   const certificate = sequence(body, ecdsaWithSha256, der(tags.bits, Buffer.of(0), sign('sha256', body, issuer.keys.privateKey)));

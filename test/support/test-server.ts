@@ -1,6 +1,7 @@
 /**
- * The real server in this process, as `startServer` opens it: a port of its own, a data folder of its own, and a fresh CA
- * whose master certificate its clients hold. A test narrows bounds by flags, as an operator would write them.
+ * The real server in this process, as `startServer` opens it: with its own port and data folder,
+ * and a fresh CA whose master certificate its clients use. A test narrows bounds by flags, as an
+ * operator would.
  *
  * `hurried` makes the server's time run faster, so that waits of seconds take tenths; HTTP requests
  * still take real time.
@@ -28,11 +29,14 @@ import { TestAuthority, type Certificate } from './test-authority.js';
 export type TestServerOptions = Readonly<{
   flags?: Readonly<Record<string, string>>;
   clock?: Clock;
-  /** The text of its configuration file; a function where the file is rewritten while the server runs. */
+  /**
+   * The text of its configuration file; a function if the test rewrites the file while the server
+   * runs.
+   */
   config?: string | (() => string);
-  /** It is the front door of an installation, and no cache. */
+  /** Makes it the front door of an installation instead of a cache. */
   frontDoor?: FrontDoorSettings;
-  /** Shared by servers that know each other; one of its own when left out. */
+  /** Servers that know each other share it; by default each has its own. */
   authority?: TestAuthority;
 }>;
 
@@ -40,7 +44,10 @@ export type Logged = Readonly<{ level: 'debug' | 'info' | 'warn' | 'error'; even
 
 type Parts = Readonly<{ folder: string; running: RunningServer; authority: TestAuthority; master: Certificate; logged: readonly Logged[] }>;
 
-/** TEST_COMMITTER=thread: in a thread of its own, as in production; else in that of the test (`committer-here.ts`). */
+/**
+ * TEST_COMMITTER=thread: the committer has a thread of its own, as in production; else it uses the
+ * test's thread (`committer-here.ts`).
+ */
 const startCommitter = process.env['TEST_COMMITTER'] === 'thread' ? undefined : startCommitterHere;
 
 export class TestServer {
@@ -84,7 +91,8 @@ export class TestServer {
         'secure-port': '0',
         'client-ca-file': authority.certificateFile,
         ...(config === undefined ? {} : { config: 'strata.yaml' }),
-        // The server's faster time must not run out on connections, whose peers live in real time.
+        // Timeouts of connections must not run by the server's faster clock, because peers live in
+        // real time.
         ...(clock === systemClock
           ? {}
           : { 'keep-alive-timeout': '1h', 'pong-timeout': '10m', 'request-timeout': '1h', 'write-timeout': '1h' }),
@@ -131,8 +139,9 @@ export class TestServer {
   }
 
   /**
-   * A client that holds system:masters, or the given certificate; `null` means none. Closed with the server. Without options it is the same one each time, so that
-   * who asks again and again does not connect each time.
+   * A client with the given certificate, by default one of system:masters; `null` means none. It is
+   * closed with the server. Without options every call returns the same client, so that repeated
+   * requests share its connection.
    */
   client(
     options?: Omit<KubeClientOptions, 'url' | 'certificate' | 'key'> & { as?: Pick<Certificate, 'certificate' | 'key'> | null },
@@ -144,19 +153,19 @@ export class TestServer {
     return client;
   }
 
-  /** The value of a metric without labels, or the sum over its labels. */
+  /** The sum of all series of a metric. */
   async metric(name: string): Promise<number> {
     const { text } = await this.client().raw('GET', '/metrics');
     const values = [...text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'gm'))].map(([, value]) => Number(value));
     return values.reduce((sum, value) => sum + value, 0);
   }
 
-  /** Resolves once no watch is open any more. */
+  /** Resolves once no watch is open. */
   async untilNoWatch(withinMs?: number): Promise<void> {
     await until(async () => (await this.metric('strata_watches_open')) === 0, withinMs);
   }
 
-  /** Stops, and starts another one on the same folder and CA; this one need not be closed any more. */
+  /** Stops, and starts another server on the same folder and CA; this one need not be closed. */
   async restart(options: TestServerOptions = {}): Promise<TestServer> {
     for (const client of this.#clients) client.close();
     await this.stop();
@@ -174,17 +183,20 @@ export class TestServer {
   }
 }
 
-/** What ends things: a test, or a file of tests that share them. */
+/** What closes things at its end: a test, or a file of tests that share them. */
 export type Teardown = Pick<ExecutionContext, 'teardown'>;
 
-/** A server for one test; the test closes it. */
+/** A server for one test, closed with the test. */
 export async function aServer(t: Teardown, options?: TestServerOptions): Promise<TestServer> {
   const server = await TestServer.start(options);
   t.teardown(() => server.close());
   return server;
 }
 
-/** Resolves once the condition holds; rejects when it does not in time. A test that names a shorter one says what would take longer. */
+/**
+ * Resolves once the condition holds; rejects when it does not in time. A test that passes a shorter
+ * time says what would take longer.
+ */
 export async function until(condition: () => boolean | Promise<boolean>, withinMs = 50_000): Promise<void> {
   const startedMs = performance.now();
   while (!(await condition())) {
@@ -203,7 +215,10 @@ export function hurried(factor: number): Clock {
   };
 }
 
-/** The real clock, and how many of its tasks are still to run: each keeps what it would act on in memory, and the process alive. */
+/**
+ * The real clock, and how many of its tasks wait: each keeps its data in memory and the process
+ * alive.
+ */
 export function counting(): Clock & { readonly pending: number } {
   let pending = 0;
   return {
@@ -230,7 +245,7 @@ export function counting(): Clock & { readonly pending: number } {
   };
 }
 
-/** A clock that runs so many times as fast, but for the time of day. */
+/** A clock that runs so many times as fast, except for the time of day. */
 export function quickened(factor: number): Clock {
   return { ...hurried(factor), now: () => systemClock.now() * factor };
 }

@@ -60,7 +60,7 @@ export function openTestStore(directory: string, limits: Partial<StoreLimits> = 
   );
 }
 
-/** Submits and expects it to be written. */
+/** Submits the mutation; throws unless it is written. */
 export async function write(store: SqliteStore, mutation: Mutation): Promise<Written> {
   const outcome = await store.writer.submit(mutation);
   if (outcome.kind !== 'written') throw new Error(`not written: ${JSON.stringify(outcome)}`);

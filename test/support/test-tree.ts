@@ -1,4 +1,7 @@
-/** Real servers in this process that form a tree: one authority, each child with a certificate that names it. */
+/**
+ * Real servers in this process that form a tree: one authority, and for each child a certificate
+ * that names it.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +22,9 @@ parent:
   follow: [{types: ['*']}]
 ${everything}`;
 
-/** Starts caches that trust each other; a cache without a policy of its own lets everything through. */
+/**
+ * Starts caches that trust each other; a cache without a policy of its own lets everything through.
+ */
 export async function aTree(t: Teardown) {
   const folder = await mkdtemp(join(tmpdir(), 'strata-tree-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
@@ -45,13 +50,13 @@ export async function aTree(t: Teardown) {
   };
 }
 
-/** A connection path to a cache that can be cut. */
+/** A connection to a cache that the test can cut. */
 export async function aCutLink(t: ExecutionContext, to: TestServer) {
   const proxy = await TcpProxy.start(to.port);
   t.teardown(() => proxy.close());
   return {
     url: `https://127.0.0.1:${proxy.port}`,
-    /** Open connections break; new ones lead nowhere. */
+    /** Breaks open connections; new ones lead nowhere. */
     down(): void {
       proxy.cut();
       proxy.blackhole();
@@ -60,13 +65,16 @@ export async function aCutLink(t: ExecutionContext, to: TestServer) {
   };
 }
 
-/** The names of the objects that a cache holds of a type, on whatever shard. */
+/** The names of a type's objects that a cache holds, on all shards. */
 export async function exportsOf(server: TestServer, resource = 'apiexports', version = 'v1alpha2'): Promise<readonly string[]> {
   const { text } = await server.client().raw('GET', `/services/cache/shards/*/clusters/*/apis/apis.kcp.io/${version}/${resource}`);
   return (JSON.parse(text) as { items: { metadata: { name: string } }[] }).items.map(({ metadata }) => metadata.name).toSorted();
 }
 
-/** Passes once a cache holds exactly the APIExports of these names, in order and separated by commas. */
+/**
+ * Passes once a cache holds exactly the APIExports of these names, in order and separated by
+ * commas.
+ */
 export async function holds(t: ExecutionContext, server: TestServer, names: string): Promise<void> {
   let held = '';
   const isSo = async (): Promise<boolean> => {
@@ -77,7 +85,10 @@ export async function holds(t: ExecutionContext, server: TestServer, names: stri
   t.is(held, names);
 }
 
-/** Watches the APIExports of a cache from now on; gives what it has seen so far, as `ADDED one`. */
+/**
+ * Watches the APIExports of a cache; returns a function that gives the events so far, as `ADDED
+ * one`.
+ */
 export async function eventsOf(t: ExecutionContext, server: TestServer): Promise<() => readonly string[]> {
   const path = '/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
   const list = await server.client().raw('GET', path);

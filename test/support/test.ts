@@ -1,12 +1,16 @@
 /**
- * AVA's `test`, one after the other in each worker. AVA's own option for that allows one worker alone; and tests of one file that start together, with a server
- * each, wait for one another until their time is over.
+ * AVA's `test`, with the tests of each worker one after the other. AVA's own option for that allows
+ * only one worker. Tests of one file that start together, with a server each, would slow each other
+ * down until they time out.
  */
 import ava, { type ImplementationFn, type TestFn } from 'ava';
 import { reasonAtOnce } from './reason-at-once.js';
 import { timed } from './time-of-file.js';
 
-/** What AVA has of serial tests, and what is the same for all of them; `test.serial` is the same. */
+/**
+ * Combines AVA's serial tests with those of its members that are the same for all tests;
+ * `test.serial` is this `test`.
+ */
 export const test: TestFn = new Proxy(ava.serial, {
   get: (serial, name) => (name === 'serial' ? test : (Reflect.get(name in serial ? serial : ava, name) as unknown)),
   apply: (serial, self, [title, body, ...rest]: [string, ImplementationFn<unknown[]>, ...unknown[]]) =>

@@ -1,12 +1,14 @@
 /**
- * What each file of tests takes of the processor in `npm test`, where many files share a worker. One that takes more than its bound fails the run, because the three
- * minutes are for all of them: its great numbers belong into a `largeTest`, or the file into a slow lane. Linux counts the time, of the thread alone:
- * `npm run test:times` has that of children and of V8's threads too. On other systems nothing has a bound.
+ * Measures the processor time of each file of tests in `npm test`, where many files share a worker.
+ * A file over its bound fails the run, because all files together have three minutes: its great
+ * numbers belong into a `largeTest`, or the file into a slow lane.
+ * Linux measures the time, of this thread alone; `npm run test:times` also counts children and V8's
+ * threads. On other systems nothing has a bound.
  */
 import { readFileSync, writeSync } from 'node:fs';
 import { registerCompletionHandler, type ImplementationFn } from 'ava';
 
-/** Where all of what is much is done (`sizes.ts`), three times as many. */
+/** Three times as long where tests do all of their large work (`sizes.ts`). */
 const secondsMax = Number(process.env['TEST_FILE_SECONDS'] ?? (process.env['TEST_SIZES'] === 'all' ? 30 : 10));
 const stderr = 2;
 const spentMs = new Map<string, number>();
@@ -18,7 +20,10 @@ registerCompletionHandler(() => {
   if (dear.length > 0) process.exit(1);
 });
 
-/** The test, whose time counts for the file that its entry names (`entry-files.ts`). In a worker of its own a file has no bound. */
+/**
+ * Returns the test such that its time counts for the file that its entry names (`entry-files.ts`).
+ * A file in a worker of its own has no bound.
+ */
 export function timed(test: ImplementationFn<unknown[]>): ImplementationFn<unknown[]> {
   const file = process.env['TEST_FILE'];
   if (file === undefined || process.platform !== 'linux') return test;
@@ -32,7 +37,7 @@ export function timed(test: ImplementationFn<unknown[]>): ImplementationFn<unkno
   };
 }
 
-/** How long this thread has run, by its first figure in /proc, whose unit is nanoseconds. */
+/** How long this thread has run: the first number of its /proc file, in nanoseconds. */
 function threadMs(): number {
   return Number(readFileSync('/proc/thread-self/schedstat', 'latin1').split(' ')[0]) / 1e6;
 }

@@ -1,6 +1,7 @@
 /**
- * A client of TLS 1.3 that writes its records one by one: of a byte each, or with messages that Node never sends. The handshake is Node's own, which tells the
- * secret of what follows; RFC 8446, 5.2 and 7, says what is made of it.
+ * A TLS 1.3 client that writes its records one by one: with one byte each, or with messages that
+ * Node never sends. Node makes the handshake and reports the traffic secret; the keys are derived
+ * from it as RFC 8446, 5.2 and 7, says.
  */
 import { createCipheriv, createHmac } from 'node:crypto';
 import { once } from 'node:events';
@@ -18,7 +19,7 @@ const cipher = {
 const contentTypes = { handshake: 22, applicationData: 23 } as const;
 const counterAt = 8;
 const answerMsMax = 60_000;
-/** It asks for none in return. */
+/** A KeyUpdate that requests none in return. */
 const keyUpdate = Buffer.from([24, 0, 0, 1, 0]);
 
 export class TlsRecords {
@@ -39,7 +40,7 @@ export class TlsRecords {
     };
     const options = { minVersion: 'TLSv1.3', ciphers: cipher.suite, ALPNProtocols: [protocol] } as const;
     const connection = await openTls(place, options, keylog);
-    // Node says so before it writes the end of its handshake.
+    // Node reports the secret before it writes the end of its handshake.
     await turn();
     return new TlsRecords(connection, secret);
   }
@@ -52,7 +53,7 @@ export class TlsRecords {
     return this.socket.destroyed;
   }
 
-  /** Sends the bytes, each in a record of its own. Gives how long they are on the wire. */
+  /** Sends the bytes, each in a record of its own. Returns their length on the wire. */
   sendByteByByte(bytes: Buffer): number {
     const { key, nonce } = this.#keys();
     return this.#write([...bytes].map((byte) => this.#seal(contentTypes.applicationData, Buffer.of(byte), key, nonce)));
@@ -70,7 +71,7 @@ export class TlsRecords {
     return this.#write(records);
   }
 
-  /** What comes next. */
+  /** The next bytes that arrive. */
   async answer(): Promise<string> {
     const [bytes] = (await once(this.#connection.tls, 'data', { signal: AbortSignal.timeout(answerMsMax) })) as [Buffer];
     return bytes.toString();
@@ -103,7 +104,7 @@ export class TlsRecords {
   }
 }
 
-/** HKDF-Expand-Label with an empty context; one round of HMAC gives as much as is needed. */
+/** HKDF-Expand-Label with an empty context; one round of HMAC yields enough bytes. */
 function derived(secret: Buffer, label: string, length: number): Buffer {
   const full = Buffer.from(`tls13 ${label}`);
   const info = Buffer.concat([Buffer.from([0, length, full.length]), full, Buffer.from([0, 1])]);

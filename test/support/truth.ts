@@ -1,6 +1,6 @@
 /**
- * The changes of a store, indexed so that a question costs only its answer: a soak asks about each of a thousand watches and hundreds of
- * thousands of changes.
+ * The changes of a store, indexed so that a question costs only as much as its answer: a soak asks
+ * about a thousand watches and hundreds of thousands of changes.
  */
 import type { Change, Covered, ObjectKey, Position, SeenEvent } from './watch-history.js';
 
@@ -26,7 +26,10 @@ export class Truth {
     return this.#histories;
   }
 
-  /** The events that a watch owes for the changes after < position ≤ upTo: the full stream, filtered, with flips. */
+  /**
+   * The events that a watch must get for the changes after < position ≤ upTo: the full stream,
+   * filtered, with flips.
+   */
   events(watch: Covered, after: Position, upTo: Position): readonly SeenEvent[] {
     const { covers, selects = () => true } = watch;
     const isIn = (change: Change | undefined): boolean => change?.kind === 'put' && selects(change);
@@ -44,7 +47,10 @@ export class Truth {
     return owed;
   }
 
-  /** Whether several changes at this revision concern the watch: those of one transaction in etcd. */
+  /**
+   * Whether several changes at this revision are in the watch's scope: those of one transaction in
+   * etcd.
+   */
   hasSeveral({ covers }: Covered, at: Position): boolean {
     const changes = this.#changes.slice(indexBehind(this.#changes, at - 1n), indexBehind(this.#changes, at));
     return changes.filter(({ key }) => covers(key)).length > 1;

@@ -1,8 +1,9 @@
 /**
- * Loaded into a server before its own code (`--import`): notes each long turn of its event loop, by the processor time of
- * the serving thread alone. Other processes and other threads of this one on a shared machine are not counted.
+ * Loaded into a server before its own code (`--import`): records each long turn of its event loop,
+ * by the processor time of the serving thread. Other processes on the machine, and other threads of
+ * this one, do not count.
  *
- * Linux gives that time to the nearest tick of its scheduler, 4 ms at most.
+ * Linux measures that time by the ticks of its scheduler, of 4 ms at most.
  */
 import { appendFileSync, readFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
@@ -15,7 +16,7 @@ function workedMs(): number {
   return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, 'latin1').split(' ', 1)[0]) / 1e6;
 }
 
-/** A line for each turn: how long it worked, in milliseconds. */
+/** Writes a line for each turn that was not short: its processor time in milliseconds. */
 function measure(path: string): void {
   let before = workedMs();
   setInterval(() => {

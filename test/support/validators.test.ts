@@ -1,4 +1,6 @@
-/** Each validator accepts a good history and finds the one violation it exists for. */
+/**
+ * Tests that each validator accepts a good history and finds the one violation that it exists for.
+ */
 import { test } from './test.js';
 import { isHealedDeletion, validate, validators, type Guarantee } from './validators.js';
 import type { Change, History, SeenEvent, SeenList, SeenWatch, Sighting } from './watch-history.js';
@@ -27,14 +29,14 @@ const full = [
   event('ADDED', three, 6n),
 ];
 
-/** `one` as its writer made it: a, then deleted, then b. */
+/** Changes of `one` by its writer: a, then deleted, then b. */
 const turns: readonly Change[] = [
   { kind: 'put', key: one, position: 1n, labels: { turn: 'a' } },
   { kind: 'delete', key: one, position: 2n, labels: { turn: 'a' } },
   { kind: 'put', key: one, position: 3n, labels: { turn: 'b' } },
 ];
 
-/** A client that had revision 3 begins again at 5, when `one` is gone. */
+/** A client that had revision 3 starts a WatchList at 5, when `one` is gone. */
 const heals = { kind: 'initial', named: 3n, isHealed: true } as const;
 const relisted = [event('ADDED', two, 4n), bookmark(5n, true), event('DELETED', one, 5n), bookmark(5n)];
 
@@ -425,7 +427,7 @@ function list(position: bigint, entries: readonly (readonly [string, bigint])[],
   };
 }
 
-/** The labels come from the truth. */
+/** The labels are those of `truth`. */
 function event(type: SeenEvent['type'], key: string, position: bigint): SeenEvent {
   return { type, key, position, labels: position === 2n || position === 3n ? gold : {}, initialEventsEnd: false };
 }

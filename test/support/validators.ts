@@ -1,21 +1,28 @@
 /**
- * The guarantees (docs/guarantees.md), each as a named validator over a recorded history; the idea is etcd's
- * tests/robustness/validate/watch.go. A validator returns every violation it finds and never throws.
+ * The guarantees (docs/guarantees.md), each as a named validator over a recorded history; the idea
+ * is etcd's tests/robustness/validate/watch.go. A validator returns every violation that it finds
+ * and never throws.
  *
  *   G1 durable    every acknowledged write is in the truth, in its writer's order, and little else
- *   G2 ordered    events come in rising revision            G6 resumable   a chain of resumed watches has no gap, no repeat, no 410
- *   G3 unique     no event comes twice                      G7 bookmarks   never overtake an event, and never fall
- *   G4 reliable   nothing between two seen ones is missing  G8 filters     a selector's view = the full stream filtered, flips included
+ *   G2 ordered    events come in rising revision
+ *   G3 unique     no event comes twice
+ *   G4 reliable   nothing between two seen events is missing
  *   G5 atomic     list at R, then watch from R: the whole story
+ *   G6 resumable  a chain of resumed watches has no gap, no repeat, no 410
+ *   G7 bookmarks  never overtake an event, and never fall
+ *   G8 filters    a selector's view = the full stream filtered, flips included
  *   G9 revisions  never name two things, and never fall from one answer to a later request
  *
- * One transaction in etcd has one revision, whatever it changes. Its events are sent as a whole, unless the connection breaks in the middle of them. A watch that
- * begins behind such a revision gets all of it again, because its client may have only some.
+ * One transaction in etcd has one revision, whatever it changes. The server sends its events as a
+ * whole, unless the connection breaks in the middle. A watch that resumes from such a revision gets
+ * all of them again, because its client may have only some.
  *
- * Two kinds of event are outside G2 by their nature: the initial events of a WatchList, which may come in any order
- * (G3 and the state they add up to are checked), and *healed deletions*: the DELETED events at the very revision of the annotated
- * bookmark, for objects that the client may still hold. `isHealedDeletion` names these, and the bare DELETED events for a key that a neighbour
- * has removed and that holds nothing; G2 and G7 exempt nothing else. That such a key holds nothing is part of G4 and G8.
+ * Two kinds of event are exempt from G2. The initial events of a WatchList may come in any order;
+ * G3 checks them, and so does the state that they add up to. *Healed deletions* are DELETED events
+ * for objects that the client may still hold, at the very revision of the annotated bookmark.
+ * `isHealedDeletion` recognises these, and the bare DELETED events for a key that a neighbour has
+ * removed and that holds nothing. G2 and G7 exempt nothing else. G4 and G8 check that such a key
+ * holds nothing.
  */
 import { Truth } from './truth.js';
 import type { Acknowledged, Change, History, ObjectKey, Position, SeenEvent, SeenWatch } from './watch-history.js';
@@ -42,7 +49,10 @@ export const validators: Readonly<Record<Guarantee, (history: History) => readon
   G9: ({ sightings = [] }) => [...named(sightings), ...fallen(sightings)],
 };
 
-/** Every violation of every guarantee, or of the named ones: without a truth only G2, G3, G7 and G9 can be checked. */
+/**
+ * The violations of all guarantees, or of the named ones. Without a truth only G2, G3, G7 and G9
+ * can be checked.
+ */
 export function validate(
   history: History,
   guarantees: readonly Guarantee[] = Object.keys(validators) as Guarantee[],
@@ -50,7 +60,10 @@ export function validate(
   return guarantees.flatMap((guarantee) => validators[guarantee](history));
 }
 
-/** A DELETED that heals a client: bare, or, if the client named an old revision, at the revision of the annotated bookmark and after it. */
+/**
+ * Whether a DELETED heals a client: it is bare, or it follows the annotated bookmark at the same
+ * revision, if the client named an old revision.
+ */
 export function isHealedDeletion(watch: Pick<SeenWatch, 'began' | 'events'>, index: number): boolean {
   return healedDeletions(watch).has(index);
 }
@@ -116,7 +129,10 @@ function allComplete(guarantee: 'G4' | 'G8', truth: Truth, watches: readonly See
     .flatMap((watch) => complete(guarantee, watch, truth));
 }
 
-/** The delivered events are exactly what the truth has between the watch's beginning and the last position it showed. */
+/**
+ * The delivered events are exactly what the truth has between the watch's beginning and the last
+ * position it showed.
+ */
 function complete(guarantee: 'G4' | 'G8', watch: SeenWatch, truth: Truth): readonly Violation[] {
   const violations: Violation[] = [];
   const report = (message: string): void => void violations.push(violation(guarantee, watch, message));
@@ -150,7 +166,10 @@ function complete(guarantee: 'G4' | 'G8', watch: SeenWatch, truth: Truth): reado
   return violations;
 }
 
-/** The list is the state at its revision; with the events of its watch it becomes the state at the last one. */
+/**
+ * The list is the state at its revision; with the events of its watch it becomes the state at the
+ * last one.
+ */
 function atomic(history: History): readonly Violation[] {
   const truth = new Truth(history.truth);
   const ofLists = history.lists.flatMap((list) => {
@@ -175,7 +194,10 @@ function atomic(history: History): readonly Violation[] {
   return [...ofLists, ...history.watches.flatMap((watch) => relisted(watch, truth))];
 }
 
-/** A client that names what it has and drops nothing on a relist ends with the state, by its own keys, which have no shard. */
+/**
+ * A client that named an old revision, and drops nothing on a relist, ends with the present state.
+ * It holds objects by its own keys, which have no shard.
+ */
 function relisted(watch: SeenWatch, truth: Truth): readonly Violation[] {
   const { began, events } = watch;
   if (began.kind !== 'initial' || began.named === undefined || began.isHealed !== true) return [];
@@ -197,7 +219,7 @@ function relisted(watch: SeenWatch, truth: Truth): readonly Violation[] {
   return wrong.map((text) => violation('G5', watch, `a client that had ${began.named}, at ${upTo}: ${text}`));
 }
 
-/** Watches that go on from one another are checked as one. */
+/** A watch and the one that it resumes are checked as one. */
 function resumable(history: History): readonly Violation[] {
   const truth = new Truth(history.truth);
   return history.watches.flatMap((watch) => {
@@ -252,7 +274,10 @@ function bookmarked(watch: SeenWatch, truth: Truth): readonly Violation[] {
   return violations;
 }
 
-/** A revision names one change for ever: everybody who saw it, in any life of the server, saw the same. */
+/**
+ * A revision names one change for ever: all who saw it, in any life of the server, saw the same
+ * change.
+ */
 function named(sightings: NonNullable<History['sightings']>): readonly Violation[] {
   const first = new Map<Position, string>();
   return sightings.flatMap(({ position, what }) => {
@@ -285,17 +310,17 @@ function differences(want: ReadonlyMap<ObjectKey, Position>, got: ReadonlyMap<Ob
   return [...missing, ...extra];
 }
 
-/** Behind which revision a watch gets everything that names this one. */
+/** The revision after which a watch that names this one gets everything. */
 function beginningOf(named: Position, watch: SeenWatch, truth: Truth): Position {
   return truth.hasSeveral(watch, named) ? named - 1n : named;
 }
 
-/** -1 when the watch has no annotated bookmark (yet). */
+/** -1 when the watch has no annotated bookmark, or not yet. */
 function endOfInitialEvents(watch: Pick<SeenWatch, 'events'>): number {
   return watch.events.findIndex((event) => event.initialEventsEnd);
 }
 
-/** Their indexes. */
+/** The indexes of the healed deletions. */
 function healedDeletions(watch: Pick<SeenWatch, 'began' | 'events'>): ReadonlySet<number> {
   const { began, events } = watch;
   const end = began.kind === 'initial' && began.named !== undefined ? endOfInitialEvents(watch) : -1;
@@ -304,7 +329,10 @@ function healedDeletions(watch: Pick<SeenWatch, 'began' | 'events'>): ReadonlySe
   return new Set(events.flatMap((event, index) => (isHealed(event, index) ? [index] : [])));
 }
 
-/** The events after the initial ones, without healed deletions. A WatchList that never ended its initial events has none. */
+/**
+ * The events after the initial ones, without healed deletions; none if a WatchList never ended its
+ * initial events.
+ */
 function liveEvents(watch: SeenWatch): readonly SeenEvent[] {
   const end = endOfInitialEvents(watch);
   if (watch.began.kind === 'initial' && end < 0) return [];

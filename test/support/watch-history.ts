@@ -1,15 +1,18 @@
 /**
- * What clients of one server saw, written down for the validators: every watch with all its events in the order they
- * came, every list, and the truth: each known change of the store, by revision.
+ * What clients of one server saw, recorded for the validators: every watch with its events in order
+ * of arrival, every list, and the truth, which is each known change of the store, by revision.
  *
- * Nothing here checks anything. A history is data, so that a violation found once can be kept as a test.
+ * Nothing here checks anything. A history is data, so a violation found once can be kept as a test.
  */
 import type { KubeClient, KubeList, KubeObject, WatchEvent, WatchOptions } from './kube-client.js';
 
-/** A resourceVersion as a number that can be compared; revisions of an epoch exceed 2^53. */
+/** A resourceVersion as a comparable number; revisions of an epoch exceed 2^53. */
 export type Position = bigint;
 
-/** The key by which an informer holds an object, plus the shard: `shard|cluster|namespace|name`. */
+/**
+ * The key by which an informer holds an object, with the shard before it:
+ * `shard|cluster|namespace|name`.
+ */
 export type ObjectKey = string;
 
 export type SeenEvent = Readonly<{
@@ -18,24 +21,28 @@ export type SeenEvent = Readonly<{
   key: ObjectKey;
   position: Position;
   labels: Readonly<Record<string, string>>;
-  /** The bookmark that ends the initial events of a WatchList. */
+  /** True for the bookmark that ends the initial events of a WatchList. */
   initialEventsEnd: boolean;
-  /** A DELETED that carries nothing but the object's name. */
+  /** True for a DELETED that has nothing but the object's name. */
   bare?: true;
   /** The code of an ERROR's Status. */
   code?: number;
 }>;
 
-/** What a watch covers. A selector that is left out selects everything. */
+/** The scope of a watch. Without `selects`, it selects everything. */
 export type Covered = Readonly<{ covers: (key: ObjectKey) => boolean; selects?: (change: Pick<Change, 'key' | 'labels'>) => boolean }>;
 
 /**
- * How a watch began: after a revision, or with initial events. `named` is the old revision it carried, if any; `isHealed` when the server
- * still remembers all deletions since, so that a client which drops nothing ends with the state.
+ * How a watch began: after a revision, or with initial events. `named` is the old revision that it
+ * carried, if any. `isHealed`: the server still remembers all deletions since `named`, so a client
+ * that drops nothing ends with the present state.
  */
 export type Began = Readonly<{ kind: 'behind'; position: Position } | { kind: 'initial'; named?: Position; isHealed?: boolean }>;
 
-/** `resumes`: the watch that this one continues. `isCut`: its connection broke, perhaps in the middle of a revision. */
+/**
+ * `resumes`: the id of the watch that this one continues. `isCut`: its connection broke, perhaps in
+ * the middle of a revision.
+ */
 export type SeenWatch = Covered & Readonly<{ id: string; began: Began; events: readonly SeenEvent[]; resumes?: string; isCut?: boolean }>;
 
 export type SeenList = Covered &
@@ -46,26 +53,29 @@ export type SeenList = Covered &
     /** The watch that began after it. */ watchedBy?: string;
   }>;
 
-/** One change of the store. A put's labels are those it wrote. */
+/** One change of the store. A put has the labels that it wrote. */
 export type Change = Readonly<{ kind: 'put' | 'delete'; key: ObjectKey; position: Position; labels: Readonly<Record<string, string>> }>;
 
 /**
- * An acknowledged write. Each key has one writer at a time. `turn` is the label that distinguishes its puts. Neither the acknowledgement of a push
- * nor the answer to a DELETE names a revision, so a delete has only that of the object it deleted, `behind`.
+ * An acknowledged write. Each key has one writer at a time. `turn` is the label that distinguishes
+ * its puts. Neither the acknowledgement of a push nor the answer to a DELETE names a revision. So a
+ * delete has only `behind`, the revision of the object that it deleted.
  */
 export type Acknowledged = Readonly<
   { kind: 'put'; key: ObjectKey; position?: Position; turn: string } | { kind: 'delete'; key: ObjectKey; behind: Position }
 >;
 
 /**
- * A revision that an answer showed as the present one, and when the client asked and got it. `what` is the write at that revision. An answer that
- * shows only this has 0 as its time of asking and Infinity as its time of answering.
+ * A revision that an answer showed as the present one, with the times of the request and of the
+ * answer. `what` is the write at that revision. A sighting that only names a write has 0 and
+ * Infinity as its times.
  */
 export type Sighting = Readonly<{ position: Position; askedMs: number; answeredMs: number; what?: string }>;
 
 /**
- * `truth` is complete up to the last position anybody saw: from the birth of the store, or from a state whose objects it names by their last
- * put. `unansweredMax` is how many writes of one key may have happened without an answer.
+ * `truth` is complete up to the last position that anybody saw. It starts at the birth of the
+ * store, or at a state given by the last put of each object. `unansweredMax`: how many writes of
+ * one key may have happened without an answer.
  */
 export type History = Readonly<{
   truth: readonly Change[];
@@ -86,7 +96,7 @@ export function positionOf(object: KubeObject): Position {
   return /^[1-9]\d*$/.test(text) ? BigInt(text) : 0n;
 }
 
-/** An event as the validators want it. */
+/** An event in the form that the validators use. */
 export function seenEvent({ type, object }: Pick<WatchEvent, 'type' | 'object'>): SeenEvent {
   const isObject = type !== 'BOOKMARK' && type !== 'ERROR';
   const code = object['code'];
@@ -112,7 +122,7 @@ export function seenList(id: string, list: KubeList, covered: Covered, watchedBy
 }
 
 /**
- * The truth as one watch of everything shows it: a plain watch that covers all, selects all and began before the first
+ * The truth, read from a plain watch that covers and selects everything and began before the first
  * change. A DELETED of such a watch is a deletion, never a flip; a bare one is no change.
  */
 export function truthOf(full: readonly SeenEvent[]): readonly Change[] {
@@ -154,14 +164,16 @@ export class WatchRecorder {
     return this.#events;
   }
 
-  /** The revision a client would resume from: the last event's or bookmark's. */
+  /** The revision from which a client would resume: that of the last event or bookmark. */
   get position(): Position {
     return (
       this.#events.findLast((event) => event.type !== 'ERROR')?.position ?? (this.#began.kind === 'behind' ? this.#began.position : 0n)
     );
   }
 
-  /** Resolves once an event fulfils the test; rejects when the watch ends or time runs out before. */
+  /**
+   * Resolves once an event fulfils the test; rejects if the watch ends first or the time runs out.
+   */
   async until(test: (event: SeenEvent) => boolean, withinMs = 15_000): Promise<SeenEvent> {
     const deadline = performance.now() + withinMs;
     let ended = false;
@@ -190,7 +202,7 @@ export class WatchRecorder {
 
   /** Stops reading until `resume`: the socket fills, and the server has a slow reader. */
   pause(): void {
-    // Whoever waits for an earlier pause would wait for ever.
+    // Otherwise a reader that waits for an earlier pause would wait for ever.
     this.#release();
     this.#paused = new Promise((resolve) => (this.#release = resolve));
   }

@@ -1,4 +1,7 @@
-/** A child that has every object of some slices, none as a rule, and goes on saying so until its test is over. */
+/**
+ * A child that reports some slices as whole, without objects, and keeps reporting until its test is
+ * over.
+ */
 import type { ExecutionContext } from 'ava';
 import { frameBounds } from '../../src/frames/frame-bounds.js';
 import type { Frame, SliceFreshness } from '../../src/frames/frame.js';
@@ -7,7 +10,10 @@ import { claim, openChild } from './raw-child.js';
 import type { RawPusher } from './raw-pusher.js';
 import type { TestServer } from './test-server.js';
 
-/** Resolves once the server has all of them, and what is reported of each: by default that it is whole. */
+/**
+ * Resolves once the server has all slices and what `reportOf` says of each; by default each is
+ * whole.
+ */
 export async function aWholeChild(
   t: ExecutionContext,
   server: TestServer,

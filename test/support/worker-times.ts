@@ -1,6 +1,7 @@
 /**
- * What a worker of AVA takes, as one line of JSON in the file that TEST_TIMES names (`file-times.ts`). AVA requires this first, in a worker that is a process of its
- * own, so the figures of the process are those of one file of tests.
+ * Writes what a worker of AVA used, as one line of JSON, to the file that TEST_TIMES names
+ * (`file-times.ts`). AVA requires this module first. Each worker is a process with one file of
+ * tests, so the figures of the process are those of the file.
  */
 import { appendFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -9,13 +10,16 @@ import test, { registerCompletionHandler } from 'ava';
 import { findProjectRoot } from '../house/sources.js';
 import { processorSeconds } from './process-figures.js';
 
-/** Processor time in seconds, of all threads of this process; of its children, once they have ended; and what has passed. */
+/**
+ * Times in seconds: `ownS` is the processor time of all threads of this process, `childrenS` that
+ * of ended children, `wallS` the time passed.
+ */
 export type FileTimes = Readonly<{ file: string; startS: number; ownS: number; childrenS: number; wallS: number; servers: number }>;
 
 const began = performance.now();
 const startS = processorSeconds(process.pid).own;
 
-// Where no test is chosen, nobody closes what a file has opened as it was loaded.
+// If no test of a file is chosen, nothing closes what the file opened when AVA loaded it.
 registerCompletionHandler(() => process.exit());
 
 process.on('exit', () => {

@@ -1,7 +1,7 @@
 /**
  * Runs caches as processes that form a tree, for the fault tests. Each is started as an operator
- * would start it, and reaches its parent through a proxy of its own, which disturbs the link as
- * networks do. One authority issues the certificates of all caches.
+ * would start it, and reaches its parent through a proxy, which disturbs the link as networks do.
+ * One authority issues the certificates of all caches.
  *
  * Every link forwards everything unless a cache has other rules. Intervals are short: what takes a
  * minute in a data centre takes seconds here.

@@ -1,7 +1,7 @@
 /**
- * The containers of kcp's own manifests: program, arguments in their order, and mounts. Taken as
- * data from kcp-dev/kcp-operator at 406169b3 (internal/resources) and from kcp-dev/helm-charts at
- * ca73c22c (charts/cache, charts/kcp), as they are for an image whose tag is no version of kcp.
+ * The containers of kcp's own manifests: program, arguments in their order, and mounts. They are as
+ * for an image whose tag is no version of kcp. Sources: kcp-dev/kcp-operator at 406169b3
+ * (internal/resources), kcp-dev/helm-charts at ca73c22c (charts/cache, charts/kcp).
  */
 
 /** The contents of a mounted Secret or ConfigMap. */

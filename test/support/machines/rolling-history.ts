@@ -2,8 +2,8 @@
  * Validates what watches, lists and writers see while a server runs, one stretch of revisions after
  * the other, and drops what is valid.
  *
- *   ── validated: only the last puts are kept ──┤ recent, for late answers ├ this stretch ┤ open ──▶ revision
- *                                                                                        └ position of the slowest watch
+ *   ── validated, last puts kept ──┤ recent, for late answers ├ this stretch ┤ open ──▶ revision
+ *                                                  position of the slowest watch ┘
  */
 import { validate, type Guarantee, type Violation } from '../validators.js';
 import { truthOf, type Acknowledged, type Change, type ObjectKey, type Position, type SeenList } from '../watch-history.js';

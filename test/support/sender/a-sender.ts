@@ -24,7 +24,7 @@ type Logged = Readonly<{ event: string; fields: LogFields }>;
 type RigOptions = Partial<SenderBounds> &
   Readonly<{
     cache?: FakeCache;
-    /** All caches that it may connect to, the one above included. */
+    /** All caches that it may connect to, including `cache`. */
     caches?: readonly FakeCache[];
     urls?: readonly string[];
     connect?: SenderParts['connect'];
@@ -33,7 +33,7 @@ type RigOptions = Partial<SenderBounds> &
 
 export class SenderRig {
   readonly clock = new ManualClock();
-  /** The first cache, for tests that have no more. */
+  /** The first cache, for tests with only one. */
   readonly cache: FakeCache;
   readonly #caches: readonly FakeCache[];
   readonly sender: Sender;
@@ -57,7 +57,7 @@ export class SenderRig {
     t?.teardown(() => this.abort.abort());
   }
 
-  /** A source for a slice, with these objects. */
+  /** Adds a source with these objects for a slice. */
   source(slice: Slice, names: readonly string[] = [], options: Readonly<{ after?: Slice }> = {}): FakeSource {
     const source = new FakeSource();
     for (const name of names) source.put(name);
@@ -70,7 +70,7 @@ export class SenderRig {
     await this.settle();
   }
 
-  /** Until nothing more happens without time passing. */
+  /** Resolves when nothing more happens unless the clock advances. */
   async settle(): Promise<void> {
     const quietTurns = 6;
     for (let quiet = 0, before = -1; quiet < quietTurns; quiet += 1) {

@@ -1,6 +1,7 @@
 /**
- * The receiving side in memory, with only its rules. What arrives waits until the test commits it; a connection that
- * is dropped loses what waits. `violations` collects whatever a sender may not do.
+ * The receiving side in memory, reduced to its rules. Frames that arrive wait until the test
+ * commits them; a dropped connection loses those that wait. `violations` collects every rule that a
+ * sender breaks.
  */
 import { deferred, type Deferred } from '../../../src/domain/deferred.js';
 import { formatSlice, type Slice } from '../../../src/domain/slice.js';
@@ -28,26 +29,26 @@ const generous: Credit = { mutations: 1000, bytes: 1_000_000 };
 export class FakeCache {
   readonly cacheId: string;
   epoch = 1;
-  /** Over all connections: what a position counts. */
+  /** Counts durable mutations over all connections; this is the number in a position. */
   durable = 0;
   credit: Credit = generous;
   limits: FrameLimits = { frameBytesMax: 100_000, frameMutationsMax: 100, bodyBytesMax: 10_000 };
   protocol = 1;
-  /** Whether a hello is answered. */
+  /** Whether it answers a hello. */
   welcomes = true;
-  /** Why a connection fails; undefined: it succeeds. */
+  /** The error with which a connection fails; undefined: it succeeds. */
   refusal: Error | undefined;
-  /** What is refused, and why. */
+  /** The reason to refuse an object; undefined accepts it. */
   refuses: (key: PushedKey) => string | undefined = () => undefined;
-  /** Whether the types of slices are unknown to it. */
+  /** Whether it refuses every `begin`, as if it did not know the slices' types. */
   refusesBegin = false;
-  /** Why. */
+  /** The reason with which it does. */
   beginRefusal = 'Forbidden';
 
   readonly objects = new Map<string, Map<string, string>>();
   readonly synced = new Set<string>();
   readonly received: Frame[] = [];
-  /** What its shard has, as far as the last types that came says that it is all. */
+  /** The slices of its shard, once a `types` frame has said that it names all of them. */
   named: readonly string[] | undefined;
   readonly violations: string[] = [];
   readonly tried: string[] = [];
@@ -65,12 +66,15 @@ export class FakeCache {
     return this.connection;
   };
 
-  /** What it holds of a slice, by cluster|namespace|name. */
+  /** The objects that it holds of a slice, by cluster|namespace|name. */
   held(slice: Slice): Readonly<Record<string, string>> {
     return Object.fromEntries([...(this.objects.get(formatSlice(slice)) ?? [])].toSorted());
   }
 
-  /** Without what is said of slices beside their objects. */
+  /**
+   * The kinds of the received frames, without `status` and `types`, which say nothing about
+   * objects.
+   */
   kinds(): readonly string[] {
     return this.received.map(({ kind }) => kind).filter((kind) => kind !== 'status' && kind !== 'types');
   }
@@ -84,7 +88,7 @@ export class FakeCache {
     this.connection?.end(code);
   }
 
-  /** Its disk was lost, or rolled back: another epoch. */
+  /** Loses its disk, or rolls it back: a new epoch begins. */
   forget(): void {
     this.drop();
     this.epoch += 1;
@@ -113,14 +117,17 @@ class FakeConnection implements FrameConnection {
   #drained: Deferred<void> = deferred();
 
   #next = 1;
-  /** Numbers up to which mutations are durable, and up to which they are acknowledged. */
+  /** Mutations up to these numbers are durable, and are acknowledged. */
   #durable = 0;
   #acknowledged = 0;
   #waiting: Waiting[] = [];
   #credit: Credit;
   readonly #begun = new Map<string, number>();
   readonly #syncs = new Map<string, Sync>();
-  /** By slice and logical cluster: how many objects were put since it began, and which were not. */
+  /**
+   * By slice and logical cluster: how many objects were put since its sync began, and which held
+   * objects were not.
+   */
   readonly #begunClusters = new Map<string, Map<string, number>>();
   readonly #clusterSyncs = new Map<string, Map<string, Set<string>>>();
   readonly #stale = new Set<string>();
@@ -159,7 +166,7 @@ class FakeConnection implements FrameConnection {
     return this.#isOpen && this.bufferedBytes > 0 ? this.#drained.promise : Promise.resolve();
   }
 
-  /** The network accepts nothing until `flow`. */
+  /** Makes the network accept nothing until `flow`. */
   stall(): void {
     this.#stalled ??= [];
   }

@@ -1,4 +1,7 @@
-/** A slice's truth in memory, in the logical clusters `acme` and, of the names `d` to `f`, `bold`. Whoever opens it gets a sync of what is there, then changes. */
+/**
+ * The objects of one slice, in memory; `d` to `f` are in the logical cluster `bold`, others in
+ * `acme`. A reader gets a sync of the present objects, then changes.
+ */
 import type { ClusterName } from '../../../src/domain/cluster.js';
 import type { SliceSource, Outgoing } from '../../../src/sender/source.js';
 import { keyText } from './fake-cache.js';
@@ -8,15 +11,15 @@ type Reading = { queue: Outgoing[]; wake: () => void; failure: Error | undefined
 export class FakeSource implements SliceSource {
   connected = true;
   batchMax = 100;
-  /** Syncs get no end until `release`. */
+  /** Whether syncs have no end until `release`. */
   holdsEnd = false;
-  /** Batches that were asked for and given. */
+  /** How many batches readers have received. */
   given = 0;
   opened = 0;
   readonly #objects = new Map<string, string>();
   readonly #readings = new Set<Reading>();
 
-  /** Readings that have not ended. */
+  /** Open readings. */
   get readings(): number {
     return this.#readings.size;
   }
@@ -40,7 +43,7 @@ export class FakeSource implements SliceSource {
     for (const reading of this.#readings) reading.isEnded = !this.holdsEnd;
   }
 
-  /** Syncs one logical cluster, in which `missed` went without a word. */
+  /** Syncs one logical cluster; `missed` is an object of it that disappeared without a delete. */
   resyncCluster(cluster: ClusterName, missed?: string): void {
     if (missed !== undefined && placed(missed).cluster === cluster) this.#objects.delete(missed);
     const puts = this.#puts().filter((put) => put.kind === 'put' && put.object.cluster === cluster);

@@ -1,4 +1,7 @@
-/** The committer's half of the store without its thread: it commits and compacts, on a file of its own. */
+/**
+ * The committer's half of the store without its thread: it commits and compacts, on a file of its
+ * own.
+ */
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { Committer } from '../../../src/store/sqlite/committer.js';
@@ -27,7 +30,7 @@ export function aWritingHalf(t: ExecutionContext, nowMs = 1_000_000): WritingHal
   return { database, compaction: new Compaction(database), commit: (...batch) => committer.commit(batch, nowMs) };
 }
 
-/** Everything the tables hold, for tests that nothing has changed. */
+/** The contents of all tables, for tests that nothing has changed. */
 export function dump(database: Connection): Record<string, unknown[]> {
   const tables = [
     'meta',

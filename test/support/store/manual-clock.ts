@@ -16,7 +16,7 @@ export class ManualClock implements Clock {
     return this.#tasks.size;
   }
 
-  /** In how long the next task falls due; Infinity when none waits. */
+  /** Milliseconds until the next task is due; Infinity when none waits. */
   get nextInMs(): number {
     return Math.min(...[...this.#tasks].map(({ dueMs }) => dueMs - this.#nowMs));
   }
@@ -25,7 +25,7 @@ export class ManualClock implements Clock {
     return this.#nowMs;
   }
 
-  /** Somebody sets the machine's clock; no interval may notice. */
+  /** Steps the wall clock, as when somebody sets the machine's time; no interval may change. */
   stepWall(ms: number): void {
     this.#steppedMs += ms;
   }
@@ -40,12 +40,15 @@ export class ManualClock implements Clock {
     return () => this.#tasks.delete(task);
   }
 
-  /** As when the process is paused: time passes and nothing runs. What fell due runs with the next `advance`, late. */
+  /**
+   * Lets time pass without running anything, as in a paused process. The next `advance` runs the
+   * overdue tasks late.
+   */
   skip(ms: number): void {
     this.#nowMs += ms;
   }
 
-  /** Runs what falls due meanwhile, in the order of time, each at its own moment. */
+  /** Runs the tasks that become due, in order of time, each at its own time. */
   advance(ms: number): void {
     const untilMs = this.#nowMs + ms;
     for (;;) {

@@ -1,17 +1,19 @@
 /**
- * The SQLite engine on a disk in memory, in the thread and the time of a test: for trees of many caches on virtual time. The store, its committer and its
- * SQL are those of a server; what a server has beside them, a thread, files and timers, is not here.
+ * The SQLite engine on a disk in memory, in the thread and the time of a test: for trees of many
+ * caches on virtual time. The store, its committer and its SQL are those of a server; a server's
+ * committer thread, files and timers are not here.
  *
- *   submit, push ─▶ MutationQueue ─soon─▶ batch ──commitMs──▶ committed, published and answered, in one tick
- *                                           │
- *                                         crash: the batch is lost, or on the disk and nobody was answered
+ *   submit, push ─▶ MutationQueue ─soon─▶ batch ──commitMs──▶ committed, published, answered,
+ *                                           │                in one tick
+ *                                         crash: the batch is lost, or on the disk, unanswered
  *
  *   blank ─▶ store ─crash─▶ the same disk ─▶ store      a process that dies
  *                 └─copy──▶ older disk ─▶ store         a backup that is restored
  *                              blank ─▶ store           a disk that was lost: another cache
  *
- * What it hides: a commit that is durable and not yet published, damage, and files. Nothing is compacted by time, only after a commit that goes over a bound,
- * and when a test says so.
+ * It cannot show damage, problems of files, or a commit that is durable and not yet published.
+ * Compaction runs only after a commit that exceeds a bound, and when a test asks for it; never by
+ * time.
  */
 import { EventEmitter } from 'node:events';
 import type { Clock } from '../../../src/domain/ports.js';
@@ -31,16 +33,16 @@ import { silent, storeLimits } from '../test-store.js';
 
 export type MemoryStoreParts = Readonly<{
   clock: Clock;
-  /** Runs a task after everything this turn still brings. */
+  /** Runs a task after everything that this turn still does. */
   soon: (task: () => void) => void;
-  /** Gives [0, 1). */
+  /** Returns a number in [0, 1). */
   random: () => number;
 }>;
 
-/** `commitMs`: how long the disk takes for a commit; 0: until the next turn. */
+/** `commitMs`: how long a commit takes; 0: until the next turn. */
 export type MemoryStoreOptions = Readonly<{ commitMs: number } & StoreLimits>;
 
-/** In memory, as SQLite takes it for a name. */
+/** SQLite's file name for a database in memory. */
 const inMemory = ':memory:';
 
 export class MemoryDisk {
@@ -50,7 +52,7 @@ export class MemoryDisk {
     this.connection = connection;
   }
 
-  /** An empty disk of a new cache. `random` gives [0, 1). */
+  /** An empty disk of a new cache. `random` returns a number in [0, 1). */
   static blank(random: () => number): MemoryDisk {
     const disk = new MemoryDisk(new Database((empty ??= emptyDatabase())));
     disk.connection.prepare(/*sql*/ `INSERT INTO meta (name, value) VALUES ('cache_id', ?)`).run(newCacheId(random));
@@ -61,17 +63,17 @@ export class MemoryDisk {
     return readCacheId(this.connection);
   }
 
-  /** Whether the store on it has ever met that neighbour, and it has not left. */
+  /** Whether the store on this disk has met that neighbour, and it has not left. */
   remembers(neighbour: Neighbour): boolean {
     return readLinks(this.connection).some((link) => link.neighbour === neighbour);
   }
 
-  /** As it is now, to be restored later. */
+  /** A copy of the present disk, to be restored later. */
   copy(): MemoryDisk {
     return new MemoryDisk(new Database(this.connection.serialize()));
   }
 
-  /** One store at a time is open on it. */
+  /** Opens the store; a disk has one open store at a time. */
   open(parts: MemoryStoreParts, options: Partial<MemoryStoreOptions> = {}): MemoryStore {
     return new MemoryStore(this, parts, { commitMs: 0, ...storeLimits, ...options });
   }
@@ -83,7 +85,7 @@ export class MemoryStore extends SqliteStore {
   readonly #committer: CommitterInMemory;
   readonly #timers: Timers;
   readonly #changesMax: number;
-  /** What the store reads whenever it decides on compaction. */
+  /** The bounds of the history, which the store reads whenever it decides on compaction. */
   readonly #history: { historyChangesMax: number };
 
   constructor(disk: MemoryDisk, { clock, soon, random }: MemoryStoreParts, { commitMs, ...limits }: MemoryStoreOptions) {
@@ -112,23 +114,26 @@ export class MemoryStore extends SqliteStore {
     this.#changesMax = history.historyChangesMax;
   }
 
-  /** While this is set, the disk refuses every commit. */
+  /** While this is true, the disk refuses every commit. */
   set isDiskFull(isFull: boolean) {
     this.#disk.connection.pragma(`query_only = ${isFull ? 1 : 0}`);
   }
 
-  /** The process dies. Its disk remains; a commit under way may have got there or not. */
+  /** Kills the process. Its disk remains; a commit under way is lost or kept. */
   crash(underWay: 'lost' | 'kept' = 'lost'): MemoryDisk {
     this.#committer.crash(underWay);
     return this.#disk;
   }
 
-  /** A copy of the disk as it is now, to be restored later. */
+  /** A copy of the present disk, to be restored later. */
   backup(): MemoryDisk {
     return this.#disk.copy();
   }
 
-  /** Makes the log as short as if that were its bound. A bound of 0 holds for snapshots in progress as well. */
+  /**
+   * Compacts the log as if `changesMax` were its bound. A bound of 0 applies even while snapshots
+   * are open.
+   */
   compact(changesMax = 0): void {
     this.#history.historyChangesMax = changesMax;
     this.#timers.fire();
@@ -136,7 +141,7 @@ export class MemoryStore extends SqliteStore {
   }
 }
 
-/** The committer's thread, as far as a store sees it. */
+/** Does to a store what the committer's thread does. */
 class CommitterInMemory extends EventEmitter {
   readonly #committer: AnsweringCommitter;
   readonly #later: (task: () => void) => void;
@@ -168,7 +173,10 @@ class CommitterInMemory extends EventEmitter {
     this.#underWay.clear();
   }
 
-  /** The disk outlives the store, so it is not closed. A step of compaction does all there is to do, however long it takes: no real time counts here. */
+  /**
+   * The disk outlives the store, so `close` does not close it. A compaction step has no time limit,
+   * because no real time counts here.
+   */
   #answer(message: ToCommitter): FromCommitter {
     if (message.kind === 'close') return { kind: 'closed' };
     const answer = this.#committer.answer(message.kind === 'compact' ? { ...message, budgetMs: Infinity } : message);
@@ -176,7 +184,7 @@ class CommitterInMemory extends EventEmitter {
   }
 }
 
-/** The clock of a process of which no timer fires by itself. */
+/** A clock whose timers fire only when a test says so. */
 class Timers implements Clock {
   readonly #clock: Clock;
   readonly #tasks = new Set<() => void>();
@@ -206,7 +214,7 @@ class Timers implements Clock {
   }
 }
 
-/** Its readers read what its committer writes; whoever closes it closes it for itself alone. */
+/** The store's readers use the committer's connection. Closing it closes only this view of it. */
 function sharedConnection(connection: Connection): Connection {
   let isOpen = true;
   return Object.create(connection, { open: { get: () => isOpen }, close: { value: () => (isOpen = false) } }) as Connection;

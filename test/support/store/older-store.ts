@@ -1,10 +1,10 @@
-/** Makes a database as an earlier release left it, out of one of this release. */
+/** Turns a database of this release into one that an earlier release left. */
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Connection } from '../../../src/store/sqlite/database.js';
 import { projectFile } from '../project.js';
 
-/** A folder within the given one that holds these steps alone. */
+/** Makes a folder with only these migration steps, within the given folder. */
 export function firstSteps(folder: string, ...names: readonly string[]): string {
   const steps = join(folder, 'migrations');
   mkdirSync(steps);
@@ -12,7 +12,10 @@ export function firstSteps(folder: string, ...names: readonly string[]): string 
   return steps;
 }
 
-/** Copies a table of the attached store `now` into one of an earlier schema, which lacks the last columns at most. */
+/**
+ * Copies a table of the attached store `now` into an earlier schema, whose table may lack only the
+ * last columns.
+ */
 export function copyBack(database: Connection, table: string): void {
   const columnsOf = (schema: string): readonly string[] =>
     (database.pragma(`${schema}.table_info(${table})`) as readonly { name: string }[]).map(({ name }) => `"${name}"`);
@@ -23,14 +26,19 @@ export function copyBack(database: Connection, table: string): void {
 const changesOfFirst =
   'revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body';
 
-/** Fills a database of an earlier schema from one of this release: tables that every schema has. */
+/**
+ * Fills a database of an earlier schema from one of this release: the tables that every schema has.
+ */
 export function goBack(database: Connection, directory: string): void {
   database.exec(`ATTACH '${join(directory, 'strata.db')}' AS now`);
   for (const table of ['meta', 'resources', 'paths', 'moments']) copyBack(database, table);
   database.exec(`INSERT INTO main.changes (${changesOfFirst}) SELECT ${changesOfFirst} FROM now.changes`);
 }
 
-/** Makes a database of the second schema of one of this release, with everything in it that the second one had. */
+/**
+ * Fills a database of the second schema from one of this release, with everything that the second
+ * schema had.
+ */
 export function backToSecond(database: Connection, directory: string): void {
   goBack(database, directory);
   database.exec(`

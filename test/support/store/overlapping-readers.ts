@@ -1,4 +1,7 @@
-/** A thread that always has a read transaction open, each for some milliseconds: the next begins before the last one ends. */
+/**
+ * A thread that always has a read transaction open. Each takes some milliseconds, and the next
+ * begins before the last one ends.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { openReader } from '../../../src/store/sqlite/database.js';

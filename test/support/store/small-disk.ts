@@ -8,7 +8,7 @@ import type { ExecutionContext } from 'ava';
 /** The file that fills it. */
 export const filler = 'filler';
 
-/** A disk of so many MiB, or undefined (with a log line) where this user may not mount one. */
+/** A disk of so many MiB; undefined, with a log line, where this user may not mount one. */
 export function smallDisk(t: ExecutionContext, mebibytes = 16): string | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'strata-disk-'));
   try {
@@ -23,7 +23,7 @@ export function smallDisk(t: ExecutionContext, mebibytes = 16): string | undefin
     execFileSync('umount', ['-l', folder]);
     rmSync(folder, { recursive: true });
   };
-  // A test that dies leaves no disk behind either.
+  // Unmounts the disk even if the test dies.
   process.once('exit', release);
   t.teardown(release);
   return folder;

@@ -1,6 +1,6 @@
 /**
- * The SQLite store as tests drive it: a directory of its own, a clock moved by hand, and compaction when a test asks for it.
- * It survives `restart`; what a test may narrow is in `Bounds`.
+ * The SQLite store as tests drive it: a directory of its own, a clock that the test moves, and
+ * compaction when the test asks for it. It survives `restart`; `Bounds` is what a test may narrow.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -29,7 +29,7 @@ export type Bounds = Readonly<{
   keptNames?: StoreLimits['keptNames'];
 }>;
 
-/** `directory` is taken as it is: where it is empty, the store makes its database. */
+/** `directory` is used as it is; in an empty one the store makes its database. */
 export type Surroundings = Readonly<{ clock?: ManualClock; random?: () => number; log?: Log; directory?: string }>;
 
 export class SqliteEngine {
@@ -70,7 +70,7 @@ export class SqliteEngine {
   }
 
   async open(): Promise<SqliteStore> {
-    // Without a cache of recent objects: a test reads what the disk has.
+    // Without a cache of recent objects, so that a test reads what the disk has.
     const { history, queue, snapshot, snapshotHoldMs = storeLimits.snapshotHoldMs, recentBytesMax = 0 } = this.#bounds;
     const { startCheckBytesMax = storeLimits.startCheckBytesMax, keptNames = storeLimits.keptNames } = this.#bounds;
     const limits: StoreLimits = {
@@ -102,7 +102,7 @@ export class SqliteEngine {
   /** Lets the store compact until it finds nothing more to do. */
   async compact(): Promise<void> {
     for (;;) {
-      // A store that found something to do waits for the committer before it asks for time again.
+      // A store that found something to do waits for the committer before it sets its next timer.
       while (this.clock.pending === 0) await this.#stepped.promise;
       this.clock.advance(compactIntervalMs);
       if (this.clock.pending > 0) return;

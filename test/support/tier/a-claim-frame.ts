@@ -2,7 +2,7 @@ import type { FrameOf } from '../../../src/frames/frame.js';
 import { shardName } from '../objects.js';
 import { aProcess } from '../pushes.js';
 
-/** Of a shard whose pusher is at the very cache that sends the claim. */
+/** A claim of a shard whose pusher is connected to the cache that sends the claim. */
 export function aClaimFrame(claim: Partial<FrameOf<'claim'>> = {}): FrameOf<'claim'> {
   const { origin = 'far' } = claim;
   const { term = 5 } = claim;

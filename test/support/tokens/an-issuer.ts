@@ -6,11 +6,14 @@ import type { Teardown } from '../test-server.js';
 import { aJwt, aKeyPair, type TestKey } from './jwt.js';
 
 export class AnIssuer {
-  /** Those that it publishes. */
+  /** The keys that it publishes. */
   keys: readonly TestKey[] = [aKeyPair('first')];
-  /** What it answers in the place of its documents: a text, JSON, bytes that it writes by hand before it ends the connection, or a promise: nothing. */
+  /**
+   * Replaces its documents as the answer: with a text, JSON, bytes written by hand before it ends
+   * the connection, or a promise: nothing.
+   */
   answers: ((path: string) => unknown) | undefined;
-  /** How often its keys were asked for. */
+  /** How often a client requested its keys. */
   asked = 0;
   readonly #server: ReturnType<typeof createServer>;
   #port = 0;
@@ -37,7 +40,7 @@ export class AnIssuer {
     return `https://127.0.0.1:${this.#port}/realm`;
   }
 
-  /** At the port that it had. */
+  /** Starts on the port that it had before. */
   async start(): Promise<void> {
     this.#port ||= (await freePorts(1))[0]!;
     await new Promise<void>((resolve) => this.#server.listen(this.#port, '127.0.0.1', resolve));
@@ -50,7 +53,7 @@ export class AnIssuer {
     await closed;
   }
 
-  /** For the client `kcp`, valid for an hour, of `alice`. */
+  /** A token for the client `kcp`, valid for an hour, of `alice`. */
   token(claims: object = {}, key: TestKey = this.keys[0]!, header: Readonly<Record<string, unknown>> = {}): string {
     return aJwt({ iss: this.url, aud: 'kcp', sub: 'alice', exp: Math.floor(Date.now() / 1000) + 3_600, ...claims }, key, header);
   }

@@ -1,18 +1,21 @@
-/** JSON web tokens, signed by Node's crypto: a test must not trust the library by which the code verifies them. */
+/**
+ * JSON web tokens, signed by Node's crypto: a test must not trust the library with which the code
+ * verifies them.
+ */
 import { generateKeyPairSync, sign, type KeyObject } from 'node:crypto';
 
 type Algorithm = 'RS256' | 'ES256';
 
 export type TestKey = Readonly<{ id: string; algorithm: Algorithm; privateKey: KeyObject; publicKey: KeyObject }>;
 
-/** An RSA key takes a tenth of a second to make. */
+/** Making an RSA key takes a tenth of a second. */
 export function aKeyPair(id: string, algorithm: Algorithm = 'ES256'): TestKey {
   const pair =
     algorithm === 'ES256' ? generateKeyPairSync('ec', { namedCurve: 'P-256' }) : generateKeyPairSync('rsa', { modulusLength: 2048 });
   return { id, algorithm, ...pair };
 }
 
-/** `header`: beside or instead of what the key says. */
+/** `header`: members beside or instead of those of the key. */
 export function aJwt(claims: object, key: TestKey, header: Readonly<Record<string, unknown>> = {}): string {
   const input = [{ typ: 'JWT', alg: key.algorithm, kid: key.id, ...header }, claims].map(encoded).join('.');
   return `${input}.${signatureOf(input, key).toString('base64url')}`;

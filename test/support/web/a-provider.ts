@@ -1,4 +1,7 @@
-/** What a shard pushes of a provider whose APIExport has a view: what kcp replicates of the logical cluster `provider`. */
+/**
+ * What a shard pushes of a provider whose APIExport has a view: what kcp replicates of the logical
+ * cluster `provider`.
+ */
 import type { PushedObject } from '../../../src/frames/frame.js';
 import { pushedObject } from '../raw-pusher.js';
 
@@ -39,7 +42,7 @@ export function aLogicalCluster({ phase = 'Ready', required = '' } = {}) {
   return providerObject({ apiVersion: 'core.kcp.io/v1alpha1', kind: 'LogicalCluster', metadata, spec: {}, status: { phase } });
 }
 
-/** More than is read to decide about one request; they come before all others. */
+/** More bindings than a server reads to decide about one request; they precede all others. */
 export function longBindings(): readonly PushedObject[] {
   return Array.from({ length: 400 }, (_, i) =>
     aBinding(
