@@ -5,9 +5,10 @@
  *       │
  *       └─ rename ─▶ build/  ─▶ build-PID-old/ ─▶ removed
  *
- * What runs from build/ goes on with what it has loaded. What it loads later comes from the new build: of a server that is the
- * program of the thread for heavy work (src/heavy/), which ends when it has nothing to do. For the moment between the two renames there is no
- * build/: a process that starts just then fails. So a server that must not notice runs from an installed package.
+ * A program that runs from build/ keeps what it has loaded, and loads the rest from the new build.
+ * A server loads only the program of the thread for heavy work later (src/heavy/), because that
+ * thread ends when it is idle. Between the two renames there is no build/, and a process that
+ * starts then fails. So a server that must not notice runs from an installed package.
  */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,9 +19,10 @@ process.chdir(fileURLToPath(new URL('.', import.meta.url)));
 const fresh = `build-${process.pid}`;
 const old = `${fresh}-old`;
 /**
- * How the command starts: the shell reads the second line as a call of node, and JavaScript as a text and a comment. It keeps V8 from growing its young
- * generation to 48 MiB, where what a crowd of hostile clients leaves behind waits for collection. An option behind `env -S` would not start on
- * BusyBox, and no process can set this one for itself.
+ * The start of the command. The shell reads the second line as a call of node; JavaScript reads it
+ * as a string and a comment. The option keeps V8 from growing its young generation to 48 MiB, where
+ * garbage of many hostile clients would wait for collection. BusyBox cannot start a script with an
+ * option behind `env -S`, and no process can set this option for itself.
  */
 const launcher = `#!/bin/sh
 ':' //; exec node --max-semi-space-size=4 "$0" "$@"
@@ -28,7 +30,7 @@ const launcher = `#!/bin/sh
 const remove = (folder) => rmSync(folder, { recursive: true, force: true });
 
 removeLeftovers();
-/** The server, and the page of its console, whose code knows a browser and no Node. */
+/** The server, and the page of its console, whose code knows a browser but not Node. */
 const projects = ['.', join('src', 'console', 'page')];
 const tsc = join('node_modules', 'typescript', 'bin', 'tsc');
 const compile = (project) => spawnSync(process.execPath, [tsc, '--project', project, '--outDir', fresh], { stdio: 'inherit' }).status === 0;
@@ -49,7 +51,10 @@ function exchange() {
   remove(old);
 }
 
-/** Of builds that were killed; those that run still are somebody else's. */
+/**
+ * Removes the folders of builds that were killed. A folder whose process still runs belongs to
+ * another build.
+ */
 function removeLeftovers() {
   for (const folder of readdirSync('.')) {
     const [, pid] = /^build-(\d+)(?:-old)?$/.exec(folder) ?? [];

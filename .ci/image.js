@@ -1,12 +1,15 @@
 /**
- * `npm run image [-- --base IMAGE --out FOLDER --source URL]`: the image of deploy/Containerfile, by buildah, without a daemon.
+ * `npm run image [-- --base IMAGE --out FOLDER --source URL]`: builds the image of
+ * deploy/Containerfile with buildah, without a daemon.
  *
- *   what npm would publish, package-lock.json ─▶ buildah ─▶ strata-0.1.0.oci.tar         the image, in the layout of OCI
- *                                                       └─▶ strata-0.1.0.spdx.json       which libraries are in it, as it says itself
+ *   what npm would publish, package-lock.json ─▶ buildah ─▶ strata-0.1.0.oci.tar    OCI layout
+ *                                                       └─▶ strata-0.1.0.spdx.json  its libraries
  *
- * The same checkout on the same base gives the same bytes: every time in them is that of the commit (or SOURCE_DATE_EPOCH), and libraries are those of the lock.
- * A base that is named by its digest (`--base docker.io/library/node@sha256:…`) is the same everywhere. STORAGE_DRIVER, BUILDAH_ISOLATION and
- * CONTAINERS_STORAGE_CONF are buildah's own: without user namespaces, the first two are `vfs` and `chroot`.
+ * The same checkout on the same base gives the same bytes: every time in the image is that of the
+ * commit (or SOURCE_DATE_EPOCH), and the libraries are those of the lock. A base named by its
+ * digest (`--base docker.io/library/node@sha256:…`) is the same everywhere.
+ * STORAGE_DRIVER, BUILDAH_ISOLATION and CONTAINERS_STORAGE_CONF are buildah's own: without user
+ * namespaces, the first two are `vfs` and `chroot`.
  */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -43,7 +46,8 @@ run('tar', ['--extract', '--gzip', '--file', join(folder, filename), '--director
 copyFileSync('package-lock.json', join(context, 'package-lock.json'));
 
 const labels = { title: 'Strata', description, licenses: license, version, revision, ...(values.source && { source: values.source }) };
-// Whom npm trusts on this machine beside those that Node knows; the image does not keep it.
+// The authorities that npm trusts on this machine beside those of Node; the image does not keep
+// them.
 const { NODE_EXTRA_CA_CERTS: authorities } = process.env;
 const trusted = authorities === undefined ? [] : [`--volume=${authorities}:/run/authorities.crt:ro`, '--build-arg=NODE_EXTRA_CA_CERTS=/run/authorities.crt'];
 const image = `localhost/strata:${name}`;
@@ -51,7 +55,7 @@ run('buildah', [
   'build',
   '--format=oci',
   `--timestamp=${epoch}`,
-  // Else which buildah it was is in the image.
+  // Otherwise the image would name the version of buildah.
   '--identity-label=false',
   `--build-arg=BASE=${values.base}`,
   `--build-arg=SOURCE_DATE_EPOCH=${epoch}`,
@@ -80,7 +84,7 @@ copyFileSync(archive, join(out, `${name}.oci.tar.new`));
 renameSync(join(out, `${name}.oci.tar.new`), join(out, `${name}.oci.tar`));
 process.stdout.write(`${digest}\n`);
 
-/** Its progress is on standard error, so that standard output has the digest alone. */
+/** Prints buildah's progress on standard error, so that standard output has only the digest. */
 function run(program, args) {
   const { status, error } = spawnSync(program, args, { stdio: ['ignore', 2, 2] });
   if (status !== 0) fail(`${program} ${args[0]}: ${error?.message ?? `it ended with ${status}`}`);

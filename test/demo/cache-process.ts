@@ -1,9 +1,9 @@
 /**
- * One cache of a shape, run as an operator runs it: `strata serve --config FILE` in a folder that holds the certificates the file names.
- * It can be killed and started again on its data.
+ * One cache of a shape, run as an operator runs it: `strata serve --config FILE` in a folder with
+ * the certificates that the file names. It can be killed and started again on its data.
  *
- * Bounds: ready within readyMsMax, else the end of its log is the error; SIGTERM is followed by SIGKILL after stopMsMax. Nothing is
- * left running when this process ends, unless this process itself is killed.
+ * Bounds: it must be ready within readyMsMax, else the error has the end of its log; SIGKILL
+ * follows SIGTERM after stopMsMax. It ends with this process, unless this process is killed.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -47,7 +47,7 @@ export class CacheProcess {
     process.once('exit', this.#killAtExit);
   }
 
-  /** Resolves once it is ready to serve. */
+  /** Resolves once the cache is ready to serve. */
   async start(signal: AbortSignal): Promise<void> {
     const { folder, flags } = this.#options;
     const log = openSync(this.#logFile, 'a');
@@ -76,7 +76,7 @@ export class CacheProcess {
     return (await this.#tree())?.complete === true;
   }
 
-  /** kill -9. */
+  /** Sends SIGKILL. */
   async kill(): Promise<void> {
     await this.#end('SIGKILL');
   }
@@ -103,7 +103,9 @@ export class CacheProcess {
     clearTimeout(late);
   }
 
-  /** It must present our certificate: another program that took the port meanwhile cannot. */
+  /**
+   * The server must present our certificate: another program that took the port meanwhile cannot.
+   */
   async #isReady(): Promise<boolean> {
     const answer = await this.client.raw('GET', '/services/cache/status', { timeoutMs: 1_000 }).catch(() => undefined);
     return answer?.status === 200 && (JSON.parse(answer.text) as { cache: { ready: boolean } }).cache.ready;

@@ -1,11 +1,13 @@
 /**
- * The recorded objects, dealt out to the shards amber and birch and to two tenants, so that policies have something to decide:
+ * The recorded objects, distributed to the shards amber and birch and to two tenants, so that
+ * policies have something to decide:
  *
- *   the workspace root                     on amber    no tenant's: its exports are for everybody
- *   workspaces recorded below it           in turn of tenant-a, on amber, and of tenant-b, on birch
- *   what the second shard had recorded     on birch
+ *   the workspace root                   on amber   no tenant's: its exports are for everybody
+ *   workspaces recorded below it         in turn of tenant-a, on amber, and of tenant-b, on birch
+ *   what the second shard had recorded   on birch
  *
- * Exports are marked as public, except those of tenant-b. Bodies are as recorded, except for these annotations.
+ * Exports are marked as public, except those of tenant-b. Bodies are as recorded, except for these
+ * annotations.
  */
 import type { KubeObject } from '../support/kube-client.js';
 import type { RecordedObject } from './recorded-shards.js';
@@ -14,7 +16,7 @@ export type Tenant = 'tenant-a' | 'tenant-b';
 
 export type DealtObject = RecordedObject &
   Readonly<{
-    /** Undefined: of no known tenant. */
+    /** Undefined: the object belongs to no known tenant. */
     tenant: Tenant | undefined;
     /** Such as `apiexports.apis.kcp.io`. */
     type: string;
@@ -61,7 +63,7 @@ function deal({ shard: recordedOn, collection, object }: RecordedObject, tenant:
   return { shard, collection: place, object: dealt, tenant, type, isPublic, id: idOf(place, dealt) };
 }
 
-/** The first workspace below root, where the object names its path. */
+/** The first workspace below root; undefined if the object has no path. */
 function workspaceOf({ metadata }: KubeObject): string | undefined {
   return metadata.annotations?.['kcp.io/path']?.split(':')[1];
 }

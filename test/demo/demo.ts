@@ -1,9 +1,13 @@
 /**
- * `npm run demo`: what Strata does, with real caches, fresh certificates and objects that were recorded from a real kcp.
+ * `npm run demo`: shows what Strata does, with real caches, fresh certificates and objects recorded
+ * from a real kcp.
  *
- *   npm run demo -- [--directory DIR] [--port PORT] [--once]                one cache, which stays up until it is interrupted
- *   npm run demo -- --shape chain|per-shard|region [--directory DIR] [--stay]   the caches of examples/SHAPE
- *   npm run demo -- --shape etcd [--stay]                                   two servers of one etcd
+ *   npm run demo -- [--directory DIR] [--port PORT] [--once]
+ *       one cache, which stays up until it is interrupted
+ *   npm run demo -- --shape chain|per-shard|region [--directory DIR] [--stay]
+ *       the caches of examples/SHAPE
+ *   npm run demo -- --shape etcd [--stay]
+ *       two servers of one etcd
  *
  * Exit codes: 0 everything was right · 1 something was not · 2 wrong arguments · 130 interrupted.
  */
@@ -40,7 +44,7 @@ else if (shape === undefined) {
   process.exitCode = exitUsage;
 } else await inFolder(values, (directory) => show(directory, (signal) => showShape(shape, { directory, stay: values.stay, signal })));
 
-/** Undefined when they are wrong, which has been said then. */
+/** Undefined when the arguments are wrong; the error is printed then. */
 function argumentsOf() {
   try {
     return parseArgs({
@@ -59,7 +63,10 @@ function argumentsOf() {
   }
 }
 
-/** Everything of the demo is in one folder, keys included. One that nobody has named is removed, unless something went wrong in it. */
+/**
+ * Keeps everything of the demo, keys included, in one folder. A folder that the user did not name
+ * is removed, unless the demo failed in it.
+ */
 async function inFolder(
   { directory }: Readonly<{ directory?: string | undefined }>,
   run: (folder: string) => Promise<void>,
@@ -69,7 +76,7 @@ async function inFolder(
   if (directory === undefined && process.exitCode !== exitFailure) await rm(folder, { recursive: true, force: true });
 }
 
-/** `folder`: where something is left if it goes wrong. */
+/** `folder`: the folder that a failed demo leaves. */
 async function show(folder: string | undefined, run: (interrupted: AbortSignal) => Promise<void>): Promise<void> {
   const interrupted = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => interrupted.abort());

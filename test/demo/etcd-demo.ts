@@ -1,8 +1,9 @@
 /**
- * Shows several servers over one etcd: three members and two servers behind one address, each a process. Objects are written and watched while a server and a member of etcd are
- * killed; what was acknowledged is there, and each event came once and in order. Any difference is thrown.
+ * Shows several servers over one etcd: three members and two servers behind one address, each a
+ * process. Objects are written and watched while a server and a member of etcd are killed. Every
+ * acknowledged write must exist, and every event come once and in order; any difference is thrown.
  *
- * Bounds: runMsMax in all, without the time it stays up on request.
+ * Bounds: runMsMax in all, without the time that it stays up on request.
  */
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -68,7 +69,7 @@ type Kill = Readonly<{ after: number; longestMs: () => number }>;
 
 type Kills = Readonly<{ noteWrite: (tookMs: number) => void; done: Promise<Kill> }>;
 
-/** Once enough is written, a server and a member are killed. */
+/** Kills a server and a member once enough objects are written. */
 function deferredKills(etcd: EtcdMembers, servers: BalancedServers): Kills {
   const done = deferred<Kill>();
   let [written, longestMs, isDue] = [0, 0, true];
@@ -88,7 +89,10 @@ function deferredKills(etcd: EtcdMembers, servers: BalancedServers): Kills {
   };
 }
 
-/** A write whose connection broke is sent again: it may have been done. Returns the names that exist by then. */
+/**
+ * Sends a write again if its connection broke, because it may have been done. Returns the names
+ * that exist after that.
+ */
 async function write(
   client: KubeClient,
   { writer, signal, killed }: Readonly<{ writer: number; signal: AbortSignal; killed: Kills }>,

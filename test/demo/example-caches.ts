@@ -1,4 +1,7 @@
-/** The caches of a folder of examples/, from their files: what each listens on and who its parent is; each comes after its parent. */
+/**
+ * The caches of a folder of examples/, from their files: the address of each, and its parent. Each
+ * comes after its parent.
+ */
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { loadSettings, type Settings } from '../../src/config/settings.js';

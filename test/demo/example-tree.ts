@@ -1,6 +1,7 @@
 /**
- * The caches of an example, running on this machine in one folder: first certificates, made by the commands that the README shows, then
- * a process for each, parents first. The ports are those of the files, or others where one of them is taken.
+ * The caches of an example, running on this machine in one folder. First the commands that the
+ * README shows make certificates, then each cache gets a process, parents first. The ports are
+ * those of the files, or others if one of them is taken.
  */
 import { once } from 'node:events';
 import { mkdir, readFile } from 'node:fs/promises';
@@ -21,7 +22,7 @@ const authority = `${authorityFolder}/ca.crt`;
 export class ExampleTree {
   /** Parents first. */
   readonly examples: readonly ExampleCache[];
-  /** The commands that were run, as one would type them in the directory. */
+  /** The commands that were run, as a user would type them in the directory. */
   readonly commands: readonly string[];
   readonly #directory: string;
   readonly #running: ReadonlyMap<string, CacheProcess>;
@@ -37,7 +38,7 @@ export class ExampleTree {
     this.commands = commands;
   }
 
-  /** Resolves when every cache is ready; when one is not, none is left running. */
+  /** Resolves when every cache is ready; if one fails, ends them all. */
   static async open(options: ExampleTreeOptions, signal: AbortSignal): Promise<ExampleTree> {
     const { shape, shards, directory } = options;
     await mkdir(directory, { recursive: true });
@@ -107,7 +108,10 @@ export class ExampleTree {
   }
 }
 
-/** Starts each once its parent is ready, because a child's pauses between attempts grow. */
+/**
+ * Starts each cache once its parent is ready, because a child without a parent waits longer after
+ * each attempt.
+ */
 async function startBelow(
   parent: string | undefined,
   tree: Readonly<{ examples: readonly ExampleCache[]; running: ReadonlyMap<string, CacheProcess>; signal: AbortSignal }>,
@@ -117,7 +121,7 @@ async function startBelow(
     await tree.running.get(name)?.start(tree.signal);
     await startBelow(name, tree);
   });
-  // All starts have ended, one way or the other, before anything is closed, so that nothing starts afterwards.
+  // Waits until all starts have ended, so that no cache starts after the others are closed.
   for (const start of await Promise.allSettled(starts)) if (start.status === 'rejected') throw start.reason;
 }
 
@@ -131,7 +135,7 @@ async function readPair(directory: string, name: string): Promise<{ certificate:
   return { certificate: await read('crt'), key: await read('key') };
 }
 
-/** Children first, so that none looks for a parent that has gone. */
+/** Closes children first, so that none looks for a parent that has ended. */
 async function closeAll(running: ReadonlyMap<string, CacheProcess>): Promise<void> {
   for (const cache of [...running.values()].toReversed()) await cache.close();
 }
@@ -150,7 +154,7 @@ async function chosenPorts(examples: readonly ExampleCache[]): Promise<ReadonlyM
   return new Map(wanted.map(([name], index) => [name, free[index] ?? 0]));
 }
 
-/** Throws when one is taken. All are held until the last is known, so that they differ. */
+/** Throws when a port is taken. Holds all of them until the last is known, so that they differ. */
 async function heldPorts(ports: readonly number[]): Promise<readonly number[]> {
   const servers = ports.map(() => createServer());
   try {

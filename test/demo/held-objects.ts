@@ -6,7 +6,7 @@ import { idOf, type DealtObject } from './dealt-shards.js';
 const pollMs = 50;
 const namesShown = 3;
 
-/** Waits until every cache holds what it should and nothing else; throws with the difference after `withinMs`. */
+/** Waits until every cache holds exactly what it should; throws the difference after `withinMs`. */
 export async function untilAsExpected(
   caches: readonly CacheProcess[],
   {
@@ -36,7 +36,7 @@ export async function untilAsExpected(
   }
 }
 
-/** By their names, of every type in `objects`. */
+/** The names of the objects that a cache holds, of every type in `objects`. */
 async function heldBy({ client }: CacheProcess, objects: readonly DealtObject[]): Promise<ReadonlySet<string>> {
   const everywhere = (collection: string): string => collection.replace(/\/shards\/.*\/apis\//, '/shards/*/clusters/*/apis/');
   const held = new Set<string>();

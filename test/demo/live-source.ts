@@ -1,7 +1,9 @@
 /**
- * The objects of one slice that can change. A reader gets all of them as they are when it opens, and each change from then on.
+ * The objects of one slice that can change. A reader gets all of them as they are when it opens,
+ * and each later change.
  *
- * Bounds: one body for each object; for a slow reader it remembers the names that changed, and gives the latest of each once.
+ * Bounds: one body for each object. For a slow reader it remembers the names that changed, and
+ * sends the latest version of each once.
  */
 import type { SliceSource, Outgoing } from '../../src/sender/source.js';
 

@@ -1,4 +1,7 @@
-/** One recorded shard that is being pushed into its cache over a websocket, as its own agent would. */
+/**
+ * One recorded shard that a sender pushes into its cache over a websocket, as the shard's agent
+ * would.
+ */
 import { openSender, type ClientIdentity } from '../../src/client.js';
 import { systemClock } from '../../src/clock.js';
 import { createLog } from '../../src/diagnostics/log.js';
@@ -10,7 +13,7 @@ export type PushedShardOptions = Readonly<{ shard: string; url: string; identity
 
 export class PushedShard {
   readonly shard: string;
-  /** How long it took until every object was durable. */
+  /** How long it took until every object was durable, in milliseconds. */
   readonly syncedMs: number;
   readonly types: number;
   readonly objects: number;
@@ -33,9 +36,12 @@ export class PushedShard {
     this.objects = synced.objects;
   }
 
-  /** Resolves when every object of the shard is durable in the cache; throws when one is refused, or the sender itself. */
+  /**
+   * Resolves when every object of the shard is durable in the cache; throws when the cache refuses
+   * an object or the sender.
+   */
   static async open({ shard, url, identity, objects }: PushedShardOptions, signal: AbortSignal): Promise<PushedShard> {
-    // A cache that goes away is part of what a demo shows, and the demo itself reports it.
+    // A demo stops caches on purpose and reports that itself, so the sender logs only errors.
     const log = createLog({ clock: systemClock, stream: process.stderr }, { level: 'error', format: 'pretty' });
     const startedMs = systemClock.now();
     const sender = openSender({ shard, caches: [url], identity, agent: 'demo', log });
@@ -59,7 +65,7 @@ export class PushedShard {
     }
   }
 
-  /** A new version of an object whose type this shard had from the start. */
+  /** Pushes a new version of an object whose type this shard had from the start. */
   change(recorded: RecordedObject): void {
     const { slice, received } = readRecorded(recorded);
     const source = this.#sources.find((known) => formatSlice(known.slice) === formatSlice(slice))?.source;

@@ -1,11 +1,11 @@
 /**
- * The objects of two real kcp shards, each as it was last written. Deletes are left out: they came from the clean-up of a
- * test, and would leave one shard with nothing to show.
+ * The objects of two real kcp shards, each as it was last written. Deletes are left out: a test's
+ * clean-up made them, and they would leave one shard empty.
  */
 import type { KubeObject } from '../support/kube-client.js';
 import { readRecording } from '../clients/golden/recording.js';
 
-/** `collection` is the path to POST to; `shard` the one that owns the object. */
+/** `collection` is the path to POST to; `shard` is the shard that owns the object. */
 export type RecordedObject = Readonly<{ shard: string; collection: string; object: KubeObject }>;
 
 export async function recordedObjects(name: string): Promise<readonly RecordedObject[]> {

@@ -17,7 +17,7 @@ export function recordedSources(shard: string, objects: readonly RecordedObject[
   return [...bySlice.values()];
 }
 
-/** `/services/cache/shards/S/clusters/C/apis/G/V/[namespaces/N/]R` */
+/** Parses `collection`: `/services/cache/shards/S/clusters/C/apis/G/V/[namespaces/N/]R`. */
 export function readRecorded({ shard, collection, object }: RecordedObject): Readonly<{ slice: Slice; received: Put }> {
   const found = /\/clusters\/([^/]+)\/apis\/([^/]+)\/([^/]+)\/(?:namespaces\/([^/]+)\/)?([^/:]+)(?::([^/]+))?$/.exec(collection);
   if (found === null) throw new Error(`${collection} is no collection`);

@@ -1,8 +1,9 @@
 /**
- * Shows one of the shapes of examples/: its caches run as an operator would run them, two shards push, and the results are measured and
- * compared with what the policies promise. Any difference is thrown.
+ * Shows one of the shapes of examples/: it runs the caches as an operator would, two shards push,
+ * and the demo measures the results and compares them with what the policies promise. Any
+ * difference is thrown.
  *
- * Bounds: runMsMax in all, without the time it stays up on request.
+ * Bounds: runMsMax in all, without the time that it stays up on request.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CacheProcess } from './cache-process.js';
@@ -96,7 +97,10 @@ class ShownShape {
     return [...this.#pushed.values()];
   }
 
-  /** Compares each cache with what it should hold, and shows where one object is that not all may see. */
+  /**
+   * Compares each cache with what it should hold, and shows which caches hold one object that some
+   * must not see.
+   */
   async compare(): Promise<void> {
     await this.#settled(this.#tree.caches);
     say('\nWhat each cache holds now, and what the policies hold back:');
@@ -114,7 +118,7 @@ class ShownShape {
     this.#followOne();
   }
 
-  /** The state that caches report of the links to their parents. */
+  /** Waits until caches report this state of the links to their parents. */
   async linksAre(state: 'up' | 'down', examples: readonly ExampleCache[]): Promise<void> {
     for (const { name, parent } of examples) {
       const says = (await this.#tree.cache(name).followsParent()) ? 'up' : 'down';
@@ -122,7 +126,10 @@ class ShownShape {
     }
   }
 
-  /** A cache that has just joined the tree waits for its neighbours' reports, which come every few seconds. */
+  /**
+   * A cache that has just joined the tree waits for its neighbours' reports, which they send every
+   * few seconds.
+   */
   async untilComplete(): Promise<void> {
     const deadline = performance.now() + settleMsMax;
     for (const cache of this.#tree.caches)
@@ -145,7 +152,10 @@ class ShownShape {
     if (explained !== undefined) say(`\n${explained}`);
   }
 
-  /** From the pusher of amber until a watch at the far cache has it, one change after another. */
+  /**
+   * Times changes, one after another, from the pusher of amber until a watch at the far cache has
+   * each.
+   */
   async timeChanges(): Promise<void> {
     const { origins, far } = this.#shape;
     const changing = this.#changing;
@@ -177,7 +187,10 @@ class ShownShape {
     );
   }
 
-  /** The root is killed: the others go on, and changes made meanwhile are everywhere soon after it is back. */
+  /**
+   * Kills the root: the other caches continue. Changes made meanwhile must be everywhere soon after
+   * the root is back.
+   */
   async outage(): Promise<void> {
     const { root, caches } = this.#tree;
     const { origins, far } = this.#shape;
@@ -222,7 +235,7 @@ class ShownShape {
     return found;
   }
 
-  /** Pushes it with another label; gives the label. */
+  /** Pushes the changing export with another label; returns the label. */
   #change(): string {
     const { object, ...rest } = this.#changing;
     this.#round += 1;
@@ -255,7 +268,7 @@ class ShownShape {
     return this.#objects.filter(holds);
   }
 
-  /** An export if there is one, because people look for exports. */
+  /** Prefers an export, because users look for exports. */
   #followOne(): void {
     const names = this.#tree.caches.map(({ name }) => name);
     const isEverywhere = (object: DealtObject): boolean => names.every((name) => this.#expected(name).includes(object));
@@ -280,7 +293,7 @@ class ShownShape {
     return [name, ...(parent === undefined ? [] : this.#upwards(parent))];
   }
 
-  /** Up from one cache to the first common ancestor, and down to the other. */
+  /** The caches from one cache up to the first common ancestor, and down to the other. */
   #way(from: string, to: string): readonly string[] {
     const [up, down] = [this.#upwards(from), this.#upwards(to)];
     const top = up.find((name) => down.includes(name)) ?? '';
@@ -288,7 +301,7 @@ class ShownShape {
   }
 }
 
-/** `clusterroles, clusterrolebindings`. */
+/** For example `clusterroles, clusterrolebindings`. */
 function typesOf(objects: readonly DealtObject[]): string {
   return [...new Set(objects.map(({ type }) => type.split('.', 1)[0] ?? ''))].toSorted().join(', ');
 }

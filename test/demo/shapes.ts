@@ -1,16 +1,16 @@
 /**
- * What the demo knows of the folders of examples/, beside their files: which cache each shard pushes into, between which caches
- * a change is timed, and what each cache must end up with. The last is written here independently of the policies, so that
- * the two can be compared.
+ * What the demo knows about the folders of examples/, beside their files: which cache each shard
+ * pushes into, between which caches it times a change, and what each cache must hold at the end.
+ * The last is written here independently of the policies, so that the demo can compare the two.
  */
 import type { DealtObject } from './dealt-shards.js';
 
 export type Shape = Readonly<{
-  /** Of the folder. */
+  /** The name of the folder. */
   name: string;
   summary: string;
   origins: Readonly<Record<'amber' | 'birch', string>>;
-  /** Where a change of amber is waited for. */
+  /** The cache at which the demo waits for a change of amber. */
   far: string;
   holds: Readonly<Record<string, (object: DealtObject) => boolean>>;
 }>;

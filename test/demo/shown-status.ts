@@ -1,13 +1,16 @@
-/** What a demo prints of a cache's status: lines that fit a terminal, if there is one, and why an object may have been refused though all is well. */
+/**
+ * What a demo prints of a cache's status: lines that fit the terminal, if there is one, and why a
+ * cache may have refused an object although all is well.
+ */
 
-/** A policy stands on one line, however long. */
+/** A policy is on one line, however long. */
 const lineCharactersOfTerminal = 120;
 
 export function clipped(line: string, isTerminal: boolean): string {
   return isTerminal && line.length > lineCharactersOfTerminal ? `${line.slice(0, lineCharactersOfTerminal)}…` : line;
 }
 
-/** Undefined where no cache refused anything. */
+/** Undefined if no cache refused anything. */
 export function refusalsExplained(lines: readonly string[]): string | undefined {
   if (!lines.some((line) => /\d objects? refused here/.test(line))) return undefined;
   return `An object that is "refused here" came before its LogicalCluster, which says its path, and a rule of this policy asks for the path. The cache

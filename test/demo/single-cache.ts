@@ -1,6 +1,7 @@
 /**
- * The demo without a shape: a cache with fresh certificates, two recorded kcp shards that push their real objects into it over
- * websockets, and what a client then sees. It stays up until it is interrupted.
+ * The demo without a shape: a cache with fresh certificates, two recorded kcp shards that push
+ * their real objects into it over websockets, and what a client then sees. It stays up until it is
+ * interrupted.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -110,7 +111,10 @@ async function writeKubeconfig(
   return file;
 }
 
-/** One sender for each shard, with a certificate for that shard alone. Resolves when every object is durable in the cache. */
+/**
+ * Opens one sender for each shard, with a certificate for that shard alone. Resolves when every
+ * object is durable in the cache.
+ */
 async function push(
   url: string,
   { directory, authority }: { directory: string; authority: Authority },
@@ -151,7 +155,9 @@ async function watchUntilSynced(client: KubeClient) {
   };
 }
 
-/** On its shard: nobody else writes what a pusher keeps. */
+/**
+ * Changes an object through its shard's pusher, because only the pusher may write what it keeps.
+ */
 function touchOne(pushers: readonly PushedShard[], objects: readonly RecordedObject[]): void {
   const recorded = objects.find(({ collection }) => collection.endsWith('/apiexports'));
   const pusher = pushers.find(({ shard }) => shard === recorded?.shard);

@@ -1,4 +1,7 @@
-/** The files of deploy/ use options, variables and metrics that exist, and are sound as far as can be seen without a cluster. */
+/**
+ * Tests that the files of deploy/ use only options, variables and metrics that exist. It also
+ * checks what else can be checked of them without a cluster.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { documentedTags, readsAsVersion, tagsIn } from '../support/documented-tags.js';
@@ -20,11 +23,14 @@ const known = [
   ...Object.values<CommandOption<unknown>>(options),
   ...Object.values(commandOptions).flatMap((table) => Object.values<CommandOption<unknown>>(table)),
 ];
-/** Of Prometheus itself. */
+/** Labels that Prometheus adds. */
 const labelsOfScrapes = ['instance', 'job', 'le'];
 const metricsOfOthers = ['up', 'process_resident_memory_bytes', 'process_start_time_seconds'];
 
-/** What of an expression in PromQL does not exist: metrics, and labels of those that it names. */
+/**
+ * The metrics of a PromQL expression that do not exist, and the labels that its metrics do not
+ * have.
+ */
 function unknownIn(expression: string): readonly string[] {
   const names = [...expression.matchAll(/\b(?:strata|process|nodejs)_\w+|\bup\b/g)].map(([name]) => name.replace(/_bucket$/, ''));
   const metrics = [...Object.values(metricTable), ...Object.values(agentMetricTable)];
@@ -60,14 +66,14 @@ test('every flag and variable of a file in deploy/ exists', (t) => {
   }
 });
 
-test('the image has what kcp-operator and kcp’s charts call', (t) => {
+test('the image has a link for each command of the package, which kcp-operator and kcp’s charts call', (t) => {
   const [, called = ''] =
     / for each in (.*?); do .*; ln -s \/usr\/local\/bin\/\$each \/made\/\$each; done$/ms.exec(textOf('Containerfile')) ?? [];
   const { bin } = JSON.parse(readFileSync(join(findProjectRoot(), 'package.json'), 'utf8')) as { bin: Record<string, string> };
   t.deepEqual(called.split(' ').toSorted(), Object.keys(bin).toSorted());
 });
 
-test('the tag of the image is the same everywhere, and no version of kcp', (t) => {
+test('the tag of the image is the same everywhere, and cannot be read as a version of kcp', (t) => {
   const { version } = JSON.parse(readFileSync(join(findProjectRoot(), 'package.json'), 'utf8')) as { version: string };
   const tags = documentedTags();
 
@@ -85,7 +91,7 @@ test('the tag of the image is the same everywhere, and no version of kcp', (t) =
   ]);
 });
 
-test('the units run as one user that is there while they are stopped: who owns keys and store must be known then', (t) => {
+test('each unit runs as the user strata, which owns keys and store and exists while the unit is stopped', (t) => {
   const units = files.filter((file) => file.endsWith('.service'));
 
   t.is(units.length, 2);
@@ -111,7 +117,7 @@ test('a metric or a label that does not exist is found', (t) => {
   ]);
 });
 
-test('every YAML file of deploy/ that is no template can be read', (t) => {
+test('every YAML file of deploy/ except the templates parses without an error', (t) => {
   const written = files.filter((file) => file.endsWith('.yaml') && !file.includes('/templates/'));
 
   t.true(written.length > 10, written.join());

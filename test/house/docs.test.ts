@@ -17,7 +17,7 @@ const pages = [
     .map((name) => `docs/${name}`),
 ];
 
-/** The exports of a compiled module; nothing when the module does not exist yet. */
+/** The exports of a compiled module; none if it does not exist. */
 async function exportedBy(module: string): Promise<Record<string, unknown>> {
   const file = new URL(`../../src/${module}`, import.meta.url);
   return existsSync(file) ? ((await import(file.href)) as Record<string, unknown>) : {};
@@ -27,7 +27,7 @@ function textsOf(values: readonly unknown[]): readonly string[] {
   return values.filter((value): value is string => typeof value === 'string');
 }
 
-test('everything an operator can meet is documented, and everything documented exists', async (t) => {
+test('every reason, option, variable and metric is documented, and every documented one exists', async (t) => {
   const options = tablesIn(await exportedBy('config/options.js')).filter((entry) => 'flag' in entry);
   const commandOptions = tablesIn(await exportedBy('config/command-options.js')).filter((entry) => 'flag' in entry);
   const metrics = tablesIn(await exportedBy('diagnostics/metric-table.js')).map((entry) => entry['name']);
@@ -51,7 +51,7 @@ test('everything an operator can meet is documented, and everything documented e
   t.deepEqual(violations, []);
 });
 
-test('the pages on security and on bugs name options and tests that exist', async (t) => {
+test('every option and test that the pages on security, changes, contributing and bugs name exists', async (t) => {
   const options = [...tablesIn(await exportedBy('config/options.js')), ...tablesIn(await exportedBy('config/command-options.js'))];
   const flags = new Set(textsOf(options.map((option) => option['flag'])));
 
@@ -94,7 +94,7 @@ function testsIn(cell: string): readonly string[] {
   return [...cell.matchAll(/`([\w./*-]+)`/g)].map(([, name = '']) => `test/${name.replace(/^test\//, '')}`);
 }
 
-/** Of the tests that a cell names in backticks, those that are neither a folder nor a file. */
+/** The tests that a cell names in backticks and that are neither a folder nor a file. */
 function missingTests(cell: string): readonly string[] {
   return testsIn(cell).filter((name) => !['', '.ts', '.test.ts'].some((ending) => isThere(`${name}${ending}`)));
 }
@@ -107,11 +107,11 @@ function isThere(path: string): boolean {
   return readdirSync(join(root, folder)).some((name) => `${folder}/${name}`.startsWith(start) && name.endsWith(ending));
 }
 
-test('the generated pages are as the declarations make them (npm run docs)', (t) => {
+test('each generated page equals what `npm run docs` makes of the declarations', (t) => {
   for (const [path, render] of Object.entries(generatedPages)) t.is(readFileSync(join(root, path), 'utf8'), render(), path);
 });
 
-test('every link of a page to a file or a heading leads there', (t) => {
+test('every link of a page to a file or a heading has a target', (t) => {
   for (const page of pages) {
     const text = readFileSync(join(root, page), 'utf8');
     for (const [, file = '', heading] of text.matchAll(/\]\((?!https?:)([^()\s#]*)(?:#([^()\s]*))?\)/g)) {
@@ -123,7 +123,7 @@ test('every link of a page to a file or a heading leads there', (t) => {
   }
 });
 
-/** As they stand in a URL. */
+/** The headings as a URL names them. */
 function headingsOf(text: string): readonly string[] {
   return [...text.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
     title
@@ -133,7 +133,7 @@ function headingsOf(text: string): readonly string[] {
   );
 }
 
-test('a missing entry and one that does not exist are both found', (t) => {
+test('an undocumented entry and a documented one that does not exist are both found', (t) => {
   const documented = {
     reasons: { Expired: { http: 410 }, NotFound: { http: 404 } },
     optionKeys: ['commit.queueBytesMax', 'log.level'],

@@ -1,8 +1,10 @@
 /**
- * The documentation names everything an operator can meet, and nothing else: reasons of refusals, options, metrics.
+ * Checks that the documentation names everything that an operator meets, and nothing else: reasons
+ * of refusals, options, metrics.
  *
- * What counts as a mention: a reason in a row of a table with its HTTP code (`| Expired | 410 |`), an option by its key in the file
- * (`commit.queueBytesMax`) and its variable (`STRATA_…`), a metric by its name (`strata_…`).
+ * A reason is mentioned in a row of a table with its HTTP code (`| Expired | 410 |`). An option is
+ * mentioned by its key in the file (`commit.queueBytesMax`) and its variable (`STRATA_…`), a metric
+ * by its name (`strata_…`).
  */
 export type Documented = Readonly<{
   reasons: Readonly<Record<string, { http: number }>>;
@@ -35,7 +37,10 @@ export function docsViolations(documented: Documented, text: string): readonly s
   ];
 }
 
-/** Every key, variable and metric name in the tables that a room exports: found by shape, so that no room knows this test. */
+/**
+ * Every key, variable and metric name in the tables that a room exports. They are found by their
+ * shape, so that no room depends on this test.
+ */
 export function tablesIn(exported: Readonly<Record<string, unknown>>): readonly Readonly<Record<string, unknown>>[] {
   return Object.values(exported)
     .flatMap((table) => (isRecord(table) ? [table, ...Object.values(table)] : []))

@@ -4,12 +4,12 @@ import { findProjectRoot, readSources } from './sources.js';
 
 const root = findProjectRoot();
 
-/** Where `failpoint('name')` is called, by name. */
+/** The names in all calls of `failpoint('name')`. */
 function callsIn(text: string): readonly string[] {
   return [...text.matchAll(/\bfailpoint\('([^']*)'\)/g)].map(([, name = '']) => name);
 }
 
-test('each failpoint is in the code once, and a test kills at it', (t) => {
+test('each failpoint is called once in the code, and a crash test names it', (t) => {
   const called = readSources(root, ['src']).flatMap(({ text }) => callsIn(text));
   const killedAt = readSources(root, ['test/faults/crash']).map(({ text }) => text);
 
@@ -21,12 +21,12 @@ test('each failpoint is in the code once, and a test kills at it', (t) => {
     );
 });
 
-test('a call is found exactly where it is one', (t) => {
+test('each call of a failpoint is found', (t) => {
   t.deepEqual(callsIn(`if (x) failpoint('commit.before');\n  failpoint('a');`), ['commit.before', 'a']);
   t.deepEqual(callsIn(`import { failpoint } from 'x';\nafailpoint('b'); failpoint(name);`), []);
 });
 
-test('a failpoint is armed by its name, and by the call at which it kills', (t) => {
+test('a failpoint is armed by its name and the number of the call that kills, by default the first', (t) => {
   t.deepEqual(parseFailpoint('commit.before'), { name: 'commit.before', time: 1 });
   t.deepEqual(parseFailpoint('commit.before:12'), { name: 'commit.before', time: 12 });
   for (const text of ['', 'commit', 'commit.before:', 'commit.before:0', 'commit.before:x', 'commit.before:1:2', ' commit.before'])

@@ -1,4 +1,7 @@
-/** The pages of docs/ that are made from declarations, so that they cannot differ from them. `npm run docs` writes them. */
+/**
+ * The pages of docs/ that are generated from declarations, so that they cannot differ from them.
+ * `npm run docs` writes them.
+ */
 import type { Surroundings } from '../../src/commands/command.js';
 import { commands } from '../../src/commands/commands.js';
 import { proxyOptions } from '../../src/config/command-options.js';
@@ -14,7 +17,7 @@ export const generatedPages: Readonly<Record<string, () => string>> = {
 };
 
 function commandsPage(): string {
-  // Declaring needs none of what running does.
+  // Declaring a command uses nothing of its surroundings.
   const declared = commands.map((declare) => declare({} as Surroundings));
   const rows = declared.map(({ words, operands, help }) => [code(`strata ${[...words, operands].join(' ').trim()}`), `${help}.`]);
   const ownExitCodes = declared
@@ -80,11 +83,11 @@ ${table(['flag', 'environment', 'file', 'default', 'what it does'], [config, ...
 ${table(['flag', 'environment', 'default', 'of', 'what it does'], commandRows())}`;
 }
 
-/** An option that several commands have in the same way is one row. */
+/** An option that several commands share is one row. */
 function commandRows(): readonly (readonly string[])[] {
   const commandsByRow = new Map<string, string[]>();
   const rows = new Map<string, readonly string[]>();
-  // Declaring needs none of what running does.
+  // Declaring a command uses nothing of its surroundings.
   const declarations = commands.map((declare) => declare({} as Surroundings));
   for (const { words, options: declared } of [{ words: ['proxy'], options: Object.values(proxyOptions) }, ...declarations]) {
     for (const option of declared as readonly CommandOption<unknown>[]) {

@@ -1,9 +1,15 @@
-/** What a file imports: statically, dynamically and by re-export, and the files that start a worker (`new URL('./x.js', import.meta.url)`). */
+/**
+ * Finds what a file imports: statically, dynamically, by re-export, and as the file of a worker
+ * (`new URL('./x.js', import.meta.url)`).
+ */
 import { posix } from 'node:path';
 import type { Source } from './sources.js';
 import { lineOf, withoutComments } from './source-text.js';
 
-/** `names` is the list between the braces, or '*' for everything. `isType`: nothing of it is loaded. */
+/**
+ * `names` is the list between the braces, or '*' for everything. `isType`: the import loads
+ * nothing.
+ */
 export type Import = Readonly<{ specifier: string; names: readonly string[] | '*'; isType: boolean; line: number }>;
 
 const statics = /\b(?:import|export)\s+(type\s+)?([\w$*\s{},]+?)\s+from\s*['"]([^'"]+)['"]/g;
@@ -22,7 +28,7 @@ export function importsOf(text: string): readonly Import[] {
   ];
 }
 
-/** The source file a relative specifier means; undefined for a package. */
+/** The source file that a relative specifier means; undefined for a package. */
 export function resolveImport(from: Source, specifier: string): string | undefined {
   if (!specifier.startsWith('.')) return undefined;
   return posix.join(posix.dirname(from.path), specifier).replace(/\.js$/, '.ts');

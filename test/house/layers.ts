@@ -1,15 +1,16 @@
 /**
- * The arrows and fences of the house (_Rooms and arrows_ of src/ARCHITECTURE.md), as data, and the check that enforces them.
+ * The arrows and fences of the house (_Rooms and arrows_ of src/ARCHITECTURE.md), as data, and the
+ * check that enforces them.
  *
- * A room is a folder of src/; the files beside the rooms are each a room of their own. Anything that is in no table is a violation: a new room or
- * library is entered here first.
+ * A room is a folder of src/; each file beside the rooms is a room of its own. Anything that is in
+ * no table is a violation, so a new room or library must first be entered here.
  */
 import { builtinModules } from 'node:module';
 import { importsOf, packageOf, resolveImport } from './imports.js';
 import { codeOf, lineOf } from './source-text.js';
 import type { Source } from './sources.js';
 
-/** Which rooms a room may import, besides itself. */
+/** The rooms that each room may import, besides itself. */
 const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
   'main.ts': ['diagnostics', 'config', 'clock.ts', 'program.ts'],
   'program.ts': ['domain', 'config', 'commands', 'regular-file.ts', 'run-server.ts', 'version.ts'],
@@ -72,7 +73,7 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
   web: ['domain', 'json', 'diagnostics', 'console', 'http'],
 };
 
-/** Which rooms a library lives in. */
+/** The rooms that may import each library. */
 const fences: Readonly<Record<string, readonly string[]>> = {
   'better-sqlite3': ['store'],
   'better-sqlite3-napi': ['store'],
@@ -82,7 +83,7 @@ const fences: Readonly<Record<string, readonly string[]>> = {
   '@koa/router': ['web'],
   fresh: ['web'],
   ws: ['frames'],
-  // The types of the package's API name those of ws.
+  // The types in the package's API name those of ws.
   '@types/ws': ['frames'],
   msgpackr: ['frames'],
   '@kubernetes/client-node': ['shard'],
@@ -97,14 +98,14 @@ const fences: Readonly<Record<string, readonly string[]>> = {
   yaml: ['json'],
   jose: ['tokens'],
   piscina: ['heavy'],
-  // The page's, and the files of both are served to it.
+  // For the console's page, which also gets the files of both.
   'lit-html': ['console'],
   uplot: ['console'],
 };
 
-/** They compute, and touch nothing outside. */
+/** Rooms that only compute, and reach nothing outside. */
 const pureRooms: readonly string[] = ['domain', 'json'];
-/** Node's own modules that compute and touch nothing outside. */
+/** Node's modules that only compute, and reach nothing outside. */
 const pureBuiltins: readonly string[] = ['node:assert', 'node:buffer', 'node:crypto'];
 const builtins = new Set(builtinModules.flatMap((name) => [name, `node:${name}`]));
 
@@ -155,12 +156,13 @@ function builtinViolation(room: string, name: string): string | undefined {
 }
 
 /**
- * A failpoint ends the process in any thread, without being handed the process; which SQLite can be loaded depends on its Node; and only a tick comes behind all
- * microtasks of a task (`process.nextTick`).
+ * A failpoint ends the process in any thread, where nobody passes the process to it. The driver of
+ * SQLite depends on the version of Node. Only a tick runs after all microtasks of a task
+ * (`process.nextTick`).
  */
 const knowProcess: readonly string[] = ['src/main.ts', 'src/diagnostics/failpoint.ts', 'src/store/sqlite/driver.ts', 'src/http/turns.ts'];
 
-/** `process.env` and the like; a member or a name that is only spelled so does not count. */
+/** Uses of `process.env` and the like; a member or a name with the same spelling does not count. */
 function processViolations({ path, text }: Source): readonly string[] {
   if (knowProcess.includes(path)) return [];
   const code = codeOf(text);

@@ -1,7 +1,9 @@
 /**
- * The wire cannot change unnoticed: the grammar in src/frames/frame.ts and the golden bytes define what two versions of the program send
- * each other, and this is their hash. A new member at the end of a frame is a new line of the ladder and a new hash. Anything
- * else is a new protocol version, with golden bytes of its own beside those of the old.
+ * Finds a change of the wire that nobody declared: this hash covers the grammar in
+ * src/frames/frame.ts and the golden bytes, which define what two versions of the program send each
+ * other.
+ * A new member at the end of a frame needs a new line of the ladder and a new hash. Anything else
+ * needs a new protocol version, with golden bytes of its own beside the old ones.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -18,7 +20,7 @@ test('the grammar and the golden bytes are those of the protocol version', (t) =
   t.is(hashOf(grammar(), readFileSync(goldenFile, 'utf8')), agreed[protocolVersion] ?? 'none');
 });
 
-test('the ladder names the protocol version last', (t) => {
+test('the last entry of the ladder is the protocol version', (t) => {
   const rungs = [...grammar().matchAll(/^v(\d+): /gm)].map(([, version]) => Number(version));
 
   t.is(rungs.at(-1), protocolVersion);
@@ -31,7 +33,10 @@ test('a change of the grammar or of a byte is noticed', (t) => {
   t.not(hashOf(grammar(), golden.replace(/.\n/, '0\n')), hashOf(grammar(), golden));
 });
 
-/** The comment that opens frame.ts, without its margin, and a line for each kind of frame: its number, its members in order, those that came later marked. */
+/**
+ * The comment that opens frame.ts, without its margin, and a line for each kind of frame: its
+ * number and its members in order, with later additions marked.
+ */
 function grammar(): string {
   const [comment = ''] = /^\/\*\*.*?\*\//s.exec(readFileSync(projectFile('src', 'frames', 'frame.ts'), 'utf8')) ?? [];
   const kinds = Object.entries(frames).map(([kind, { number, fields }]) => {

@@ -20,7 +20,7 @@ function unresolvedOf(citing: Source, ...others: readonly Source[]): readonly st
   return unresolvedCodes([page, watcher, ...others, citing]).filter((found) => found.startsWith(`${citing.path}:`));
 }
 
-test('every code of a rule that is cited resolves', (t) => {
+test('every cited rule code resolves', (t) => {
   const pages = ['src/ARCHITECTURE.md', 'README.md', 'SECURITY.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)]
     .filter((path) => path.endsWith('.md'))
     .map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
@@ -28,7 +28,7 @@ test('every code of a rule that is cited resolves', (t) => {
   t.deepEqual(unresolvedCodes([...readSources(root, ['src', 'test', 'bench']), ...pages]), []);
 });
 
-test('a code that resolves nowhere is found, with its line', (t) => {
+test('a cited code without a definition is found, with its line', (t) => {
   const cases: [string, string, string][] = [
     ['src/web/a.ts', '\n// As Q1 has it.', '2: Q1'],
     ['src/web/a.ts', '/**\n * Waits (Q2).\n */', '2: Q2'],
@@ -45,7 +45,7 @@ test('a code that resolves nowhere is found, with its line', (t) => {
   for (const [path, text, found] of cases) t.deepEqual(unresolvedOf({ path, text }), [`${path}:${found} ${nowhere}`], text);
 });
 
-test('a code that two of the named files define is found', (t) => {
+test('a cited code that two named files define is found', (t) => {
   const other: Source = { path: 'src/web/b.ts', text: '/** Q1 Something else. */' };
   const citing: Source = { path: 'src/web/a.ts', text: '// See watcher.ts and b.ts: Q1.' };
 

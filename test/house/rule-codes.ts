@@ -1,14 +1,19 @@
 /**
- * Which rules are cited by a code, such as W4, and whether each code leads a reader to its rule.
+ * Finds the rules that are cited by a code, such as W4, and checks that each code leads a reader to
+ * its rule.
  *
- * A code is defined in the header of a file, which is its first comment, before any code but imports. There a line or a sentence begins with
- * it: "W4 A bookmark never overtakes an event." (watcher.ts). Those of docs/guarantees.md are in the first cell of a table's row, with words.
+ * A code is defined in the header of a file, which is its first comment, with nothing but imports
+ * before it. A line or a sentence there begins with the code: "W4 A bookmark never overtakes an
+ * event." (watcher.ts). The codes of docs/guarantees.md are in the first cell of a table's row,
+ * with words.
  *
- * It may be cited in comments, titles of tests and pages, and in src as the message of an assertion. Its definition is looked for in this order:
+ * A code may be cited in comments, titles of tests and pages, and in src as the message of an
+ * assertion. Its definition is looked for in this order:
  *   1. the header of the same file
  *   2. docs/guarantees.md
- *   3. the header of `x.ts` when `x.test.ts` cites it, and of each file that the same comment, title or line names (`watcher.ts`,
- *      `watch/watcher.ts`), or that the header of the citing file names. Exactly one of them may define it.
+ *   3. the header of `x.ts` when `x.test.ts` cites it, and of each file that the same comment,
+ *      title or line names (`watcher.ts`, `watch/watcher.ts`), or that the header of the citing
+ *      file names. Exactly one of them may define it.
  */
 import { commentsOf, lineOf } from './source-text.js';
 import type { Source } from './sources.js';
@@ -17,7 +22,7 @@ import type { Source } from './sources.js';
 type Passage = Readonly<{ line: number; text: string }>;
 
 const rulesPage = 'docs/guarantees.md';
-/** What has the form of a code and is none. */
+/** These look like codes but are none. */
 const names = new Set(['V8', 'S3']);
 
 const code = /(?<![\w/%+])(?<!(?<!\d)-)[A-Z]{1,2}[1-9]\d?[a-d]?(?![\w%])/g;
@@ -29,7 +34,7 @@ const title = /\b(?:test(?:\.\w+)*|check)\(\s*(['"`])(?:\\[\s\S]|(?!\1)[^\\])*\1
 const message = /'[A-Z]{1,2}[1-9]\d?'/g;
 const fileName = /(?<![\w-])(?:[\w-]+\/)*[\w-]+(?:\.test)?\.ts\b/g;
 
-/** `sources` are all files that define a code or cite one, the pages too. */
+/** `sources` are all files that define or cite a code, including the pages. */
 export function unresolvedCodes(sources: readonly Source[]): readonly string[] {
   const headers = new Map(sources.map(({ path, text }) => [path, headerOf(text)]));
   const defined = new Map([...headers].map(([path, header]) => [path, new Set(found(definition, header))]));
@@ -58,7 +63,10 @@ function headerOf(text: string): string {
   return (headerComment.exec(text)?.[1] ?? '').replaceAll(/^ ?\/?\*{1,2} ?/gm, '');
 }
 
-/** `test/unit/watch/watcher.test.ts` tests `src/watch/watcher.ts`; what tests themselves use has its tests beside it. */
+/**
+ * `test/unit/watch/watcher.test.ts` tests `src/watch/watcher.ts`; the tests of a test helper are
+ * beside it.
+ */
 function testedBy(path: string): readonly string[] {
   const file = path.replace(/\.test\.ts$/, '.ts');
   return file === path ? [] : [file, file.replace(/^test\/(?:unit|integration)\//, 'src/')];
@@ -70,7 +78,7 @@ function passagesOf({ path, text }: Source): readonly Passage[] {
   return pieces.map(({ 0: piece, index }) => ({ line: lineOf(text, index), text: piece }));
 }
 
-/** What a pattern finds: its group, or all of it. */
+/** All matches of a pattern: its group, or the whole match. */
 function found(pattern: RegExp, text: string): readonly string[] {
   return [...text.matchAll(pattern)].map(([all, group]) => group ?? all);
 }

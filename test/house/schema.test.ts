@@ -1,9 +1,10 @@
 /**
- * EXPLAIN QUERY PLAN checks every statement of the store: none reads a whole table that grows, each uses the index
- * it names, and a comparison of row values is a range of the index, not a filter.
+ * Checks every statement of the store by EXPLAIN QUERY PLAN. None reads a whole table that grows,
+ * and each uses the index that it names. A comparison of row values must be a range of the index,
+ * not a filter.
  *
- * Statements are collected by listening to `prepare` while the store opens, so that they are the very texts that run; the
- * sources are then searched for templates marked as SQL, so that none is missed.
+ * The test listens to `prepare` while the store opens, so it checks the very texts that run. It
+ * then searches the sources for templates marked as SQL, so that it misses none.
  */
 import { Database } from '../../src/store/sqlite/driver.js';
 import { test } from '../support/test.js';
@@ -14,10 +15,13 @@ import { SqliteEngine } from '../support/store/sqlite-engine.js';
 import { storeDirectory } from '../support/test-store.js';
 import { findProjectRoot, readSources } from './sources.js';
 
-/** Tables that stay small: a row for a type, a shard, both, a link, an epoch, a minute of the history; types of one cluster, buckets of the log. */
+/**
+ * Tables that stay small. Their rows: a type, a shard, both, a link, an epoch, a minute of the
+ * history, the types of one cluster, buckets of the log.
+ */
 const small = ['epochs', 'resources', 'r', 'shards', 'slices', 's', 'links', 'moments', 'CONSTANT ROW', 'types', 'buckets'];
 
-/** Statements that sort what an index has found: a handful of rows each. */
+/** Statements that sort what an index has found: a few rows each. */
 const sorted: readonly RegExp[] = [
   /^SELECT id FROM resources WHERE api_group/, // the identities of one resource
   /ORDER BY revision DESC LIMIT 1$/, // the namesakes of one object
@@ -40,7 +44,7 @@ function planViolations(database: Connection, text: string): readonly string[] {
 
   for (const detail of plan) {
     const [, table] = /^SCAN (CONSTANT ROW|\w+)/.exec(detail) ?? [];
-    // The tombstones' index holds tombstones alone, and a limit ends the walk.
+    // The tombstones' index holds only tombstones, and a limit ends the walk.
     const isLimitedTombstones = detail.endsWith('USING COVERING INDEX changes_tombstones') && / LIMIT /.test(sql);
     if (table !== undefined && !small.includes(table) && !isLimitedTombstones) violations.push(`reads all of ${table}`);
     if (detail.includes('AUTOMATIC')) violations.push('makes an index of its own');
@@ -54,7 +58,7 @@ function planViolations(database: Connection, text: string): readonly string[] {
   return violations.map((violation) => `${violation}: ${sql}\n    ${plan.join('\n    ')}`);
 }
 
-/** Templates marked as SQL that no statement was made of. Spliced parts match anything. */
+/** Templates marked as SQL of which no statement was prepared. Spliced parts match anything. */
 function unprepared(sources: readonly { path: string; text: string }[], statements: readonly string[]): readonly string[] {
   return sources.flatMap(({ path, text }) =>
     [...text.matchAll(/\/\*sql\*\/\s*`([^`]*)`/g)]
@@ -80,7 +84,7 @@ test('every statement uses its index and reads no table that grows', async (t) =
   const engine = await SqliteEngine.start(t, {}, { directory: storeDirectory(t) });
   const database = openWriter(engine.file('strata.db'));
   t.teardown(() => database.close());
-  // The statements that the committer's thread prepares itself.
+  // Statements that the committer's thread prepares itself.
   void new Committer(database, { momentIntervalMs: 60_000, keptNames: new Map() });
   void new Compaction(database);
   Database.prototype.prepare = prepare;

@@ -1,8 +1,9 @@
 /**
- * Splits TypeScript text into code, strings and comments, well enough for the house tests and without a parser.
+ * Splits TypeScript text into code, strings and comments, well enough for the house tests and
+ * without a parser.
  *
- * Blanked parts keep their length and line breaks, so that line numbers stay right. Only one thing needs a guess: whether '/'
- * begins a regular expression. It does where a value can begin.
+ * Blanked parts keep their length and line breaks, so that line numbers stay right. Only whether
+ * '/' begins a regular expression is a guess: it does where a value can begin.
  */
 type Kind = 'code' | 'string' | 'comment';
 
@@ -33,7 +34,7 @@ const comment = /\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/y;
 const quoted = /'(?:\\[\s\S]|[^'\\\n])*'?|"(?:\\[\s\S]|[^"\\\n])*"?/y;
 const templatePart = /(?:\\[\s\S]|\$(?!\{)|[^\\`$])*(?:`|\$\{|$)/y;
 const pattern = /\/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])+\/[a-z]*/y;
-/** Up to where something else may begin. */
+/** Matches up to where something else may begin. */
 const plainCode = /[^'"`/{}]+|[^]/y;
 const valueMayBegin = /(?:^|[=(,:[!&|?{};>+\-*%~^]|\b(?:return|typeof|case|in|of|void|delete|throw|yield|await))\s*$/;
 

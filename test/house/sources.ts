@@ -1,4 +1,7 @@
-/** The project's own TypeScript, read from the checkout. The tests run from build/, so this searches upwards for the root. */
+/**
+ * Reads the project's own TypeScript from the checkout. The tests run from build/, so this module
+ * searches upwards for the root.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,18 +1,21 @@
-/** What a server loads before it is ready: each library takes from 5 to 100 ms of a start, so one that can wait is loaded where it is needed. */
+/**
+ * Finds libraries that a server loads before it is ready although it could load them later: each
+ * adds 5 to 100 ms to a start.
+ */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from '../support/test.js';
 import { builtMain } from '../support/project.js';
 import { packageOf } from './imports.js';
 
-/** In compiled files, which keep no import of types. */
+/** Reads compiled files, which have no imports of types. */
 const staticImport = /^(?:import|export)\b[^;]*?\bfrom '([^']+)'|^import '([^']+)'|\brequire\('([^']+)'\)/gm;
 
-/** The libraries that these files of src/ load, with all that they import. */
+/** The libraries that these files of src/ load, and the files that they import. */
 function librariesOf(...entries: readonly string[]): readonly string[] {
   const libraries = new Set<string>();
   const files = new Set(entries.map((entry) => join(dirname(builtMain()), entry)));
-  // A set that grows while it is walked: each file once.
+  // The loop adds to the set that it walks, so it visits each file once.
   for (const file of files) {
     for (const [, from = '', bare = '', required = ''] of readFileSync(file, 'utf8').matchAll(staticImport)) {
       const specifier = from + bare + required;
@@ -23,7 +26,7 @@ function librariesOf(...entries: readonly string[]): readonly string[] {
   return [...libraries].toSorted();
 }
 
-test('a server loads no library at its start that can wait', (t) => {
+test('a server loads no library at its start that it can load later', (t) => {
   t.deepEqual(librariesOf('program.js', 'server.js', 'open-rooms.js'), [
     '@koa/router',
     'asn1js',
@@ -42,7 +45,7 @@ test('a server loads no library at its start that can wait', (t) => {
   ]);
 });
 
-test('a process listens to signals before it loads anything of ours', (t) => {
+test('main.js imports only modules of Node statically, so it listens to signals before it loads the rest', (t) => {
   const loaded = [...readFileSync(builtMain(), 'utf8').matchAll(staticImport)].map(([, from = '', bare = '']) => from + bare);
 
   t.deepEqual(
@@ -51,10 +54,10 @@ test('a process listens to signals before it loads anything of ours', (t) => {
   );
 });
 
-test("the committer's thread loads SQLite alone", (t) => {
+test("the committer's thread loads no library but SQLite", (t) => {
   t.deepEqual(librariesOf('store/sqlite/committer-worker.js'), ['better-sqlite3', 'better-sqlite3-napi']);
 });
 
-test('what waits is found: a server that issues a certificate loads what others do not', (t) => {
+test('a library that is loaded later is found: the module that issues certificates loads @peculiar/x509', (t) => {
   t.true(librariesOf('certificates/authority.js').includes('@peculiar/x509'));
 });

@@ -1,4 +1,4 @@
-/** Would find a test whose folder says something else than what it reaches. */
+/** Finds a test whose folder does not match what the test reaches. */
 import { test } from '../support/test.js';
 import { findProjectRoot, readSources } from './sources.js';
 import { misplacedTests } from './test-kinds.js';
@@ -7,7 +7,7 @@ test('a test in unit/ reaches no server, child process or SQLite, and one in int
   t.deepEqual(misplacedTests(readSources(findProjectRoot(), ['src', 'test'])), []);
 });
 
-test('a test in the wrong folder is found, also behind what it imports', (t) => {
+test('a test in the wrong folder is found, also if only an imported file reaches outside', (t) => {
   const helper = { path: 'test/support/a.ts', text: `import { execFileSync } from 'node:child_process';` };
   const cases: [string, string, RegExp | undefined][] = [
     ['test/unit/web/a.test.ts', `import { a } from '../../support/a.js';`, /reaches node:child_process: it belongs in test\/integration/],

@@ -1,13 +1,13 @@
 /**
- * What the folder of a test says of it: a test in unit/ reaches no server, no child process and no SQLite, and one in integration/ reaches one of them. `npm test` so
- * has what is quick apart from what is not, and a reader knows which it is from the path.
+ * Checks the folder of each test: a test in unit/ reaches no server, no child process and no
+ * SQLite; one in integration/ reaches one of them. So the path of a test says whether it is quick.
  */
 import { importsOf, resolveImport } from './imports.js';
 import type { Source } from './sources.js';
 
 const outside: ReadonlySet<string> = new Set(['src/server.ts', 'node:child_process', 'src/store/sqlite/driver.ts']);
 
-/** Says for each test that is in the wrong folder why. */
+/** The reason for each test that is in the wrong folder. */
 export function misplacedTests(sources: readonly Source[]): readonly string[] {
   const imported = new Map(sources.map((source) => [source.path, importedBy(source)]));
   const reached = (path: string, seen = new Set<string>()): string | undefined => {

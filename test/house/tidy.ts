@@ -1,5 +1,6 @@
 /**
- * What the style guide forbids and a machine can see. Each rule names the replacement; oxlint has the rules that need a parser.
+ * Checks the rules of the style guide that need no parser; oxlint has those that need one. Each
+ * rule names the replacement.
  */
 import { importsOf, resolveImport } from './imports.js';
 import { codeOf, commentsOf, lineOf } from './source-text.js';
@@ -9,10 +10,13 @@ type Rule = Readonly<{ banned: RegExp; instead: string; where: RegExp; except?: 
 
 const everywhere = /^/;
 const inSource = /^src\//;
-/** The page of the console runs in a browser, which has no other clock. */
+/** The console's page runs in a browser, which has no other clock. */
 const clocks = /^src\/(?:main\.ts|clock\.ts|diagnostics\/|console\/page\/)/;
 
-/** One reads what operators name; the others read what the package brings, and a parameter has the name. */
+/**
+ * regular-file.ts reads files that operators name. The others read files of the package, or have a
+ * parameter called `readFile`.
+ */
 const files =
   /^src\/(?:regular-file\.ts|version\.ts|store\/sqlite\/migrate\.ts|console\/page-files\.ts|config\/(?:settings|config-file|policy-file)\.ts)$/;
 
@@ -62,10 +66,10 @@ const rules: readonly Rule[] = [
 
 const junkRooms = /(?:^|\/)(?:index|utils?|helpers?|common|types|misc)\.ts$|\/(?:utils?|helpers?|common|types|misc)\//;
 const linesMax = 500;
-/** The demo is no test, and ends what it starts. */
+/** The demo is no test, and ends the processes that it starts. */
 const startsChildren = /^test\/(?:support\/children\.ts$|demo\/)/;
 
-/** The package's exports are for other programs. */
+/** Other programs use the package's exports. */
 const packageFace = 'src/client.ts';
 
 export function tidyViolations(sources: readonly Source[]): readonly string[] {
@@ -75,7 +79,10 @@ export function tidyViolations(sources: readonly Source[]): readonly string[] {
   });
 }
 
-/** A value that no other file imports, or a type that nobody else imports and its own file does not use either. */
+/**
+ * Finds values that no other file imports, and types that neither another file imports nor their
+ * own file uses.
+ */
 export function deadExports(sources: readonly Source[]): readonly string[] {
   const used = new Set<string>();
   for (const source of sources) {

@@ -1,4 +1,7 @@
-/** The table _Where to change what_ of src/ARCHITECTURE.md: its files are there, and export what it says. */
+/**
+ * Finds entries of the table _Where to change what_ of src/ARCHITECTURE.md whose file is missing or
+ * does not export what the table says.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from '../support/test.js';
@@ -6,17 +9,17 @@ import { findProjectRoot } from './sources.js';
 
 const root = findProjectRoot();
 
-/** `names`: what a file is said to export. */
+/** `name`: what the table says the file exports. */
 type Named = Readonly<{ file: string; name: string | undefined }>;
 
-test('where to change what: each file is there and exports what the table says', (t) => {
+test('each file in the table Where to change what exists, and exports what the table says', (t) => {
   const rows = rowsOf(readFileSync(join(root, 'src', 'ARCHITECTURE.md'), 'utf8'));
 
   t.true(rows.length >= 20, `${rows.length} rows`);
   t.deepEqual(rows.flatMap(namedIn).flatMap(wrong), []);
 });
 
-test('a file that is gone, and a name that is not exported, are found', (t) => {
+test('a missing file and a name that is not exported are found', (t) => {
   t.deepEqual(namedIn('`domain/errors.ts` (`reasons`), `migrations/`'), [
     { file: 'domain/errors.ts', name: 'reasons' },
     { file: 'migrations/', name: undefined },
@@ -40,7 +43,7 @@ function namedIn(cell: string): readonly Named[] {
   return [...cell.matchAll(/`([\w./-]+[./][\w]*)`(?: \(`(\w+)`\))?/g)].map(([, file = '', name]) => ({ file, name }));
 }
 
-/** Files stand below src, but for folders beside it. */
+/** Files are below src; folders may also be beside it. */
 function wrong({ file, name }: Named): readonly string[] {
   const path = [join(root, 'src', file), join(root, file)].find((candidate) => existsSync(candidate));
   if (path === undefined) return [`there is no ${file}`];

@@ -1,4 +1,4 @@
-/** `npm run docs` */
+/** `npm run docs`: writes the generated pages. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { generatedPages } from './generated-pages.js';

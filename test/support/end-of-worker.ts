@@ -1,7 +1,7 @@
 /**
- * Ends a worker of AVA that has run all of its tests but does not exit, because a server, a socket
- * or a timer is still open after a failure. AVA would wait for it as long as the lane may take, and
- * print the failure only then. Every configuration of AVA requires this file.
+ * Ends a worker of AVA that has run all of its tests but does not exit: a failed test left a
+ * server, a socket or a timer open. AVA would wait for it as long as the lane may take, and print
+ * the failure only then. Every configuration of AVA requires this file.
  */
 import { writeSync } from 'node:fs';
 import { registerCompletionHandler } from 'ava';

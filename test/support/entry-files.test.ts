@@ -12,7 +12,7 @@ function aBuild(t: { teardown: (end: () => void) => void }): string {
   return build;
 }
 
-test('each file of tests is in one entry, which speaks its HTTP', (t) => {
+test('each file of tests is in one entry, which speaks the HTTP version of that file', (t) => {
   const build = aBuild(t);
   const files = Array.from({ length: 100 }, (_, i) => `test/web/file-${i}.test.js`);
   const httpOf = (file: string): Http => (/[13579]\.test/.test(file) ? '1' : '2');
@@ -27,7 +27,7 @@ test('each file of tests is in one entry, which speaks its HTTP', (t) => {
   }
 });
 
-test('entries of before go, and there is none without files', (t) => {
+test('new entries replace the old ones, and no entry is without files', (t) => {
   const build = aBuild(t);
   writeEntryFiles(build, ['test/a.test.js', 'test/b.test.js'], () => '1');
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { test } from './test.js';
 
-test('a port is given once, whichever process asks, and is none that the system gives away', async (t) => {
+test('no port is given twice, whichever process asks, and none is one that the system assigns', async (t) => {
   const asking = fileURLToPath(new URL('./ports-holder.js', import.meta.url));
   const children = Array.from({ length: 3 }, () => fork(asking, ['200']));
   const answers = await Promise.all(children.map(async (child) => (await once(child, 'message'))[0] as readonly number[]));

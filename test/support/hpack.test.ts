@@ -1,7 +1,7 @@
 import { test } from './test.js';
 import { decodeFields, encodeFields, type Field } from './hpack.js';
 
-test('the examples of RFC 7541 are read', (t) => {
+test('the examples of RFC 7541 are decoded', (t) => {
   t.deepEqual(decodeFields(Buffer.from('828684418cf1e3c2e5f23a6ba0ab90f4ff', 'hex')), [
     [':method', 'GET'],
     [':scheme', 'http'],
@@ -17,7 +17,7 @@ test('the examples of RFC 7541 are read', (t) => {
   ]);
 });
 
-test('encoded headers are read as they were, however long', (t) => {
+test('encoded headers decode to the same fields, however long they are', (t) => {
   const fields: readonly Field[] = [
     [':path', `/livez?exclude=${'x'.repeat(60_000)}`],
     ['x', ''],
@@ -27,7 +27,7 @@ test('encoded headers are read as they were, however long', (t) => {
   t.deepEqual(decodeFields(encodeFields(fields)), fields);
 });
 
-test('an entry of a dynamic table and an invalid padding are errors', (t) => {
+test('an entry of a dynamic table is an error, and so is an invalid padding', (t) => {
   t.throws(() => decodeFields(Buffer.from([0xff, 0x00])), { message: /not in the static table/ });
   t.throws(() => decodeFields(Buffer.from([0x00, 0x01, 0x61, 0x81, 0x00])), { message: /invalid padding/ });
 });

@@ -4,7 +4,7 @@ import { Lateness } from './lateness.js';
 
 const look = (atMs: number) => ({ beganMs: atMs, endedMs: atMs + 100 });
 
-test('a difference that is another one at every look does not last', (t) => {
+test('a difference that every comparison finds changed does not last', (t) => {
   const lateness = new Lateness();
 
   for (let at = 0; at < 10_000; at += 500) lateness.see([`n${at} is absent`], look(at));
@@ -13,7 +13,7 @@ test('a difference that is another one at every look does not last', (t) => {
   t.is(lateness.latest.atMostMs, 600);
 });
 
-test('a difference lasts at least from the first look that saw it to the last, and at most to the next', (t) => {
+test('a difference lasts at least from the first to the last comparison that saw it, and at most until the next', (t) => {
   const lateness = new Lateness();
 
   lateness.see([], look(0));
@@ -25,7 +25,7 @@ test('a difference lasts at least from the first look that saw it to the last, a
   t.deepEqual(lateness.latest, { difference: 'b', atLeastMs: 3_400, atMostMs: 8_600 });
 });
 
-test('a difference that is still there counts up to the last look', (t) => {
+test('a difference that still exists counts until the last comparison', (t) => {
   const lateness = new Lateness();
 
   lateness.see(['a'], look(0));
@@ -34,7 +34,7 @@ test('a difference that is still there counts up to the last look', (t) => {
   t.deepEqual(lateness.latest, { difference: 'a', atLeastMs: 8_900, atMostMs: 9_100 });
 });
 
-test('a difference that was gone in between starts over', (t) => {
+test('a difference that disappears and returns counts from its return', (t) => {
   const lateness = new Lateness();
 
   lateness.see(['a'], look(0));

@@ -4,7 +4,7 @@ import { until } from './test-server.js';
 
 const hourMs = 3_600_000;
 
-test('a leap runs what is due by then, in order of its time and once, and nothing that was cancelled before', (t) => {
+test('a leap runs each task due by then once, in order of time, and no task that was cancelled', (t) => {
   const clock = new LeapingClock();
   const ran: string[] = [];
   const beganMs = clock.now();
@@ -32,7 +32,7 @@ test('a leap runs what is due by then, in order of its time and once, and nothin
   t.true(clock.now() - beganMs >= 6.5 * hourMs);
 });
 
-test('what a leap has brought near comes by itself', async (t) => {
+test('a task that a leap has brought near runs by itself', async (t) => {
   const clock = new LeapingClock();
   let ran = 0;
   clock.after(hourMs, () => (ran += 1));

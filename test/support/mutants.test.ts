@@ -17,7 +17,7 @@ export async function first(list, bound) {
 }
 `;
 
-test('each operator, condition, constant, call and return can be wrong', (t) => {
+test('each operator, condition, constant, call and return has a mutation', (t) => {
   const wrong = mutationsOf(module).map(({ from, to, after }) => `${module.slice(from, to)} → ${after}`);
 
   t.deepEqual(wrong, [
@@ -40,7 +40,7 @@ test('each operator, condition, constant, call and return can be wrong', (t) => 
   ]);
 });
 
-test('what has a wrong change is still a module, and another one', (t) => {
+test('a mutated module still parses, and differs from the original', (t) => {
   for (const mutation of mutationsOf(module)) {
     const wrong = mutated(module, mutation);
     t.notThrows(() => parse(wrong, { ecmaVersion: 'latest', sourceType: 'module' }));
@@ -48,7 +48,7 @@ test('what has a wrong change is still a module, and another one', (t) => {
   }
 });
 
-test('a mutant is planted by the text of its line, wherever that is', (t) => {
+test('a mutant is planted by the text of its line, wherever that line is', (t) => {
   const moved = `// A line more.\n${module}`;
   const mutants = mutantsOf('src/first.js', [module, moved]);
 
@@ -56,7 +56,7 @@ test('a mutant is planted by the text of its line, wherever that is', (t) => {
   for (const mutant of mutants) t.is(planted(moved, mutant), `// A line more.\n${planted(module, mutant)}`);
 });
 
-test('a line that a build has not, or twice, has no mutant', (t) => {
+test('a line that a build has twice gets no mutant', (t) => {
   const twice = module.replace('    list.push(a);\n', '    list.push(a);\n    list.push(a);\n');
 
   const lines = mutantsOf('src/first.js', [module, twice]).map(({ line }) => line.trim());

@@ -1,8 +1,8 @@
 /**
- * How much of its large work `npm test` does: an eighth of the tests of great numbers, a quarter of
- * the rows of long tables, and a quarter of the rounds of a test whose rounds are alike. Each
- * commit gets other tests and rows. `.ci/run` does all of it (TEST_SIZES=all), and so does AVA for
- * named files.
+ * How much of its large work `npm test` does: an eighth of the tests of great numbers and a quarter
+ * of the rows of long tables. Of a test whose rounds are alike it runs a quarter of the rounds.
+ * Each commit gets other tests and rows. `.ci/run` does all of it (TEST_SIZES=all), and so does AVA
+ * for named files.
  */
 import { createHash } from 'node:crypto';
 import ava, { type TestFn } from 'ava';

@@ -49,7 +49,7 @@ test('bytes keep their order when the delay becomes shorter', async (t) => {
   t.is(atTarget.text, 'slow quick');
 });
 
-test('a half-open connection passes the other way alone, and is reset when that is over', async (t) => {
+test('a half-open connection passes bytes one way only, and is reset when the network heals', async (t) => {
   const { proxy, client, target, atClient, atTarget } = await aConnection(t);
 
   proxy.blackhole('up');
@@ -90,7 +90,7 @@ test('a narrow network passes no more than its rate, and loses nothing', async (
   t.true(tookMs > 450 && tookMs < 5_000, `${tookMs} ms`);
 });
 
-test('refused connections are reset; later ones go to where the proxy was redirected', async (t) => {
+test('refused connections are reset; later ones go to the port to which the proxy was redirected', async (t) => {
   const { proxy } = await aConnection(t);
   const other = createServer((socket) => socket.on('error', () => {}).end('other'));
   other.listen(0, '127.0.0.1');

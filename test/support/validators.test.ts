@@ -94,7 +94,7 @@ const atOnce: readonly Change[] = [
 ];
 const wholly = [...[one, two, three].map((key) => event('ADDED', key, 1n)), ...[one, three].map((key) => event('DELETED', key, 2n))];
 
-test('a revision with several changes comes as a whole, and again as a whole where its connection was cut', (t) => {
+test('a watch gets all changes of a revision together, and gets all of them again after a cut', (t) => {
   const watches = [
     behind('full', 0n, [...wholly, bookmark(2n)]),
     { ...behind('cut', 0n, wholly.slice(0, 2)), isCut: true },
@@ -378,7 +378,7 @@ test('a healed deletion is exempt from G2 and G7 only if the watch named an old 
   t.true(validators.G7(history({ watches: [elsewhere] })).length > 0);
 });
 
-test('acknowledged writes, and those that may have happened without an answer, are durable', (t) => {
+test('G1 accepts acknowledged writes, and as many writes without an answer as it may', (t) => {
   const all = [put(1n, 'a'), { kind: 'delete', key: one, behind: 1n }, put(3n, 'b')] as const;
 
   t.deepEqual(validators.G1(history({ truth: turns, acknowledged: all })), []);
