@@ -17,7 +17,7 @@ import { setFlagsFromString } from 'node:v8';
 import { writeEntryFiles } from './build/test/support/entry-files.js';
 import { httpOfFile } from './build/test/support/http-of-file.js';
 
-/** Less than this is not enough for the tests' folders; a container has 64 MiB by default. */
+/** With less free memory, tests use the disk; a container has 64 MiB in /dev/shm by default. */
 const memoryBytesMin = 2 * 1024 ** 3;
 const ofNpmTest = ['unit', 'integration', 'contract', 'simulation', 'house', 'support'];
 
@@ -40,7 +40,7 @@ export default folders.every((folder) => ofNpmTest.includes(folder)) && lane ===
 function quick() {
   // Eight workers keep two processors busy. Threads that help to collect garbage would cost a
   // seventh more and save nothing. A test runs most code a few times, so V8 spends less if it
-  // optimises code that has run eight times as long as by default.
+  // optimises code only after eight times the default run time.
   for (const flag of ['--no-parallel-scavenge', '--no-concurrent-marking', '--interrupt-budget=540672']) setFlagsFromString(flag);
   const commit = readCommit();
   // At its start, Node reads all certificates that this names, a machine's hundreds: 40 ms for each

@@ -20,7 +20,7 @@ const authorityFolder = 'strata-ca';
 const authority = `${authorityFolder}/ca.crt`;
 
 export class ExampleTree {
-  /** Parents first. */
+  /** The caches as their files describe them, parents first. */
   readonly examples: readonly ExampleCache[];
   /** The commands that were run, as a user would type them in the directory. */
   readonly commands: readonly string[];

@@ -9,7 +9,7 @@ import { environmentName, type CommandOption, type Option } from '../../src/conf
 import { configFileOption, options } from '../../src/config/options.js';
 import { agentMetricTable, frontDoorMetricTable, metricTable, type MetricTable } from '../../src/diagnostics/metric-table.js';
 
-/** By path. */
+/** Renders each page, by the path of the page. */
 export const generatedPages: Readonly<Record<string, () => string>> = {
   'docs/commands.md': commandsPage,
   'docs/options.md': optionsPage,

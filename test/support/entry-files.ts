@@ -9,8 +9,9 @@ import type { Http } from './http-of-file.js';
 
 /**
  * Four long entries and four short ones for each version of HTTP. Eight workers start with the long
- * ones, because AVA orders them by name; a worker that ends early takes a short one, so that none
- * runs alone for long at the end. More entries would load the server more often than that saves.
+ * ones, because AVA orders them by name. A worker that ends early takes a short one, so that no
+ * worker runs alone for long at the end. More entries would load the server more often than that
+ * saves.
  */
 const entriesPerHttp = ['long-1', 'long-2', 'long-3', 'long-4', 'short-1', 'short-2', 'short-3', 'short-4'];
 /**

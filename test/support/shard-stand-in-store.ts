@@ -84,7 +84,7 @@ export class ShardStandInStore {
     this.#send({ revision: this.#revision, type, before, after: undefined });
   }
 
-  /** In the order of their places. */
+  /** The objects in the scope, sorted by place. */
   list({ type, cluster, labels }: StandInScope): readonly (readonly [place: string, object: KubeObject])[] {
     return [...this.#objectsOf(type)]
       .filter(([place, object]) => (cluster === '*' || place.startsWith(`${cluster}|`)) && hasLabels(object, labels))

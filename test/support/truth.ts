@@ -5,7 +5,7 @@
 import type { Change, Covered, ObjectKey, Position, SeenEvent } from './watch-history.js';
 
 export class Truth {
-  /** In rising revision. */
+  /** Sorted by rising revision. */
   readonly #changes: readonly Change[];
   readonly #histories = new Map<ObjectKey, Change[]>();
   readonly #previous = new Map<Change, Change>();

@@ -9,7 +9,7 @@ export type Content = 'serving' | 'client' | 'ca' | 'kubeconfig' | 'mapping' | '
 
 export type Manifest = Readonly<{
   command: readonly string[];
-  /** By mount path. */
+  /** The mounted Secrets and ConfigMaps, by mount path. */
   mounted: Readonly<Record<string, Content>>;
   /** Mount paths of the `emptyDir`s. */
   scratch: readonly string[];

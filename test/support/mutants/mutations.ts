@@ -22,7 +22,7 @@ const otherOperators = new Map([
   ['-', '+'],
 ]);
 
-/** In the order of the text. */
+/** All mutations of a module, in the order of its text. */
 export function mutationsOf(text: string): readonly Mutation[] {
   const found: Mutation[] = [];
   full(parse(text, { ecmaVersion: 'latest', sourceType: 'module', allowHashBang: true }), (node) => {
