@@ -18,7 +18,6 @@ export type CacheProcessOptions = Readonly<{
   name: string;
   folder: string;
   port: number;
-  /** The flags after `strata serve`. */
   flags: readonly string[];
   admin: Readonly<{ certificate: string; key: string }>;
 }>;

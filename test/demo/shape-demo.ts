@@ -235,7 +235,6 @@ class ShownShape {
     return found;
   }
 
-  /** Pushes the changing export with another label; returns the label. */
   #change(): string {
     const { object, ...rest } = this.#changing;
     this.#round += 1;

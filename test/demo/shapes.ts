@@ -6,7 +6,6 @@
 import type { DealtObject } from './dealt-shards.js';
 
 export type Shape = Readonly<{
-  /** The name of the folder. */
   name: string;
   summary: string;
   origins: Readonly<Record<'amber' | 'birch', string>>;

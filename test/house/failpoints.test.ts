@@ -4,7 +4,6 @@ import { findProjectRoot, readSources } from './sources.js';
 
 const root = findProjectRoot();
 
-/** The names in all calls of `failpoint('name')`. */
 function callsIn(text: string): readonly string[] {
   return [...text.matchAll(/\bfailpoint\('([^']*)'\)/g)].map(([, name = '']) => name);
 }

@@ -115,7 +115,6 @@ export function layerViolations(sources: readonly Source[]): readonly string[] {
     .flatMap((source) => [...importViolations(source), ...processViolations(source)]);
 }
 
-/** The libraries of `package.json` that no fence names. */
 export function unfencedLibraries(dependencies: readonly string[]): readonly string[] {
   return dependencies
     .filter((name) => fences[name] === undefined)

@@ -18,7 +18,6 @@
 import { commentsOf, lineOf } from './source-text.js';
 import type { Source } from './sources.js';
 
-/** A comment, a title or a line of a page. */
 type Passage = Readonly<{ line: number; text: string }>;
 
 const rulesPage = 'docs/guarantees.md';

@@ -17,7 +17,6 @@ export function withoutComments(text: string): string {
   return keep(text, ['code', 'string']);
 }
 
-/** Comments alone. */
 export function commentsOf(text: string): string {
   return keep(text, ['comment']);
 }

@@ -40,7 +40,6 @@ const dear = files.filter((times) => processorSeconds(times) > processorSecondsM
 for (const { file } of dear) print(`takes more than ${processorSecondsMax} s: ${file}`);
 process.exitCode = code || (dear.length === 0 ? 0 : 1);
 
-/** Runs AVA with this program's arguments and the given ones. */
 async function measured(...ofAva: readonly string[]): Promise<{ code: number; files: readonly FileTimes[] }> {
   const timesFile = join(folder, `times${ofAva.length}`);
   const run = spawn(process.execPath, [avaProgram, ...process.argv.slice(2), ...ofAva], {

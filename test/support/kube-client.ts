@@ -30,7 +30,6 @@ function contextOf(cert: string | undefined, key: string | undefined): SecureCon
   return made;
 }
 
-/** What a client speaks by default. */
 const speaksHttp2 = process.env['TEST_HTTP'] === '2';
 
 export type KubeClientOptions = Readonly<{
@@ -86,7 +85,6 @@ export type KubeStatus = KubeObject &
 export type WatchEvent = Readonly<{ type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'; object: KubeObject; text: string }>;
 
 export type WatchOptions = Readonly<{
-  /** Called once the server has answered the watch. */
   opened?: () => void;
   query?: Readonly<Record<string, string>>;
   headers?: Readonly<Record<string, string>>;

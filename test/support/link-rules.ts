@@ -6,7 +6,6 @@ import type { StoredObject } from '../../src/domain/object.js';
 import type { Slice } from '../../src/domain/slice.js';
 import { aKey, type Place } from './objects.js';
 
-/** A rule as an operator's file has it. */
 export type WrittenRule = Readonly<{
   types?: readonly string[];
   shards?: readonly string[];

@@ -32,7 +32,6 @@ function aSpeaker(by: By = firstTerm): Speaker {
   return typeof by === 'number' ? { kind: 'pusher', term: by } : { kind: 'link', neighbour: by };
 }
 
-/** The id of the process that pushes in a term. */
 export function aProcess(term: Term): string {
   return `process-${term}`;
 }
@@ -115,7 +114,6 @@ export function aDrop(place: Place = {}, through = Number.MAX_SAFE_INTEGER): Pus
   return { kind: 'drop', resource: aKey(place).resource, through };
 }
 
-/** A full sync from begin to end. */
 export function aFullSync(place: Place, states: readonly Push[], by: By = firstTerm, filterHash = ''): readonly Push[] {
   return [aBegin(place, by), ...states, anEnd(place, by, filterHash)];
 }

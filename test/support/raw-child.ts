@@ -6,7 +6,6 @@ import type { ShardName } from '../../src/domain/shard.js';
 import { RawPusher, type PushTarget } from './raw-pusher.js';
 import type { TestAuthority } from './test-authority.js';
 
-/** The server whose child it is. */
 type Parent = PushTarget & Readonly<{ authority: TestAuthority }>;
 
 const everything = JSON.stringify([{ types: ['*'] }]);
@@ -20,7 +19,6 @@ export async function openChild(server: Parent, name = 'east', id = `id-of-${nam
   return child;
 }
 
-/** A child that has sent its hello. */
 export async function greetingChild(server: Parent, name = 'east', id = `id-of-${name}`): Promise<RawPusher> {
   const child = await RawPusher.connect(
     server,

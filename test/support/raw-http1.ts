@@ -47,7 +47,6 @@ export class RawHttp1 {
     return new RawHttp1(connection);
   }
 
-  /** Whether the server has ended the connection. */
   get isClosed(): boolean {
     return this.#isClosed;
   }

@@ -27,9 +27,7 @@ export class RawPusher {
   readonly #frames: AsyncIterator<Frame>;
   readonly #whole: SliceFreshness[] = [];
   #next = 1;
-  /** The position in the last ack. */
   position: string | undefined;
-  /** The term that the last welcome gave. */
   term = 0;
   /** The slices that the cache has said this term has synced. */
   readonly synced: Slice[] = [];
@@ -125,7 +123,6 @@ export class RawPusher {
     return this.#count(1);
   }
 
-  /** Skips the numbers of so many mutations. */
   skip(count: number): void {
     this.#next += count;
   }
@@ -158,7 +155,6 @@ export class RawPusher {
     }
   }
 
-  /** The reason of the bye that ends the connection. */
   async farewell(): Promise<string> {
     for (;;) {
       const frame = await this.next();

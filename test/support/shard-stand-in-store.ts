@@ -95,7 +95,6 @@ export class ShardStandInStore {
     return this.list({ type: this.#typeOf(resource), cluster: '*', labels: {} }).map(([, object]) => object);
   }
 
-  /** Forgets every change so far. */
   compact(): void {
     this.#compacted = this.#revision;
     this.#history = [];

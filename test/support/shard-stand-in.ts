@@ -62,7 +62,6 @@ export class ShardStandIn {
   instead: (asked: URL, answer: ServerResponse) => boolean = () => false;
   /** The requested paths with their queries, in order of arrival. */
   readonly requests: string[] = [];
-  /** The caller of each request. */
   readonly callers: Caller[] = [];
   /** Whether a caller may read; others get 401. */
   accepts = ({ authorization }: Caller): boolean => authorization === `Bearer ${token}`;
@@ -157,7 +156,6 @@ export class ShardStandIn {
     return this.#watches.size;
   }
 
-  /** Breaks every open connection. */
   cut(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
@@ -172,7 +170,6 @@ export class ShardStandIn {
     this.#bytesUntilCut = bytes;
   }
 
-  /** Sends every watch a bookmark. */
   bookmark(): void {
     for (const { type, write } of this.#watches) write(bookmarkOf(type, this.store.revision));
   }

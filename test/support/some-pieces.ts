@@ -1,4 +1,3 @@
-/** Pieces as a connection delivers them. */
 import fc from 'fast-check';
 
 /**

@@ -30,7 +30,6 @@ export function aCertificate(use: string, daysLeft: number): CertificateStatus {
   return { use, file: `/etc/strata/${use}.crt`, subject: `CN=${use}`, notAfter, expiresInMs: daysLeft * 86_400_000 };
 }
 
-/** A cache between two others, one of which is away. */
 export function aTreeStatus(tree: Partial<TreeStatus> = {}): TreeStatus {
   return {
     name: 'eu-1',

@@ -110,7 +110,6 @@ export class StrataProcess {
     return join(this.dataFolder, 'apiserver.crt');
   }
 
-  /** The text of the serving certificate. */
   get certificate(): string {
     return readFileSync(this.certificateFile, 'utf8');
   }

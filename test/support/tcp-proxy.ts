@@ -54,12 +54,10 @@ export class TcpProxy {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** How many connections it has accepted so far. */
   get connections(): number {
     return this.#connections;
   }
 
-  /** How many bytes have passed so far. */
   get passed(): Readonly<Record<Way, number>> {
     return { ...this.#network.passed };
   }

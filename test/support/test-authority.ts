@@ -27,7 +27,6 @@ export type Subject = Readonly<{
 
 const dayMs = 86_400_000;
 const lineChars = 64;
-/** Tags of DER. */
 const tags = {
   boolean: 0x01,
   integer: 0x02,
@@ -65,7 +64,6 @@ export class TestAuthority {
     writeFileSync(this.keyFile, this.#issuer.keys.pem);
   }
 
-  /** The text of its certificate. */
   get certificate(): string {
     return readFileSync(this.certificateFile, 'utf8');
   }
@@ -96,7 +94,6 @@ export class TestAuthority {
   }
 }
 
-/** A self-signed serving certificate. */
 export function selfSigned(hosts: readonly string[]): Pick<Certificate, 'certificate' | 'key'> {
   const issuer = { name: nameOf('self-signed', []), keys: newKeys() };
   const names = extension('alternativeNames', sequence(...hosts.map(hostName)));

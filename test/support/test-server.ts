@@ -53,7 +53,6 @@ const startCommitter = process.env['TEST_COMMITTER'] === 'thread' ? undefined : 
 export class TestServer {
   readonly authority: TestAuthority;
   readonly master: Certificate;
-  /** What the server has logged so far. */
   readonly logged: readonly Logged[];
   readonly #folder: string;
   readonly #running: RunningServer;
@@ -160,7 +159,6 @@ export class TestServer {
     return values.reduce((sum, value) => sum + value, 0);
   }
 
-  /** Resolves once no watch is open. */
   async untilNoWatch(withinMs?: number): Promise<void> {
     await until(async () => (await this.metric('strata_watches_open')) === 0, withinMs);
   }

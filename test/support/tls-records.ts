@@ -59,7 +59,6 @@ export class TlsRecords {
     return this.#write([...bytes].map((byte) => this.#seal(contentTypes.applicationData, Buffer.of(byte), key, nonce)));
   }
 
-  /** Changes its keys so many times. */
   updateKeys(times: number): number {
     const records = Array.from({ length: times }, () => {
       const { key, nonce } = this.#keys();
@@ -71,7 +70,6 @@ export class TlsRecords {
     return this.#write(records);
   }
 
-  /** The next bytes that arrive. */
   async answer(): Promise<string> {
     const [bytes] = (await once(this.#connection.tls, 'data', { signal: AbortSignal.timeout(answerMsMax) })) as [Buffer];
     return bytes.toString();

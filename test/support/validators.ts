@@ -320,7 +320,6 @@ function endOfInitialEvents(watch: Pick<SeenWatch, 'events'>): number {
   return watch.events.findIndex((event) => event.initialEventsEnd);
 }
 
-/** The indexes of the healed deletions. */
 function healedDeletions(watch: Pick<SeenWatch, 'began' | 'events'>): ReadonlySet<number> {
   const { began, events } = watch;
   const end = began.kind === 'initial' && began.named !== undefined ? endOfInitialEvents(watch) : -1;

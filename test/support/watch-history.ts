@@ -25,7 +25,6 @@ export type SeenEvent = Readonly<{
   initialEventsEnd: boolean;
   /** True for a DELETED that has nothing but the object's name. */
   bare?: true;
-  /** The code of an ERROR's Status. */
   code?: number;
 }>;
 
@@ -96,7 +95,6 @@ export function positionOf(object: KubeObject): Position {
   return /^[1-9]\d*$/.test(text) ? BigInt(text) : 0n;
 }
 
-/** An event in the form that the validators use. */
 export function seenEvent({ type, object }: Pick<WatchEvent, 'type' | 'object'>): SeenEvent {
   const isObject = type !== 'BOOKMARK' && type !== 'ERROR';
   const code = object['code'];
@@ -211,7 +209,6 @@ export class WatchRecorder {
     this.#release();
   }
 
-  /** Resolves when the server has ended the stream. */
   async ended(): Promise<void> {
     await this.#finished;
   }

@@ -172,7 +172,6 @@ export class TierTree {
     await rm(this.#folder, { recursive: true, force: true });
   }
 
-  /** A file with the certificates of all caches. */
   get trustedFile(): string {
     return join(this.#folder, 'trusted.crt');
   }

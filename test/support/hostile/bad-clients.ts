@@ -25,7 +25,6 @@ const listenersMax = 200;
 const json = { 'content-type': 'application/json' };
 const everything = aPath({ shard: '*', cluster: '*' });
 
-/** Resolves when the time is over or the signal fires. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch(() => {});
 }
@@ -314,7 +313,6 @@ const costlyBodies: BadClient = (target, random, signal) =>
     }),
   );
 
-/** Keeps sending a body after the server refused it. */
 const keepsSending: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp2(target, {}, async (client) => {

@@ -19,7 +19,6 @@ export type MixerOptions = Readonly<{
   as: As;
   seed: number;
   lanes?: number;
-  /** Called with each client that starts. */
   send?: (line: string) => void;
 }>;
 
@@ -27,7 +26,6 @@ const lanesByDefault = 4;
 const turnMsMin = 500;
 const turnMsMax = 5_000;
 
-/** How often each bad client ran. */
 export type Mixed = Readonly<Record<string, number>>;
 
 export async function mix(

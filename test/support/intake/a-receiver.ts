@@ -42,7 +42,6 @@ export function aContext(overrides: Partial<ReceiverContext> = {}): ReceiverCont
   };
 }
 
-/** The context of a pusher's session. */
 export function aPusherContext(overrides: Partial<ReceiverContext> = {}): ReceiverContext {
   return aContext({ by: { kind: 'pusher', term: 7 }, ...overrides });
 }

@@ -17,7 +17,6 @@ export function aType(resource: string): ServedType {
   return type;
 }
 
-/** The type that a ClusterCachedResource declares. */
 export function aDeclaredType(namespaced: boolean): ServedType {
   return {
     ...aType('apiresourceschemas'),

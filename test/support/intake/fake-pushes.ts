@@ -28,7 +28,6 @@ export class FakePushes implements Pick<Writer, 'lane'> {
     };
   }
 
-  /** Publishes a state change, as a commit does. */
   publish(change: Partial<StateChange>): void {
     this.state.publish({ shards: [], slices: [], links: [], invalidated: [], ...change });
   }

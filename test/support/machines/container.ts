@@ -26,7 +26,6 @@ import { bridge } from './socket-bridge.js';
 export type Mount = Readonly<{ folder: string; path: string; isReadOnly: boolean }>;
 
 export type ContainerOptions = Readonly<{
-  /** The program and its arguments. */
   command: readonly string[];
   mounts: readonly Mount[];
   /** The folder with the contents of an image; mount points are created in it. */
@@ -90,7 +89,6 @@ export class Container {
     this.#ports = joined.ports;
   }
 
-  /** Why this machine cannot make a container. */
   static whyNot(): string | undefined {
     const script = `${inNetwork} && mount -t tmpfs none /mnt`;
     const { status, error, stderr } = spawnSync('unshare', ['--mount', '--net', 'sh', '-ec', script, 'sh', 'setpriv', '--version'], {
@@ -181,7 +179,6 @@ export class Container {
     return end;
   }
 
-  /** All that the container has printed. */
   async log(): Promise<string> {
     return readFile(this.#logFile, 'utf8');
   }

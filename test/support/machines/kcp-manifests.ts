@@ -4,7 +4,6 @@
  * (internal/resources), kcp-dev/helm-charts at ca73c22c (charts/cache, charts/kcp).
  */
 
-/** The contents of a mounted Secret or ConfigMap. */
 export type Content = 'serving' | 'client' | 'ca' | 'kubeconfig' | 'mapping' | 'tokens' | 'service-account' | 'etcd';
 
 export type Manifest = Readonly<{

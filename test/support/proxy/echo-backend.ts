@@ -39,7 +39,6 @@ export class EchoBackend {
   asked = 0;
   upgrades = 0;
   answersUpgrades = true;
-  /** How the body of each request to …/upload ended. */
   readonly uploads: ('whole' | 'broken off')[] = [];
   readonly #sockets: ReadonlySet<Socket>;
 
@@ -91,7 +90,6 @@ export class EchoBackend {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  /** Writes an event with that name to every open watch. */
   write(name: string): void {
     for (const response of this.open.get('watch') ?? []) response.write(eventOf(name));
   }

@@ -1,4 +1,3 @@
-/** What every server behind the proxy needs. */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { AddressInfo, Server } from 'node:net';

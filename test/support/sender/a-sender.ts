@@ -57,7 +57,6 @@ export class SenderRig {
     t?.teardown(() => this.abort.abort());
   }
 
-  /** Adds a source with these objects for a slice. */
   source(slice: Slice, names: readonly string[] = [], options: Readonly<{ after?: Slice }> = {}): FakeSource {
     const source = new FakeSource();
     for (const name of names) source.put(name);

@@ -34,15 +34,13 @@ export class FakeCache {
   credit: Credit = generous;
   limits: FrameLimits = { frameBytesMax: 100_000, frameMutationsMax: 100, bodyBytesMax: 10_000 };
   protocol = 1;
-  /** Whether it answers a hello. */
   welcomes = true;
   /** The error with which a connection fails; undefined: it succeeds. */
   refusal: Error | undefined;
   /** The reason to refuse an object; undefined accepts it. */
   refuses: (key: PushedKey) => string | undefined = () => undefined;
-  /** Whether it refuses every `begin`, as if it did not know the slices' types. */
+  /** Whether it refuses every `begin`, as if the slices' types were unknown to it. */
   refusesBegin = false;
-  /** The reason with which it does. */
   beginRefusal = 'Forbidden';
 
   readonly objects = new Map<string, Map<string, string>>();

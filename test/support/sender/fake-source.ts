@@ -19,7 +19,6 @@ export class FakeSource implements SliceSource {
   readonly #objects = new Map<string, string>();
   readonly #readings = new Set<Reading>();
 
-  /** Open readings. */
   get readings(): number {
     return this.#readings.size;
   }

@@ -42,7 +42,6 @@ export type MemoryStoreParts = Readonly<{
 /** `commitMs`: how long a commit takes; 0: until the next turn. */
 export type MemoryStoreOptions = Readonly<{ commitMs: number } & StoreLimits>;
 
-/** SQLite's file name for a database in memory. */
 const inMemory = ':memory:';
 
 export class MemoryDisk {
@@ -79,7 +78,6 @@ export class MemoryDisk {
   }
 }
 
-/** A store that can crash. */
 export class MemoryStore extends SqliteStore {
   readonly #disk: MemoryDisk;
   readonly #committer: CommitterInMemory;

@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 
-/** The file that fills it. */
 export const filler = 'filler';
 
 /** A disk of so many MiB; undefined, with a log line, where this user may not mount one. */

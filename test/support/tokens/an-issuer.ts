@@ -6,7 +6,6 @@ import type { Teardown } from '../test-server.js';
 import { aJwt, aKeyPair, type TestKey } from './jwt.js';
 
 export class AnIssuer {
-  /** The keys that it publishes. */
   keys: readonly TestKey[] = [aKeyPair('first')];
   /**
    * Replaces its documents as the answer: with a text, JSON, bytes written by hand before it ends
