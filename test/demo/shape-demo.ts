@@ -118,7 +118,7 @@ class ShownShape {
     this.#followOne();
   }
 
-  /** Waits until caches report this state of the links to their parents. */
+  /** Throws unless the caches report this state of the links to their parents. */
   async linksAre(state: 'up' | 'down', examples: readonly ExampleCache[]): Promise<void> {
     for (const { name, parent } of examples) {
       const says = (await this.#tree.cache(name).followsParent()) ? 'up' : 'down';

@@ -4,8 +4,8 @@
  * `restart`, so clients can resume.
  *
  * With TEST_SERVER=/path/to/cache-server, tests start that program instead, with the same flags.
- * Run against kcp's own cache server, this tests the tests; `isForeign` then turns off what Strata
- * does differently on purpose. No part of such a program belongs into this repository.
+ * Run against kcp's own cache server, this tests the tests: they then expect its behaviour where
+ * Strata differs on purpose (`isForeign`). No part of such a program belongs into this repository.
  *
  * Bounds: it must start within startMsMax, else the error has the end of the log; SIGKILL follows
  * SIGTERM after stopMsMax.
@@ -226,8 +226,5 @@ function configFileOf(folder: string): string {
 
 const foreignServer = process.env['TEST_SERVER'];
 
-/**
- * Whether the tests run against another program than Strata, so that they check the tests, not
- * Strata.
- */
+/** Whether the tests run against another program, whose behaviour they then expect. */
 export const isForeign = foreignServer !== undefined;

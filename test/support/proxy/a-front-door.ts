@@ -31,7 +31,7 @@ type Options = Readonly<{
   birchSpeaks?: 1 | 2;
   birchUrl?: string;
   mounted?: string;
-  /** Whether the front door's mapping also has the cache. */
+  /** Whether the front door's mapping file also leads to the cache. */
   mapsCache?: boolean;
   flags?: Readonly<Record<string, string>>;
   /** Flags that only `strata proxy` has. */
