@@ -192,8 +192,8 @@ export async function aServer(t: Teardown, options?: TestServerOptions): Promise
 }
 
 /**
- * Resolves once the condition holds; rejects when it does not in time. A shorter `withinMs` is part
- * of the test: the fault that it finds would take longer.
+ * Resolves once the condition holds; rejects when it does not in time. Pass a shorter `withinMs`
+ * only if what the test rules out would take longer.
  */
 export async function until(condition: () => boolean | Promise<boolean>, withinMs = 50_000): Promise<void> {
   const startedMs = performance.now();
