@@ -2,18 +2,19 @@ import type { ExecutionContext } from 'ava';
 import type { TestOutcome } from './live-kcp.js';
 
 /**
- * Asserts that no test failed, and that at least `atLeast` scenarios (subtests) passed, so that a
- * run without any fails.
+ * Asserts that some test passed, that none failed, and that at least `atLeast` scenarios (subtests)
+ * passed. A program that crashes before its first result fails by its exit code.
  */
 export function assertPassed(
   t: ExecutionContext,
-  { passed, failed, output }: TestOutcome,
+  { code, passed, failed, output }: TestOutcome,
   { atLeast }: Readonly<{ atLeast: number }>,
 ): void {
   const scenarios = passed.filter((name) => name.includes('/'));
   t.log(`${passed.length} passed: ${scenarios.length} scenarios`);
   t.deepEqual(failed, [], linesOf(failed, output).slice(-8_000));
-  t.true(scenarios.length >= atLeast, output.slice(-8_000));
+  t.is(code, 0, output.slice(-8_000));
+  t.true(passed.length > 0 && scenarios.length >= atLeast, output.slice(-8_000));
 }
 
 /**

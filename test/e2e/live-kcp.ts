@@ -72,7 +72,8 @@ export type LiveKcpOptions = Readonly<{
 /** The size of each log, by file name. */
 export type LogEnds = ReadonlyMap<string, number>;
 
-export type TestOutcome = Readonly<{ passed: readonly string[]; failed: readonly string[]; output: string }>;
+/** `code`: the exit code of the test program, 0 only if every test of it passed. */
+export type TestOutcome = Readonly<{ code: number; passed: readonly string[]; failed: readonly string[]; output: string }>;
 
 type LiveKcpParts = Readonly<{ binaries: string; folder: string; server: ChildProcess; cacheKubeconfigs: readonly string[] }>;
 
@@ -170,7 +171,7 @@ export class LiveKcp {
       `--kcp-kubeconfig=${join(await this.#asSeenFrom(cache), '.kcp/admin.kubeconfig')}`,
       `--shard-kubeconfigs=${shards}`,
     ];
-    const { stdout, stderr } = await runProgram(join(this.#binaries, program), flags, {
+    const { code, stdout, stderr } = await runProgram(join(this.#binaries, program), flags, {
       cwd: this.#folder,
       // Some tests start a kcp of their own, or plugins of kubectl.
       environment: { NO_GORUN: '1', PATH: `${this.#binaries}:${process.env['PATH'] ?? ''}` },
@@ -178,7 +179,7 @@ export class LiveKcp {
     });
     const named = (result: string): readonly string[] =>
       [...stdout.matchAll(new RegExp(`^\\s*--- ${result}: (\\S+)`, 'gm'))].map((match) => match[1]!);
-    return { passed: named('PASS'), failed: named('FAIL'), output: stdout + stderr };
+    return { code, passed: named('PASS'), failed: named('FAIL'), output: stdout + stderr };
   }
 
   /** Kills the cache server with SIGKILL; resolves when the supervisor has started it again. */

@@ -14,7 +14,8 @@ import type { ExecutionContext } from 'ava';
 import { test } from '../support/test.js';
 import { isForeign } from '../support/strata-process.js';
 import { Lateness } from '../support/lateness.js';
-import { LiveKcp, neededBinaries, type TestOutcome } from './live-kcp.js';
+import { assertPassed } from './assert-passed.js';
+import { LiveKcp, neededBinaries } from './live-kcp.js';
 import { LiveTree } from './live-tree.js';
 import { LiveWorkspaces, type Workspace } from './live-workspaces.js';
 import { countRelists } from './relists.js';
@@ -55,13 +56,13 @@ test.serial('two kcp shards, each with a cache of its own, work as one through a
   await assertSame(t, tree, 'once kcp was ready');
 
   // These tests also write to the cache they read, as a plain writer of the root shard.
-  assertPassed(t, await kcp.test('e2e-reconciler-cache.test', '^TestReplication$'), { scenarios: 6 });
+  assertPassed(t, await kcp.test('e2e-reconciler-cache.test', '^TestReplication$'), { atLeast: 6 });
   // These tests only read, at the other leaf, what the root shard wrote to its own.
   const acrossLinks = await kcp.test('e2e-reconciler-cache.test', '^TestReplication$/^(APIExport|APIResourceSchema|WorkspaceType)$', {
     cache: 1,
   });
-  assertPassed(t, acrossLinks, { scenarios: 3 });
-  assertPassed(t, await kcp.test('e2e-cache.test', '^TestCacheServerReplicationAPI$'), { scenarios: 10 });
+  assertPassed(t, acrossLinks, { atLeast: 3 });
+  assertPassed(t, await kcp.test('e2e-cache.test', '^TestCacheServerReplicationAPI$'), { atLeast: 10 });
   await assertSame(t, tree, 'after kcp’s tests of replication');
 
   const client = await kcp.client();
@@ -248,11 +249,4 @@ async function look(tree: LiveTree, lateness: Lateness): Promise<readonly string
   const endedMs = performance.now();
   lateness.see(differences, { beganMs, endedMs });
   return differences;
-}
-
-function assertPassed(t: ExecutionContext, { passed, failed, output }: TestOutcome, { scenarios }: Readonly<{ scenarios: number }>): void {
-  const named = passed.filter((name) => name.includes('/')).map((name) => name.slice(name.indexOf('/') + 1));
-  t.log(`passed: ${named.join(', ')}`);
-  t.deepEqual(failed, [], output.slice(-8_000));
-  t.is(named.length, scenarios, output.slice(-8_000));
 }

@@ -57,13 +57,19 @@ function textsUnder(value: unknown, member: string): readonly string[] {
 test('every flag and variable of a file in deploy/ exists', (t) => {
   const flags = new Set(known.map(({ flag }) => flag));
   const variables = new Set(known.map(environmentName));
+  let found = 0;
 
   for (const path of files.filter((file) => /Containerfile|\.service$|helm\/strata\/(?:templates|examples|values\.yaml)/.test(file))) {
     const lines = textOf(path).split('\n');
     for (const line of lines.filter((each) => /^ExecStart=|^CMD|"--|\[--|^\s+- --/.test(each)))
-      for (const [, flag = ''] of line.matchAll(/--([a-z0-9-]+)/g)) t.true(flags.has(flag), `${path}: --${flag}`);
+      for (const [, flag = ''] of line.matchAll(/--([a-z0-9-]+)/g)) {
+        found += 1;
+        t.true(flags.has(flag), `${path}: --${flag}`);
+      }
     for (const [variable] of textOf(path).matchAll(/STRATA_[A-Z_]+/g)) t.true(variables.has(variable), `${path}: ${variable}`);
   }
+
+  t.true(found > 20, `${found} flags`);
 });
 
 test('the image has a link for each command of the package, which kcp-operator and kcp’s charts call', (t) => {

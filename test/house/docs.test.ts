@@ -54,12 +54,21 @@ test('every reason, option, variable and metric is documented, and every documen
 test('every option and test that the pages on security, changes, contributing and bugs name exists', async (t) => {
   const options = [...tablesIn(await exportedBy('config/options.js')), ...tablesIn(await exportedBy('config/command-options.js'))];
   const flags = new Set(textsOf(options.map((option) => option['flag'])));
+  const found = { flags: 0, files: 0 };
 
   for (const page of ['SECURITY.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'docs/security.md', 'docs/bugs.md']) {
     const text = readFileSync(join(root, page), 'utf8');
-    for (const [, flag = ''] of text.matchAll(/`[^`\n]*?--([a-z0-9-]+)/g)) t.true(flags.has(flag), `${page}: --${flag}`);
-    for (const [, file = ''] of text.matchAll(/`(test\/[\w./-]+)`/g)) t.true(existsSync(join(root, file)), `${page}: ${file}`);
+    for (const [, flag = ''] of text.matchAll(/`[^`\n]*?--([a-z0-9-]+)/g)) {
+      found.flags += 1;
+      t.true(flags.has(flag), `${page}: --${flag}`);
+    }
+    for (const [, file = ''] of text.matchAll(/`(test\/[\w./-]+)`/g)) {
+      found.files += 1;
+      t.true(existsSync(join(root, file)), `${page}: ${file}`);
+    }
   }
+
+  t.true(found.flags > 20 && found.files > 10, JSON.stringify(found));
 });
 
 test('each rule of the wire has a name of its own, and a test that exists', (t) => {
@@ -112,15 +121,19 @@ test('each generated page equals what `npm run docs` makes of the declarations',
 });
 
 test('every link of a page to a file or a heading has a target', (t) => {
+  let links = 0;
   for (const page of pages) {
     const text = readFileSync(join(root, page), 'utf8');
     for (const [, file = '', heading] of text.matchAll(/\]\((?!https?:)([^()\s#]*)(?:#([^()\s]*))?\)/g)) {
       const path = file === '' ? page : join(page, '..', file);
+      links += 1;
       t.true(existsSync(join(root, path)), `${page}: ${file}`);
       if (heading !== undefined)
         t.true(headingsOf(readFileSync(join(root, path), 'utf8')).includes(heading), `${page}: ${file}#${heading}`);
     }
   }
+
+  t.true(links > 100, `${links} links`);
 });
 
 /** The headings as a URL names them. */

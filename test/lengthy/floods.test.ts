@@ -85,8 +85,7 @@ for (const who of ['a shard', 'nobody'] as const) {
   test.serial(`12 connections of ${who} that reset their requests get a GOAWAY or are closed, and delay nobody`, async (t) => {
     const known = await aServer(t);
     const paths = [everything, `${everything}?watch=true`, aPath({ name: 'one' }), '/healthz'];
-    let resets = 0;
-    const gone: RawHttp2[] = [];
+    let [resets, connections, ended] = [0, 0, 0];
 
     const harm = await harmOf(t, known, async () => {
       const untilMs = performance.now() + floodMs;
@@ -96,17 +95,15 @@ for (const who of ['a shard', 'nobody'] as const) {
         await rounds(clients, (client) => {
           for (let i = 0; i < 50; i += 1) client.reset(client.request('GET', paths[(resets += 1) % paths.length] ?? '/').id);
         });
-        gone.push(...clients);
+        connections += clients.length;
+        ended += clients.filter(({ goaway, isClosed }) => goaway !== undefined || isClosed).length;
         for (const client of clients) client.destroy();
       }
     });
 
-    t.log(`${resets} resets on ${gone.length} connections`);
+    t.log(`${resets} resets on ${connections} connections`);
     t.true(resets > 5_000, `${resets} resets`);
-    t.true(
-      gone.some(({ goaway, isClosed }) => goaway !== undefined || isClosed),
-      'the server ends some connections',
-    );
+    t.true(ended > 0, 'the server ends some connections');
     assertHarmless(t, harm);
     await until(async () => (await metricOf(known.server.client(), 'strata_watches_open')) === 0, 35_000);
   });

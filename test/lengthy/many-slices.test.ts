@@ -156,7 +156,7 @@ class LinkEnd {
   async #inBatches(some: typeof slices, send: (each: (typeof slices)[number]) => number): Promise<void> {
     for (let at = 0; at < some.length; at += slicesPerBatch) {
       const last =
-        slices
+        some
           .slice(at, at + slicesPerBatch)
           .map(send)
           .at(-1) ?? 0;
