@@ -4,7 +4,7 @@ import { aPath } from '../support/objects.js';
 import { pushedExport, sliceOf } from '../support/raw-pusher.js';
 import { aServer } from '../support/test-server.js';
 
-/** Two objects, then nothing more. */
+/** Yields two objects, then stays silent. */
 const source: SliceSource = {
   connected: true,
   open: async function* (signal) {
@@ -18,7 +18,7 @@ const source: SliceSource = {
   },
 };
 
-test('a program pushes a slice with what the package exports, and stops when it is asked to', async (t) => {
+test('a program pushes a slice with what the package exports, and stops on request', async (t) => {
   const server = await aServer(t);
   const { certificate, key } = server.master;
   const stopping = new AbortController();

@@ -1,4 +1,4 @@
-/** The process itself: how it reacts to signals, and when it refuses to start. */
+/** The process itself: how it handles signals, and when it refuses to start. */
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises';
@@ -29,7 +29,7 @@ async function linesOf(server: StrataProcess, event: string): Promise<readonly L
   return lines.map((line) => JSON.parse(line) as Line).filter((line) => line.event === event);
 }
 
-/** Sends SIGHUP, and gives the line that reports on it. */
+/** Sends SIGHUP; returns the log line that reports the result. */
 async function hangUp(server: StrataProcess): Promise<Line | undefined> {
   const before = (await linesOf(server, 'server.reloaded')).length;
   process.kill(server.pid, 'SIGHUP');
@@ -37,7 +37,7 @@ async function hangUp(server: StrataProcess): Promise<Line | undefined> {
   return (await linesOf(server, 'server.reloaded')).at(-1);
 }
 
-test('SIGHUP reads serving certificate, client CA and policies again at once, and one line gives the result for each', async (t) => {
+test('SIGHUP reloads serving certificate, client CA and policies at once, and one line gives the result for each', async (t) => {
   const folder = await aFolder(t);
   const next = new TestAuthority(await aFolder(t), { name: 'next' });
   const authority = await Authority.create({ clock: systemClock }, { name: 'serving', validityDays: 5 });
@@ -87,7 +87,7 @@ test('SIGHUP reads serving certificate, client CA and policies again at once, an
   t.is((await server.client({ as: master }).raw('GET', status)).status, 200);
 });
 
-test('a file that becomes a FIFO, a device or a folder is refused by name, and the server goes on', async (t) => {
+test('a file that becomes a FIFO, a device or a folder is refused by name, and the server continues', async (t) => {
   const folder = await aFolder(t);
   const typesFile = join(folder, 'types.yaml');
   await writeFile(typesFile, 'types: []\n');
@@ -123,7 +123,7 @@ test('a file that becomes a FIFO, a device or a folder is refused by name, and t
   }
 });
 
-test('SIGHUP does not end a server that starts or stops', async (t) => {
+test('SIGHUP does not end a server that is starting or stopping', async (t) => {
   const folder = await aFolder(t);
   const authority = new TestAuthority(folder);
   const logged: string[] = [];
@@ -139,7 +139,7 @@ test('SIGHUP does not end a server that starts or stops', async (t) => {
   const exited = once(child, 'close');
   const has = (event: string): boolean => logged.join('').includes(`"event":"${event}"`);
 
-  // The first line of the log comes before anything is opened.
+  // The process writes the first line of its log before it opens anything.
   await until(() => logged.length > 0);
   for (let hung = 0; hung < 3; hung += 1) child.kill('SIGHUP');
   await until(() => has('server.started'));
@@ -151,11 +151,11 @@ test('SIGHUP does not end a server that starts or stops', async (t) => {
   t.true(has('server.stopped'), logged.join(''));
 });
 
-test('it starts as kcp-operator starts a cache server, and writes where the embedded etcd would', async (t) => {
+test('it starts as kcp-operator starts a cache server, and stores where the embedded etcd would', async (t) => {
   const folder = await aFolder(t);
   const [data, elsewhere] = [join(folder, 'var', 'etcd'), join(folder, 'elsewhere')];
   await mkdir(elsewhere);
-  // The operator calls it /cache-server: by another name of the same file.
+  // The operator starts /cache-server, which here is another name of the same file.
   const program = join(folder, 'cache-server');
   await symlink(builtMain(), program);
   const authority = new TestAuthority(folder);
@@ -185,7 +185,7 @@ test('it starts as kcp-operator starts a cache server, and writes where the embe
   t.deepEqual(await readdir(elsewhere), []);
 });
 
-test("it starts as kcp's sharded-test-server starts a front proxy, and says which flags have no place here", async (t) => {
+test("it starts as kcp's sharded-test-server starts a front proxy, and names the flags that do not apply", async (t) => {
   const folder = await aFolder(t);
   const program = join(folder, 'kcp-front-proxy');
   await symlink(builtMain(), program);
@@ -239,7 +239,7 @@ test("it starts as kcp's sharded-test-server starts a front proxy, and says whic
   t.regex(refused.stderr, /^kcp-front-proxy: .*authenticating proxies are read by X-Remote-User alone\n$/);
 });
 
-test('an unknown variable ends the start and names the one that was meant, for a server and for a command', (t) => {
+test('an unknown environment variable fails the start with the closest known name, for a server and for a command', (t) => {
   const environment = { ...process.env, STRATA_SECUREPORT: '1' };
   for (const words of [['serve'], ['cache-server'], ['cert', 'admin']]) {
     const { status: code, stderr } = spawnSync(process.execPath, [builtMain(), ...words], { env: environment, encoding: 'utf8' });
@@ -248,7 +248,7 @@ test('an unknown variable ends the start and names the one that was meant, for a
   }
 });
 
-test('the command starts where env takes no options, such as that of BusyBox, and keeps the young generation of V8 small', async (t) => {
+test("the command starts where env has no options, as in BusyBox, and keeps V8's young generation small", async (t) => {
   const [first = '', second = ''] = (await readFile(builtMain(), 'utf8')).split('\n');
   await using server = await StrataProcess.start();
 
@@ -256,5 +256,5 @@ test('the command starts where env takes no options, such as that of BusyBox, an
 
   t.is(first, '#!/bin/sh');
   t.notRegex(second, /\benv\b/);
-  t.deepEqual([program, option], ['node', '--max-semi-space-size=4'], 'node has taken the place of the shell');
+  t.deepEqual([program, option], ['node', '--max-semi-space-size=4'], 'node has replaced the shell');
 });

@@ -1,4 +1,7 @@
-/** What is read of a certificate without a library is what the library reads, and nothing of a certificate that is cut short. */
+/**
+ * The reader of certificate fields must agree with @peculiar/x509, and must reject a truncated
+ * certificate.
+ */
 import 'reflect-metadata';
 import { X509Certificate, webcrypto } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -30,7 +33,7 @@ async function selfSigned(name: x509.Name, extensions: x509.Extension[]): Promis
   return new X509Certificate(certificate.toString('pem'));
 }
 
-/** Signed by openssl. */
+/** A certificate with these extensions, signed by openssl. */
 async function withExtensions(t: ExecutionContext, extensions: string): Promise<X509Certificate> {
   const folder = async (): Promise<string> => {
     const made = await mkdtemp(join(tmpdir(), 'strata-extensions-'));
@@ -54,7 +57,7 @@ const sections = [
 ];
 
 for (const section of sections) {
-  test(`extensions are read as the library reads them: ${section.slice(0, 80).replaceAll('\n', ' ')}`, async (t) => {
+  test(`extensions are read as @peculiar/x509 reads them: ${section.slice(0, 80).replaceAll('\n', ' ')}`, async (t) => {
     const certificate = await withExtensions(t, section);
     const expected = new x509.X509Certificate(Uint8Array.from(certificate.raw));
 
@@ -81,7 +84,7 @@ test('a certificate without extensions has none', async (t) => {
   t.deepEqual(extensionsOf(fieldsOf(await selfSigned(new x509.Name('CN=amber'), []))), []);
 });
 
-test('a certificate that is cut short, or whose lengths are wrong, is refused', async (t) => {
+test('a truncated certificate, or one with wrong lengths, is refused', async (t) => {
   const { raw } = await withExtensions(t, sections[5]!);
 
   for (let length = 0; length < raw.length; length++) t.throws(() => extensionsOf(fieldsOf({ raw: raw.subarray(0, length) })));
@@ -90,7 +93,7 @@ test('a certificate that is cut short, or whose lengths are wrong, is refused', 
   }
 });
 
-test('a path length may be of any size, and not negative or empty', (t) => {
+test('a path length may be of any size, but not negative or empty', (t) => {
   for (const [hex, expected] of [
     ['30060101ff020103', 3],
     ['30070101ff02020080', 128],
@@ -109,19 +112,19 @@ test('an authority with a long path length vouches for its clients', async (t) =
   );
 });
 
-test('a URI that is put together from parts makes the alternative names unreadable, so it hides no second claim', (t) => {
+test('a URI in a constructed encoding makes the alternative names unreadable, so it hides no second claim', (t) => {
   const parts = Buffer.from('30098601 61a604160262 63'.replaceAll(' ', ''), 'hex');
 
   t.throws(() => urisOf(parts), { message: /put together/ });
 });
 
-/** Elements of DER: a tag, and the content as hexadecimal digits. */
+/** A DER element: a tag and the content as hexadecimal digits. */
 function element(tag: string, ...contents: readonly string[]): string {
   const content = contents.join('');
   return tag + (content.length / 2).toString(16).padStart(2, '0') + content;
 }
 
-/** The fields of a certificate as far as its subject. */
+/** The fields of a certificate up to and including its subject. */
 function fieldsWith(...attributes: readonly (readonly [id: string, value: string])[]): ReturnType<typeof fieldsOf> {
   const names = attributes.map(([id, value]) => element('31', element('30', element('06', id), value)));
   const upToSubject = [element('a0', '020102'), '020101', '3000', '3000', '3000', element('30', ...names)];
@@ -145,7 +148,7 @@ test('a subject is read in every kind of text, whatever its other attributes hol
   t.deepEqual(subjectOf(fields, attributeIds.organization), ['printable', 'é', 'é😀', '😀']);
 });
 
-test('a group that is no text, or that is put together from parts, names nobody', (t) => {
+test('a group that is not text, or has a constructed encoding, names nobody', (t) => {
   for (const [what, value] of [
     ['no UTF-8', element('0c', 'fffe')],
     ['a bit string', element('03', '0001')],
@@ -156,7 +159,7 @@ test('a group that is no text, or that is put together from parts, names nobody'
     t.throws(() => subjectOf(fieldsWith([organization!, value]), attributeIds.organization), undefined, what);
 });
 
-test('of several CN the last names the caller, and every O is a group, whatever it holds', async (t) => {
+test('of several CNs the last one names the caller, and every O is a group, whatever it holds', async (t) => {
   const values = (key: 'CN' | 'O', ...texts: readonly string[]) => texts.map((utf8String) => ({ [key]: [{ utf8String }] }));
   const name = new x509.Name([...values('CN', 'old'), ...values('O', 'strata', 'a,O=b', 'a\nO=c'), ...values('CN', 'zoë')]);
 

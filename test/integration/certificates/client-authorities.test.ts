@@ -1,6 +1,6 @@
 /**
- * Which client certificates a file of authorities verifies. The handshake under the same file is the measure: whatever
- * `vouchesFor` accepts, OpenSSL has accepted.
+ * Which client certificates a file of authorities verifies. A TLS handshake under the same file is
+ * the reference: `vouchesFor` may accept only certificates that OpenSSL has accepted.
  */
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -44,7 +44,7 @@ async function pemOf({ certificateFile }: OpensslAuthority): Promise<string> {
   return readFile(certificateFile, 'utf8');
 }
 
-/** What a server sees of a client that shows this chain, if the server trusts the authorities of `ca`. */
+/** What a server that trusts the authorities of `ca` sees of a client with this chain. */
 async function seen(t: ExecutionContext, ca: string, { certificate, key }: Pick<Certificate, 'certificate' | 'key'>) {
   const serving = selfSigned(['localhost']);
   const server = createServer({ cert: serving.certificate, key: serving.key, ca, requestCert: true, rejectUnauthorized: false });
@@ -103,7 +103,8 @@ test('an authority verifies what it signed, also through intermediates that the 
     'constrained',
     'basicConstraints=critical,CA:TRUE\nnameConstraints=critical,permitted;URI:.example.org',
   );
-  // A little later than now, because certificates issued below are valid only from then on.
+  // The clock is a minute ahead, because the certificates issued below are valid only from their
+  // issue.
   const authorities = await openWith(t, (await pemOf(await anAuthority(t, 'first'))) + (await pemOf(root)), Date.now() + minuteMs);
   const chain = async (
     signer: OpensslAuthority,
@@ -127,7 +128,8 @@ test('an authority verifies what it signed, also through intermediates that the 
   for (const [what, shown, expected] of cases) {
     const { authorized, certificate } = await seen(t, authorities.pem, shown);
     t.is(authorized, expected, `${what}: the handshake`);
-    // Node 24 shows no intermediates: then no certificate that needs them is verified, and a new handshake follows.
+    // Node 24 does not expose intermediates of the peer. The server then rejects a certificate that
+    // needs them, and the client makes a new handshake.
     const isJudged = certificate.issuer === 'CN=root' || certificate.issuerCertificate !== undefined;
     t.is(authorities.vouchesFor(certificate), expected && isJudged, what);
   }
@@ -135,7 +137,7 @@ test('an authority verifies what it signed, also through intermediates that the 
   t.false(authorities.vouchesFor(unjudged.certificate), 'a certificate without its intermediates is not accepted');
 });
 
-test('dates count: of the certificate, and of the authority', async (t) => {
+test('the validity periods of the certificate and of the authority both count', async (t) => {
   const root = await anAuthority(t, 'root');
   const { certificate } = await root.issue({ user: 'amber', groups: [], validityDays: 2 });
   const long = await root.issue({ user: 'birch', groups: [], validityDays: 60 });
@@ -175,7 +177,7 @@ test('intermediates that all sign each other cost no more than their number', as
   t.true(processorMs() - startedMs < 500);
 });
 
-test('another file takes effect at once, also through a swapped link; a broken one is logged, and the old authorities stay', async (t) => {
+test('another file takes effect at once, also through a swapped symlink; a broken one is logged, and the old authorities stay', async (t) => {
   const folder = await aFolder(t);
   const [first, second] = [await anAuthority(t, 'first'), await anAuthority(t, 'second')];
   const file = join(folder, 'client-ca.crt');

@@ -17,7 +17,7 @@ import type { Log } from '../../../src/diagnostics/log.js';
 const run = promisify(execFile);
 const dayMs = 86_400_000;
 
-/** A clock that is moved by hand. It begins at the real time, which TLS itself uses. */
+/** A clock that the test advances. It begins at the real time, because TLS uses the real time. */
 function handClock() {
   let nowMs = Date.now();
   let waiting: { atMs: number; task: () => void }[] = [];
@@ -123,7 +123,7 @@ test('curl and openssl verify a server with apiserver.crt as their bundle', asyn
   t.pass();
 });
 
-test('a certificate that the server made is kept: the next start shows it, and only its owner can read the key', async (t) => {
+test('the server keeps the certificate that it made: the next start serves it, and only its owner can read the key', async (t) => {
   const folder = await folderFor(t);
   const first = await openIn(folder);
 
@@ -135,7 +135,7 @@ test('a certificate that the server made is kept: the next start shows it, and o
   t.deepEqual((await readdir(folder)).toSorted(), ['apiserver.crt', 'apiserver.key']);
 });
 
-test('an expired certificate that the server made is replaced', async (t) => {
+test('the server replaces an expired certificate that it made', async (t) => {
   const folder = await folderFor(t);
   const clock = handClock();
   const first = await openIn(folder, { clock });
@@ -159,7 +159,7 @@ test('a kept certificate that cannot be used is an error that says what to remov
   await t.throwsAsync(openIn(withoutKey), { message: /remove/ });
 });
 
-test('a crash between key and certificate leaves a key that is replaced', async (t) => {
+test('after a crash between writing the key and the certificate, the next start replaces the key', async (t) => {
   const folder = await folderFor(t);
   await writeFile(join(folder, 'apiserver.key'), 'left behind');
 
@@ -168,7 +168,7 @@ test('a crash between key and certificate leaves a key that is replaced', async 
   t.is(await readFile(join(folder, 'apiserver.key'), 'utf8'), certificate.pair.key);
 });
 
-test('a kept certificate that lacks the bind address is used, and the lack is reported', async (t) => {
+test('a kept certificate that lacks the bind address is used, and the server reports that', async (t) => {
   const folder = await folderFor(t);
   await openIn(folder);
   const { log, events } = listLog();
@@ -185,7 +185,7 @@ test('the bind address is a name of the server when it is a specific one', (t) =
   t.is(servingNames('127.0.0.1').filter((name) => name === '127.0.0.1').length, 1);
 });
 
-test('given files are used, and errors name the wrong file', async (t) => {
+test('the server uses given files, and errors name the wrong file', async (t) => {
   const folder = await folderFor(t);
   const { certFile, keyFile } = await writePair(folder, 'amber.example');
   const { keyFile: otherKey } = await writePair(await folderFor(t), 'birch.example');
@@ -200,7 +200,7 @@ test('given files are used, and errors name the wrong file', async (t) => {
   await t.throwsAsync(open({ certFile, keyFile: otherKey }), { message: /is not the key of the certificate/ });
 });
 
-test('a rotated pair is shown to the next client without a restart', async (t) => {
+test('the next client sees a rotated pair without a restart', async (t) => {
   const folder = await folderFor(t);
   const clock = handClock();
   const before = await writePair(folder, 'localhost');
@@ -223,7 +223,7 @@ test('a rotated pair is shown to the next client without a restart', async (t) =
   t.is(clock.waiting, 0);
 });
 
-test('a half replaced pair is not shown: the old one stays until the new one is whole', async (t) => {
+test('a half-replaced pair is not served: the old one stays until the new one is complete', async (t) => {
   const folder = await folderFor(t);
   const clock = handClock();
   const { certFile, keyFile } = await writePair(folder, 'localhost');

@@ -1,4 +1,7 @@
-/** Whom a certificate authorizes (F18, F31): exactly one spelling gives a name, everything near it gives nothing. */
+/**
+ * Whom a certificate authorizes (F18, F31): exactly one spelling names a shard or cache; a spelling
+ * close to it names nobody.
+ */
 import { X509Certificate } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -75,7 +78,7 @@ const notUnderstood: readonly (readonly string[])[] = [
 ];
 
 for (const uris of notUnderstood) {
-  test(`a near miss names nobody: ${JSON.stringify(uris)}`, (t) => {
+  test(`a URI close to a valid one names nobody: ${JSON.stringify(uris)}`, (t) => {
     t.is(parseSpokenFor(uris), undefined);
   });
 }
@@ -93,7 +96,7 @@ async function callerOf(subject: Named): Promise<Caller> {
   return parseCaller(new X509Certificate(certificate));
 }
 
-test('a URI beside the group strata names the one for whom openssl issued the certificate', async (t) => {
+test('a URI beside the group strata names the shard or cache for which openssl issued the certificate', async (t) => {
   t.deepEqual((await callerOf({ user: 'any', groups: ['strata'], uris: ['strata://shard/amber'] })).speaksFor, amber);
   t.deepEqual((await callerOf({ user: 'any', groups: ['dev', 'strata'], uris: ['strata://cache/region-1'] })).speaksFor, region);
 });

@@ -1,4 +1,7 @@
-/** How commands reach a cache: by flags, by a kubeconfig, by both; and what they print for programs. */
+/**
+ * How commands reach a cache: by flags, by a kubeconfig, by both; and the JSON that they print for
+ * programs.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +29,7 @@ test('a kubeconfig, as strata kubeconfig prints it, is enough', async (t) => {
   t.is((await server.client({ as: null }).raw('GET', link.slice(server.url.length))).status, 200);
 });
 
-test('a kubeconfig and flags or variables that say another way are refused: nobody acts as somebody they did not mean', async (t) => {
+test('a kubeconfig together with flags or variables that differ from it is refused, so nobody acts under an identity they did not mean', async (t) => {
   const { server, file } = await aKubeconfig(t);
   const { certificateFile, keyFile } = server.master;
 
@@ -43,7 +46,7 @@ test('a kubeconfig and flags or variables that say another way are refused: nobo
   t.regex(error.message, /STRATA_CERT_FILE.*STRATA_KEY_FILE/);
 });
 
-test('without a kubeconfig everything that is left out is named at once', async (t) => {
+test('without a kubeconfig one error names everything that is missing', async (t) => {
   const { server } = await aKubeconfig(t);
   const error = await t.throwsAsync(called(status, { flags: {} }), { instanceOf: SettingsError });
   t.regex(error.message, /--cache must be given.*--cert-file must be given.*--key-file must be given/s);
@@ -52,14 +55,14 @@ test('without a kubeconfig everything that is left out is named at once', async 
   t.notRegex(half!.message, /--cert-file must|--cache must/);
 });
 
-test('a kubeconfig of somebody without a certificate is no way in', async (t) => {
+test('a kubeconfig whose user has no certificate is refused', async (t) => {
   const { file } = await aKubeconfig(t, (config) => (config.users[0]!.user = { token: 'secret' }));
 
   const error = await t.throwsAsync(called(status, { flags: { 'cache-kubeconfig': file } }), { message: /has no client certificate/ });
   t.notRegex(error.message, /secret/);
 });
 
-test('every command has words for people, and JSON for programs', async (t) => {
+test('every command prints words for people, and JSON for programs', async (t) => {
   const { server, file } = await aKubeconfig(t);
   const flags = { 'cache-kubeconfig': file, output: 'json' };
   await server.client().create(exports, anExport);
@@ -73,7 +76,7 @@ test('every command has words for people, and JSON for programs', async (t) => {
   t.deepEqual(JSON.parse(await called(shardsForget, { flags, operands: ['amber'] })), { shard: 'amber' });
 });
 
-test('status is shown again and again, and goes on while the cache is away', async (t) => {
+test('status --watch prints the status again and again, and goes on while the cache is away', async (t) => {
   const { server, file } = await aKubeconfig(t);
   await server.client().create(exports, anExport);
   const shown: string[] = [];

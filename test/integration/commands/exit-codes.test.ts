@@ -1,4 +1,7 @@
-/** What each command ends with: help, a wrong call and a failure of every command, and the codes that one command has of its own. */
+/**
+ * The exit codes of every command: of help, of a wrong call and of a failure, and the codes that
+ * one command has of its own.
+ */
 import { spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -28,7 +31,7 @@ async function aFolder(t: ExecutionContext): Promise<string> {
 
 const exitCode = async (args: readonly string[]): Promise<number> => (await programResult(args)).exitCode;
 
-/** A call of each command that is right and cannot be done. */
+/** A correct call of each command that must fail. */
 function failing(folder: string): Readonly<Record<string, readonly string[]>> {
   const absent = join(folder, 'absent');
   const asked = ['--cache=https://127.0.0.1:1', `--cert-file=${absent}`, `--key-file=${absent}`];
@@ -126,7 +129,7 @@ test('SIGUSR1 opens no inspector and SIGUSR2 ends nothing, for a server', async 
     server.child.kill('SIGUSR2');
   }
   server.child.kill('SIGHUP');
-  // Answered behind the others.
+  // The server handles signals in order, so the earlier ones were handled before this one.
   await until(() => server.stderr().includes('"event":"server.reloaded"'));
   server.child.kill('SIGTERM');
 
@@ -161,7 +164,7 @@ test('a command that is the first process of a container ends at SIGTERM, though
   t.deepEqual(await exited, [128 + 15, null]);
 });
 
-test('a port that is taken is answered with the option for another one', async (t) => {
+test('an error about a port in use names the option that chooses another port', async (t) => {
   const folder = await aFolder(t);
   const holder = createServer();
   holder.listen(0, '127.0.0.1');
@@ -179,9 +182,9 @@ test('a port that is taken is answered with the option for another one', async (
   t.regex(elsewhere.stderr(), /cannot listen at 192\.0\.2\.1:0: .*--bind-address \(STRATA_BIND_ADDRESS\)/);
 });
 
-test('a serving certificate counts as made once it is in its file', async (t) => {
+test('a server reports a serving certificate as made only once it is in its file', async (t) => {
   const folder = await aFolder(t);
-  // A folder stands where the key is to be.
+  // A non-empty folder where the server would write the key makes the write fail.
   await mkdir(join(folder, 'apiserver.key', 'x'), { recursive: true });
   const server = running(t, ['serve', `--root-directory=${folder}`, '--bind-address=127.0.0.1', '--secure-port=0']);
 

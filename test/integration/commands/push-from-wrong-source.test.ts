@@ -1,4 +1,7 @@
-/** `strata push` whose kubeconfig leads to a Strata cache or a front proxy in place of a shard: it ends at once, and nothing was pushed. */
+/**
+ * `strata push` whose kubeconfig leads to a Strata cache or a front proxy instead of a shard must
+ * end at once and push nothing.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -37,7 +40,7 @@ async function kubeconfigOf(t: ExecutionContext, { server, cas, user }: Kubeconf
   return file;
 }
 
-/** As `strata kubeconfig` prints it, for another path of the cache. */
+/** A kubeconfig like that of `strata kubeconfig`, but with another path of the cache. */
 function kubeconfigFor(t: ExecutionContext, cache: TestServer, path = '/services/cache/shards/*/clusters/*'): Promise<string> {
   const { certificate, key } = cache.master;
   const user = { 'client-certificate-data': inBase64(certificate), 'client-key-data': inBase64(key) };
@@ -48,7 +51,7 @@ function inBase64(pem: string): string {
   return Buffer.from(pem).toString('base64');
 }
 
-/** An agent of amber for the cache, which ends with the test. */
+/** Runs an agent of amber against the cache until the test ends. */
 async function pushing(t: ExecutionContext, cache: TestServer, kubeconfig: string): Promise<Running> {
   const { certificateFile, keyFile } = cache.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   const stopped = deferred<string>();
@@ -70,7 +73,10 @@ async function pushing(t: ExecutionContext, cache: TestServer, kubeconfig: strin
   return { ended, stop, printed: () => printed };
 }
 
-/** Why it has ended. One that goes on is stopped, and has no reason. */
+/**
+ * The message of the error that ended the agent. An agent that still runs after 15 s is stopped;
+ * the result is then ''.
+ */
 async function whyEnded({ ended, stop }: Running): Promise<string> {
   const late = setTimeout(stop, 15_000);
   try {
@@ -84,7 +90,7 @@ async function whyEnded({ ended, stop }: Running): Promise<string> {
   }
 }
 
-/** A cache that birch has pushed an APIExport to. */
+/** A cache to which birch has pushed an APIExport. */
 async function aCacheOfBirch(t: ExecutionContext, flags: Readonly<Record<string, string>> = {}): Promise<TestServer> {
   const cache = await aServer(t, { flags });
   const birch = await RawPusher.open(cache, { name: 'birch' });
@@ -120,14 +126,14 @@ test('a view of a cache is refused as a source', async (t) => {
   t.deepEqual(await shardsOf(cache), ['birch']);
 });
 
-test('a cache that knows nobody of that name is refused as a source: it says what it is on every answer', async (t) => {
+test('a cache that does not know the caller is refused as a source: every answer of a cache says that it is one', async (t) => {
   const cache = await aCacheOfBirch(t);
   const kubeconfig = await kubeconfigOf(t, { server: cache.url, cas: [cache.certificate], user: { token: 'unknown' } });
 
   t.regex(await whyEnded(await pushing(t, cache, kubeconfig)), /is a Strata cache/);
 });
 
-test('one cache is no source of another', async (t) => {
+test('another cache is refused as a source as well', async (t) => {
   const source = await aCacheOfBirch(t);
   const cache = await aServer(t);
 
@@ -144,7 +150,7 @@ test('a cache behind a front door is refused as a source', async (t) => {
   t.regex(await whyEnded(await pushing(t, cache, kubeconfig)), /is a Strata cache/);
 });
 
-test('a source that only its version shows to be a cache is refused: something in between may remove headers', async (t) => {
+test('a source that only its version shows to be a cache is refused, because an intermediary may remove headers', async (t) => {
   const cache = await aServer(t);
   const shard = await ShardStandIn.start();
   t.teardown(() => shard.close());
@@ -180,7 +186,7 @@ for (const [what, version] of [
     t.is(await whyEnded(agent), '');
   });
 
-test('a source that becomes a cache while the agent runs ends it, and nothing of that is pushed', async (t) => {
+test('a source that becomes a cache while the agent runs ends the agent, which pushes nothing of it', async (t) => {
   const cache = await aCacheOfBirch(t);
   const shard = await ShardStandIn.start();
   t.teardown(() => shard.close());
@@ -203,7 +209,7 @@ test('a source that becomes a cache while the agent runs ends it, and nothing of
   t.deepEqual(await exportsOf(cache), ['one', 'own']);
 });
 
-/** As kcp answers whoever is not in system:masters, at a shard and at its front proxy. */
+/** What kcp answers, at a shard and at its front proxy, to a caller outside system:masters. */
 const forbidden = JSON.stringify({
   kind: 'Status',
   apiVersion: 'v1',
@@ -226,7 +232,7 @@ async function aForbiddingShard(t: ExecutionContext, body: string): Promise<{ sh
   return { shard, asked: () => asked };
 }
 
-test('a source that forbids to read all logical clusters at once is refused, with what to give instead', async (t) => {
+test('a source that forbids reading all logical clusters at once is refused, with the source to use instead', async (t) => {
   const cache = await aServer(t);
   const { shard, asked } = await aForbiddingShard(t, forbidden);
 
@@ -239,7 +245,7 @@ test('a source that forbids to read all logical clusters at once is refused, wit
   t.deepEqual(await shardsOf(cache), []);
 });
 
-test('a 403 of something between the agent and its source ends nothing', async (t) => {
+test('a 403 from an intermediary between the agent and its source does not end the agent', async (t) => {
   const cache = await aServer(t);
   const { shard, asked } = await aForbiddingShard(t, '<h1>403 Forbidden</h1>');
   const agent = await pushing(t, cache, shard.kubeconfig);
@@ -250,7 +256,7 @@ test('a 403 of something between the agent and its source ends nothing', async (
   t.is(await whyEnded(agent), '');
 });
 
-test('every answer of a cache says that a cache gave it', async (t) => {
+test('every answer of a cache says that it came from a cache', async (t) => {
   const cache = await aServer(t);
   const paths = [
     '/version',

@@ -1,4 +1,7 @@
-/** `strata push` from the options to the frames: a stand-in for the shard, and a server in place of the cache that welcomes and acknowledges. */
+/**
+ * `strata push` from its options to its frames, with a stand-in for the shard, and a server for the
+ * cache that welcomes and acknowledges.
+ */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -46,7 +49,7 @@ type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 type Received = { path: string; speaksFor: unknown; frames: Frame[] };
 type Place = Readonly<{ flags: Readonly<Record<string, string>>; shard: ShardStandIn; folder: string }>;
 
-/** A shard, a cache, and certificates that each trusts, all as an operator would make them. */
+/** A shard, a cache and mutually trusted certificates, set up as an operator would. */
 async function aPlace(t: ExecutionContext, upgrade: Upgrade): Promise<Place> {
   const folder = await mkdtemp(join(tmpdir(), 'strata-push-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
@@ -78,7 +81,7 @@ async function aPlace(t: ExecutionContext, upgrade: Upgrade): Promise<Place> {
   };
 }
 
-/** Welcomes every pusher, and acknowledges everything at once. */
+/** Accepts every pusher, and acknowledges every frame at once. */
 function welcoming(received: Received[]): Upgrade {
   const acceptor = new SocketAcceptor({ clock: systemClock }, socketOptions);
   return (request, socket, head) => {
@@ -97,7 +100,7 @@ async function serve(socket: FrameSocket, frames: Frame[]): Promise<void> {
   }
 }
 
-/** A stream for a log, and what it has been written so far. */
+/** A stream for a log, and a reader of what was written to it. */
 function aLog(): { logStream: PassThrough; logged: () => string } {
   const logStream = new PassThrough();
   let logged = '';
@@ -105,7 +108,7 @@ function aLog(): { logStream: PassThrough; logged: () => string } {
   return { logStream, logged: () => logged };
 }
 
-/** The running command, and what stops it. */
+/** Runs the command; returns how to stop it. */
 function pushing(
   flags: Place['flags'],
   logStream: PassThrough = new PassThrough().resume(),
@@ -120,7 +123,7 @@ function pushing(
   return { printed: () => printed, stop: () => stopped.resolve('SIGTERM'), ended };
 }
 
-test('a shard is synced in full, with its progress printed, and left when a signal asks', async (t) => {
+test('an agent syncs a shard in full, prints its progress, and leaves when a signal asks it to', async (t) => {
   const received: Received[] = [];
   const { shard, flags } = await aPlace(t, welcoming(received));
   for (const name of ['one', 'two']) shard.store.put('apiexports.apis.kcp.io', 'root', { metadata: { name }, spec: {} });
@@ -139,9 +142,9 @@ test('a shard is synced in full, with its progress printed, and left when a sign
   t.like(frames.at(-1), { kind: 'bye', reason: 'shutdown' });
 });
 
-test('an agent that is stopped in its first sync prints no progress after that', async (t) => {
+test('an agent that a signal stops in its first sync prints no progress after that', async (t) => {
   const { shard, flags } = await aPlace(t, welcoming([]));
-  // One list never ends, so that the sync does not either.
+  // The list of one type never ends, so the sync does not end either.
   shard.instead = ({ pathname }) => pathname.endsWith('/apiexports');
   const clock = new LeapingClock();
   const agent = pushing(flags, undefined, clock);
@@ -162,7 +165,7 @@ test('an agent that is stopped in its first sync prints no progress after that',
   t.is(agent.printed(), before);
 });
 
-test('the end of the certificate that the cache is shown is in the log', async (t) => {
+test('the log names when the certificate that the agent shows to the cache expires', async (t) => {
   const { flags } = await aPlace(t, welcoming([]));
   const { logStream, logged } = aLog();
 
@@ -186,7 +189,7 @@ test('an agent that the cache refuses fails, with the reason', async (t) => {
   t.is(error.message, 'the cache takes nothing of the shard amber (forbidden): User "amber" cannot push');
 });
 
-test('an agent whose shard another one holds says what its operator can do', async (t) => {
+test('an agent whose shard another agent holds says what its operator can do', async (t) => {
   const acceptor = new SocketAcceptor({ clock: systemClock }, socketOptions);
   const { flags } = await aPlace(t, (request, socket, head) => {
     void acceptor.accept(request, socket, head).then((accepted) => accepted?.close('fenced', 'the shard belongs to another'));
@@ -202,7 +205,7 @@ test('an agent whose shard another one holds says what its operator can do', asy
   );
 });
 
-test('a wrong option of an agent is reported before anything is connected', async (t) => {
+test('an agent reports a wrong option before it connects to anything', async (t) => {
   const received: Received[] = [];
   const { flags } = await aPlace(t, welcoming(received));
 
@@ -214,7 +217,7 @@ test('a wrong option of an agent is reported before anything is connected', asyn
   t.deepEqual(received, []);
 });
 
-test('as a process it ends with 0 when a signal stops it, and with 1 and one line when it is refused', async (t) => {
+test('as a process it ends with 0 when a signal stops it, and with 1 and one line when the cache refuses it', async (t) => {
   const received: Received[] = [];
   const taken = await aPlace(t, welcoming(received));
   const refused = await aPlace(t, (_, socket) => refuseUpgrade(socket, 403, '{"reason":"Forbidden","message":"not you"}'));
@@ -229,7 +232,7 @@ test('as a process it ends with 0 when a signal stops it, and with 1 and one lin
   t.is(refusedAgent.stderr().split('\n').at(-2), 'strata: the cache takes nothing of the shard amber (forbidden): not you');
 });
 
-test('as a process it ends, and so does its exec plugin, when a signal comes while that hangs', async (t) => {
+test('a signal ends the process and its exec plugin, even while the plugin hangs', async (t) => {
   const { flags, shard, folder } = await aPlace(t, welcoming([]));
   const plugin = await TestPlugin.make(folder, 'exec sleep 600');
   const kubeconfig = await plugin.kubeconfig(shard, { apiVersion: execVersion });
@@ -248,7 +251,7 @@ test('as a process it ends, and so does its exec plugin, when a signal comes whi
   t.false(isRunning(pid));
 });
 
-test('the end of the certificate for the shard is warned of', async (t) => {
+test('the agent warns when the certificate for the shard is about to expire', async (t) => {
   const { flags, shard, folder } = await aPlace(t, welcoming([]));
   await mkdir(join(folder, 'ca-of-shard'));
   const authority = new TestAuthority(join(folder, 'ca-of-shard'));

@@ -1,4 +1,3 @@
-/** What an operator reads who names a folder that holds no store. */
 import { join } from 'node:path';
 import { test } from '../../support/test.js';
 import { backup } from '../../../src/commands/store-files.js';
@@ -6,7 +5,7 @@ import { CacheError } from '../../../src/domain/errors.js';
 import { storeDirectory } from '../../support/test-store.js';
 import { called } from '../../support/commands/called.js';
 
-test('a backup of a folder without a store names the folder, and makes nothing', async (t) => {
+test('a backup of a folder without a store fails with the name of the folder, and creates nothing', async (t) => {
   const folder = storeDirectory(t);
   const [directory, file] = [join(folder, 'nobody/data'), join(folder, 'x.db')];
 

@@ -1,4 +1,7 @@
-/** What an operator reads who has given a file that cannot be used: the option, the file, and the cause. */
+/**
+ * What an operator reads after giving a file that cannot be used: the option, the file and the
+ * cause.
+ */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -45,7 +48,7 @@ async function failureOf(run: () => Promise<unknown>): Promise<string> {
   }
 }
 
-/** Of a pair of certificate and key, and of a CA: files that cannot be used, by what is wrong with them. */
+/** Unusable files for a pair of certificate and key, and for a CA, by what is wrong with them. */
 async function wrongFiles(
   t: ExecutionContext,
 ): Promise<Readonly<Record<'absent' | 'folder' | 'empty' | 'torn' | 'text' | 'fifo' | 'device', string>>> {
@@ -68,7 +71,7 @@ async function wrongFiles(
   };
 }
 
-test('each option of a file says what is wrong with the file', async (t) => {
+test('each option that names a file says what is wrong with the file', async (t) => {
   const wrong = await wrongFiles(t);
   const cache = await aServer(t);
   const shard = await ShardStandIn.start();
@@ -107,7 +110,7 @@ test('each option of a file says what is wrong with the file', async (t) => {
   for (const file of Object.values(wrong)) t.true((await pushed('kubeconfig', file)).includes(file));
 });
 
-test('each option of a file for the parent says what is wrong with the file', async (t) => {
+test('each option that names a file for the parent says what is wrong with the file', async (t) => {
   const { empty } = await wrongFiles(t);
   const folder = await aFolder(t);
   const { certificateFile, keyFile } = await new TestAuthority(folder).issue({ user: 'eu', groups: [], uris: ['strata://cache/eu'] });
@@ -121,7 +124,7 @@ test('each option of a file for the parent says what is wrong with the file', as
       'secure-port': '0',
     };
     const args = Object.entries(flags).map(([name, value]) => `--${name}=${value}`);
-    // A process, because a server that fails so late leaves its store open.
+    // A child process, because a server that fails this late leaves its store open.
     const server = spawn(builtMain(), ['serve', '--bind-address=127.0.0.1', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
     const stderr = text(server.stderr);
     const [code] = (await once(server, 'exit')) as [number | null];
@@ -165,7 +168,7 @@ for (const what of ['cache', 'shard'] as const)
     await ended;
   });
 
-test('a certificate that is not valid yet is called so, with its time: a client’s', async (t) => {
+test('a client certificate that is not valid yet is reported as such, with the time from which it is valid', async (t) => {
   const cache = await aServer(t);
   const folder = await aFolder(t);
   const authority = await Authority.create({ clock: tomorrow }, { name: 'early', validityDays: 5 });
@@ -178,7 +181,7 @@ test('a certificate that is not valid yet is called so, with its time: a client�
   t.regex(await failureOf(() => called(status, { flags })), /the client certificate names nobody: it is not valid before 20\d\d-.*Z$/);
 });
 
-test('a certificate that is not valid yet is called so, with the time: a server’s', async (t) => {
+test('a serving certificate that is not valid yet is reported as such, with the time from which it is valid', async (t) => {
   const folder = await aFolder(t);
   const authority = await Authority.create({ clock: systemClock }, { name: 'now', validityDays: 5 });
   const early = await Authority.load({ clock: tomorrow }, { certificatePem: authority.certificatePem, keyPem: authority.keyPem });

@@ -1,4 +1,7 @@
-/** Boolean flags are read as pflag reads them, in every command and in the command lines of kcp's own programs. */
+/**
+ * Every command, and the command lines of kcp's own programs, must read boolean flags as pflag
+ * does.
+ */
 import { test } from '../../support/test.js';
 import { commands } from '../../../src/commands/commands.js';
 import type { Surroundings } from '../../../src/commands/command.js';
@@ -32,7 +35,7 @@ async function seen(command: Pick<DeclaredCommand, 'words' | 'operands' | 'optio
   return found;
 }
 
-test('a boolean flag of any command stands alone, or has its value behind "="', async (t) => {
+test('a boolean flag of any command stands alone, or has its value after "="', async (t) => {
   let checked = 0;
   for (const command of declared)
     for (const { flag } of command.options.filter(isBoolean)) {
@@ -63,12 +66,12 @@ test('a boolean flag never uses the next argument', async (t) => {
       const next = others.find((each) => !isBoolean(each));
       if (next === undefined) continue;
       const { flags } = await seen(command, [`--${flag}`, `--${next.flag}`, `--${flag}`, ...(operand === undefined ? [] : [operand])]);
-      t.is(flags[next.flag], `--${flag}`, 'what follows a flag with a value is that value');
+      t.is(flags[next.flag], `--${flag}`, 'the argument after a flag that takes a value is that value');
       t.is(flags[flag], 'true');
     }
 });
 
-test('behind "--" there are no flags', async (t) => {
+test('after "--" there are no flags', async (t) => {
   const command = declared.find(({ words }) => words.join(' ') === 'cert serving')!;
   t.deepEqual((await seen(command, ['--', '--force=true', '--force'])).operands, ['--force=true', '--force']);
 });
@@ -87,7 +90,7 @@ for (const [name, table] of [
   ['cache-server', cacheServerFlags],
   ['kcp-front-proxy', frontProxyFlags],
 ] as const)
-  test(`in the place of ${name} a boolean flag stands alone, and never uses the next argument`, (t) => {
+  test(`in the command line of ${name} a boolean flag stands alone, and never uses the next argument`, (t) => {
     const ours = [...Object.values(options), ...(name === 'cache-server' ? [] : Object.values(proxyOptions))].filter(isBoolean);
     for (const { flag } of ours) t.true(table.get(flag)?.boolean, flag);
     for (const [flag, { boolean }] of table) {

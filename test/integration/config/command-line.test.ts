@@ -1,4 +1,7 @@
-/** The command line: what a call prints and how it ends. In a process of its own only what is the process's. */
+/**
+ * The command line: what a call prints and its exit code. Only tests that need a real process start
+ * one.
+ */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -56,7 +59,7 @@ test('no line of a help is longer than 80 where no terminal says how wide it is'
   }
 });
 
-test('a terminal of thirty columns wraps what is said of a flag, between words', async (t) => {
+test('a terminal of thirty columns wraps the description of a flag between words', async (t) => {
   const before = { isTTY: process.stdout.isTTY, columns: process.stdout.columns };
   t.teardown(() => Object.assign(process.stdout, before));
   Object.assign(process.stdout, { isTTY: true, columns: 30 });
@@ -72,7 +75,7 @@ test('a terminal of thirty columns wraps what is said of a flag, between words',
   }
 });
 
-test('a list that is given again has more, whichever command has it', async (t) => {
+test('a list option that is repeated adds to the list, in every command', async (t) => {
   const given = ['--tls-cipher-suites=one', '--tls-cipher-suites', 'two,three'];
   for (const words of [['serve'], ['proxy', '--mapping-file=x'], ['cache-server'], ['kcp-front-proxy', '--mapping-file=x']]) {
     const { exitCode, stderr } = await strata(...words, ...given);

@@ -4,10 +4,10 @@ import type { Surroundings } from '../../../src/commands/command.js';
 import { commands } from '../../../src/commands/commands.js';
 import { formatCompletion } from '../../../src/config/completion.js';
 
-// Declaring needs none of what running does.
+// The declarations of commands use nothing of their surroundings.
 const completed = { name: 'strata', commands: commands.map((command) => command({} as Surroundings)) };
 
-test('bash completes commands, the second word, flags, and nothing behind a flag that takes a value', (t) => {
+test('bash completes commands, the second word and flags, and nothing after a flag that takes a value', (t) => {
   const top = inBash('st');
   t.deepEqual(top, ['status']);
   t.true(inBash('').includes('shards'));
@@ -21,7 +21,7 @@ test('bash completes commands, the second word, flags, and nothing behind a flag
   t.deepEqual(inBash('nonsense', ''), []);
 });
 
-test('zsh is told to run what bash runs', (t) => {
+test('the zsh completion runs the bash completion', (t) => {
   t.regex(formatCompletion('zsh', completed), /^autoload -U \+X bashcompinit && bashcompinit\n_strata\(\) \{/);
 });
 
@@ -37,7 +37,10 @@ test('fish has a line for each command and each of its flags, in quotes that end
   t.true(lines.every((line) => (line.replaceAll(/\\./g, '').match(/'/g)?.length ?? 0) % 2 === 0));
 });
 
-/** What bash offers for the last word. It takes the socket that Node gives it as its input for a remote shell, and would read somebody's ~/.bashrc first. */
+/**
+ * What bash offers for the last word. Node gives it a socket as input, so bash would believe that
+ * it runs in a remote shell and read ~/.bashrc.
+ */
 function inBash(...words: readonly string[]): readonly string[] {
   const script = `${formatCompletion('bash', completed)}
 COMP_WORDS=(strata "$@")

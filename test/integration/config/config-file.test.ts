@@ -39,7 +39,7 @@ children:
     offer: {types: [shards.core.kcp.io]}
 `;
 
-test('the file says what each link lets through', (t) => {
+test('the file says what each link allows to pass', (t) => {
   const settings = load(worked);
 
   const publicOnly = { annotations: { 'example.io/visibility': 'public' } };
@@ -55,7 +55,7 @@ test('the file says what each link lets through', (t) => {
   );
 });
 
-test('the examples of the pages are sound', (t) => {
+test('the examples in the documentation are valid', (t) => {
   const exampleOf = (page: string): string => /^```yaml$([^]*?)^```$/m.exec(readFileSync(projectFile(page), 'utf8'))?.[1] ?? '';
 
   const [short, long] = [load(exampleOf('README.md')), load(exampleOf('docs/policies.md'))];
@@ -65,7 +65,7 @@ test('the examples of the pages are sound', (t) => {
   t.deepEqual([...long.children.keys()], ['eu-1', '*']);
 });
 
-test('without policies no link lets anything through', (t) => {
+test('without policies nothing passes any link', (t) => {
   const nothing = { forward: [], follow: [], children: new Map() };
 
   t.deepEqual(linkPoliciesOf(loadSettings({ flags: {}, environment: {}, readFile: () => '' })), nothing);
@@ -73,7 +73,7 @@ test('without policies no link lets anything through', (t) => {
   t.deepEqual(load('children: {eu: }').children, new Map([['eu', { accept: [], offer: [] }]]));
 });
 
-test('mistakes in a policy are reported with line and place, all of them at once', (t) => {
+test('all mistakes in a policy are reported at once, with line and place', (t) => {
   const file = [
     'parent:',
     '  forward:',
@@ -108,13 +108,13 @@ test('mistakes in a policy are reported with line and place, all of them at once
   );
 });
 
-test('a section that is no mapping is reported once', (t) => {
+test('a section that is not a mapping is reported once', (t) => {
   t.deepEqual(problemsOf('children: [eu]\n'), ['strata.yaml line 1: children: must be a mapping of names to policies']);
   t.deepEqual(problemsOf('parent: x\n'), ['strata.yaml line 1: parent must be a mapping of keys to values']);
   t.deepEqual(problemsOf('childen: {}\n'), ['strata.yaml line 1: unknown key childen; did you mean children?']);
 });
 
-test('a rule that YAML names twice is read twice, and its mistakes have a line', (t) => {
+test('a rule that a YAML alias repeats counts twice, and its mistakes have a line', (t) => {
   const file = 'parent:\n  forward: &all\n    - types: [secrets]\n  follow: *all\n';
   const mistaken = 'parent:\n  forward: &all\n    - types: [Bad]\n  follow: *all\n';
 
@@ -125,7 +125,7 @@ test('a rule that YAML names twice is read twice, and its mistakes have a line',
   );
 });
 
-test('a place in a file has the line of its key or member, or of the nearest one', (t) => {
+test('a place in a file has the line of its key or list member, or of the nearest one', (t) => {
   const { lineOf } = parseConfigDocument('a:\n  - b\n  - c:\n      d: 1\n1: e\n');
 
   t.deepEqual(

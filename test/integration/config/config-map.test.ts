@@ -1,4 +1,7 @@
-/** Link policies in a ConfigMap, which kubelet replaces while the server runs: a pod is not replaced for them. */
+/**
+ * Link policies in a ConfigMap that kubelet replaces while the server runs: the server reads them
+ * again, so the pod need not be replaced.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +13,7 @@ import { aServer, until } from '../../support/test-server.js';
 
 const exportPath = aPath();
 
-test('a server reads its policies again when kubelet swaps the ConfigMap of its volume, and keeps them where the new ones are malformed', async (t) => {
+test('a server reads its policies again when kubelet swaps the ConfigMap volume, and keeps the former ones if the new are malformed', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-config-map-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const write = (policies: string): void => writeVolume(join(folder, 'policies'), { 'strata.yaml': policies });

@@ -8,7 +8,7 @@ import { ManualClock } from '../../support/store/manual-clock.js';
 import { aStatusReport } from '../../support/status-report.js';
 import { silent } from '../../support/test-store.js';
 
-test('files that could not be read once are read again', async (t) => {
+test('the console tries again to read files that it could not read', async (t) => {
   let tries = 0;
   const { console, close } = aConsole(
     async () => aStatusReport(),
@@ -26,7 +26,7 @@ test('files that could not be read once are read again', async (t) => {
   t.is(tries, 2);
 });
 
-test('a look at the cache is shared, is never one of two, and waits for nine times what it took', async (t) => {
+test('viewers share one report of the cache, one report runs at a time, and the next waits nine times as long as it took', async (t) => {
   let looks = 0;
   let answer = (): void => {};
   const report = () => new Promise<StatusReport>((resolve) => ((looks += 1), (answer = () => resolve(aStatusReport()))));

@@ -1,4 +1,4 @@
-/** The files of examples/: sound, fitting together, and known to the demo. */
+/** The files of examples/ must be valid, consistent with each other, and used by the demo. */
 import { readdir, readFile } from 'node:fs/promises';
 import { test } from '../../support/test.js';
 import { policiesOfChild } from '../../../src/domain/link-policies.js';
@@ -19,7 +19,7 @@ test('every folder of examples is a shape that the demo shows and the README nam
 });
 
 for (const { name: shape, origins, far, holds } of shapes) {
-  test(`the files of ${shape} are sound, and form one tree of the caches that the demo knows`, async (t) => {
+  test(`the files of ${shape} are valid, and form one tree of the caches that the demo knows`, async (t) => {
     const caches = await exampleCaches(shape);
 
     t.deepEqual(caches.map(({ name }) => name).toSorted(), Object.keys(holds).toSorted());
@@ -28,7 +28,7 @@ for (const { name: shape, origins, far, holds } of shapes) {
     for (const name of [...Object.values(origins), far]) t.true(name in holds, name);
   });
 
-  test(`each cache of ${shape} has an entry at its parent, a certificate of its name and rules for what comes down`, async (t) => {
+  test(`each cache of ${shape} has an entry at its parent, a certificate of its name and rules for what the parent sends`, async (t) => {
     const caches = await exampleCaches(shape);
 
     for (const { name, settings, parent } of caches) {
@@ -47,7 +47,7 @@ for (const { name: shape, origins, far, holds } of shapes) {
   });
 }
 
-test('the dealt objects give every policy something to let through and something to hold back', async (t) => {
+test('every policy passes some of the objects that the demo deals out, and keeps some back', async (t) => {
   const objects = dealObjects(await recordedObjects('kcp-2-shards.jsonl'));
 
   t.is(new Set(objects.map(({ id }) => id)).size, objects.length);

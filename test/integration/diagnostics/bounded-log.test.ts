@@ -4,7 +4,7 @@ import type { Log } from '../../../src/diagnostics/log.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { silent } from '../../support/test-store.js';
 
-test('beyond two hundred lines in ten seconds refusals are counted, and the count comes with the next line', (t) => {
+test('beyond two hundred lines in ten seconds refusals are only counted, and the next line has the count', (t) => {
   const lines: unknown[] = [];
   const log: Log = { ...silent, warn: (_, fields) => void lines.push(fields) };
   const clock = new ManualClock();

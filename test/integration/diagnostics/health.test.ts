@@ -9,12 +9,12 @@ const ping: HealthCheck = { name: 'ping', failure: () => undefined };
 const store: HealthCheck = { name: 'store', failure: () => 'disk full' };
 const quiet = { verbose: false, excluded: [] };
 
-test('if no check fails the answer is ok, and with verbose each check', (t) => {
+test('when no check fails the answer is ok, and with verbose it lists each check', (t) => {
   t.deepEqual(report('livez', [ping], quiet), { status: 200, text: 'ok', failures: [] });
   t.is(report('livez', [ping], { verbose: true, excluded: [] }).text, '[+]ping ok\nlivez check passed\n');
 });
 
-test('a failed check is listed without verbose, its reason only in the log', (t) => {
+test('the answer lists a failed check even without verbose; the reason is only in the log', (t) => {
   t.deepEqual(report('readyz', [ping, store], quiet), {
     status: 500,
     text: '[+]ping ok\n[-]store failed: reason withheld\nreadyz check failed\n',
@@ -45,7 +45,7 @@ test('readiness ends when the shutdown begins, liveness does not', (t) => {
   t.is(health.report('healthz', quiet).status, 200);
 });
 
-test('a check of liveness is also a check of readiness, not the reverse', (t) => {
+test('a liveness check is also a readiness check, but not the reverse', (t) => {
   const health = new Health();
   let everSynced = false;
   health.add('readyz', { name: 'synced', failure: () => (everSynced ? undefined : 'not yet') });
@@ -60,7 +60,7 @@ test('a check of liveness is also a check of readiness, not the reverse', (t) =>
   );
 });
 
-test('a reason that is marked public is shown to everybody', (t) => {
+test('everybody sees a reason that is marked public', (t) => {
   const clientCa: HealthCheck = { name: 'client-ca', failure: () => 'no CA', isPublic: true };
 
   t.is(
@@ -69,7 +69,7 @@ test('a reason that is marked public is shown to everybody', (t) => {
   );
 });
 
-test('each check of an endpoint has one log line in ten seconds, however often it fails', (t) => {
+test('each check of an endpoint logs at most one line in ten seconds, however often it fails', (t) => {
   const lines: unknown[] = [];
   const log: Log = { ...silent, warn: (_, fields) => void lines.push(fields) };
   const clock = new ManualClock();

@@ -3,7 +3,7 @@ import { LastLines } from '../../../src/diagnostics/last-lines.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { silent } from '../../support/test-store.js';
 
-test('warnings, errors and refusals are kept, the newest first, with what children say of themselves', (t) => {
+test('the newest warnings, errors and refusals are kept first, with the fields of child loggers', (t) => {
   const clock = new ManualClock();
   const lines = new LastLines(clock);
   const log = lines.of(silent);
@@ -32,7 +32,7 @@ test('every line goes to the log as before', (t) => {
   t.deepEqual(seen, ['a', 'b', 'c', 'd']);
 });
 
-test('only so many lines are kept, and so much of each', (t) => {
+test('at most 50 lines are kept, with at most 512 characters of fields each', (t) => {
   const lines = new LastLines(new ManualClock());
   const log = lines.of(silent);
   for (let i = 0; i < 60; i++) log.warn('noise', { i, text: 'x'.repeat(10_000) });
@@ -42,7 +42,7 @@ test('only so many lines are kept, and so much of each', (t) => {
   t.true(lines.read().every(({ fields }) => fields.length <= 512));
 });
 
-test('what strangers are refused displaces nothing else', (t) => {
+test('lines about refused strangers displace no other lines', (t) => {
   const lines = new LastLines(new ManualClock());
   const log = lines.of(silent);
   log.error('store.commit-failed', { reason: 'disk' });
@@ -54,7 +54,7 @@ test('what strangers are refused displaces nothing else', (t) => {
   t.true(events.includes('store.commit-failed') && events.includes('request.refused'));
 });
 
-test('a long text is not kept for its beginning, and what cannot be shown stops no line', (t) => {
+test('a kept line does not keep a long text in memory, and an unprintable value does not prevent the line', (t) => {
   const lines = new LastLines(new ManualClock());
   const log = lines.of(silent);
   const circular: { self?: unknown } = {};

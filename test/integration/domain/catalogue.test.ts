@@ -46,7 +46,7 @@ function aRequest(request: Partial<TypeRequest> = {}): TypeRequest {
 
 let revision = 0;
 
-/** Returns the types that this ends, by their names. */
+/** Declares, and returns the types that end because of it. */
 function declareIn(catalogue: Catalogue, place: Place, body: Uint8Array): readonly Declared[] {
   revision += 1;
   return namesOf(catalogue.declare(place, body, revision));
@@ -61,7 +61,7 @@ function namesOf(types: readonly ServedType[]): readonly Declared[] {
   return types.map(({ group, resource, identity }) => ({ group, resource, identity }));
 }
 
-/** What was found, in one word: the identity to look under, or 'unknown'. */
+/** The identity under which the objects are, or 'unknown'. */
 function shown(resolution: Resolution): string {
   return resolution.kind === 'found' ? resolution.identity : resolution.kind;
 }
@@ -96,7 +96,7 @@ test('every informer that a kcp shard waits for finds its type, under the wildca
   t.is(kcpTypes.length, 22);
 });
 
-test('the data of a type is whole: preferred version stored, versions in order, list kind and singular follow the kind', (t) => {
+test('each type has all its data: the preferred version is stored, versions are ordered, list kind and singular follow the kind', (t) => {
   for (const type of kcpTypes) {
     const versions = type.versions.map(({ name }) => name);
     t.true(versions[0] === type.storageVersion);
@@ -114,7 +114,7 @@ test('the data of a type is whole: preferred version stored, versions in order, 
   );
 });
 
-test('the identity in the URL of a built-in type is ignored, and its version counts unless only metadata is wanted everywhere', (t) => {
+test('a built-in type ignores the identity in the URL; its version counts, except in a wildcard request for metadata', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const exports = { group: 'apis.kcp.io', resource: 'apiexports' };
   const cases: [Partial<TypeRequest>, string][] = [
@@ -130,7 +130,7 @@ test('the identity in the URL of a built-in type is ignored, and its version cou
     t.is(shown(catalogue.resolve(aRequest({ ...exports, ...request }))), answer, JSON.stringify(request));
 });
 
-test('names that every JavaScript object has are unknown, as group, resource, identity, version and cluster', (t) => {
+test('names that every JavaScript object has are unknown as group, resource, identity, version and cluster', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   declareIn(catalogue, aPlace(), aClusterCachedResource());
   for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty', '']) {
@@ -141,12 +141,12 @@ test('names that every JavaScript object has are unknown, as group, resource, id
   }
 });
 
-test('a declared type is found by every request that may name it', (t) => {
+test('every request that may name a declared type finds it', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   declareIn(catalogue, aPlace(), aClusterCachedResource());
   declareIn(catalogue, aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-b', version: 'v1' }));
   const cases: [Partial<TypeRequest>, string][] = [
-    // One cluster: its own ClusterCachedResource decides, with or without the identity.
+    // In one cluster its own ClusterCachedResource decides, with or without the identity.
     [{}, 'hash-a'],
     [{ identity: 'hash-a' }, 'hash-a'],
     [{ cluster: 'beta', version: 'v1' }, 'hash-b'],
@@ -156,14 +156,14 @@ test('a declared type is found by every request that may name it', (t) => {
     [{ version: 'v1' }, 'unknown'],
     [{ version: 'v1', partial: true }, 'unknown'],
     [{ cluster: 'gamma' }, 'unknown'],
-    // Everywhere: the request must name the identity …
+    // In a wildcard request the identity is required …
     [{ cluster: '*', identity: 'hash-a' }, 'hash-a'],
     [{ cluster: '*', identity: 'hash-b', version: 'v1' }, 'hash-b'],
     [{ cluster: '*', identity: 'hash-b' }, 'unknown'],
     [{ cluster: '*', identity: 'hash-c' }, 'unknown'],
     [{ cluster: '*', identity: '*' }, 'unknown'],
     [{ cluster: '*' }, 'unknown'],
-    // … unless metadata is enough: that shows all identities, whatever the version.
+    // … unless the request is for metadata only: that shows all identities, whatever the version.
     [{ cluster: '*', partial: true }, '*'],
     [{ cluster: '*', partial: true, version: 'v9' }, '*'],
     [{ cluster: '*', partial: true, identity: 'hash-b', version: 'v9' }, '*'],
@@ -173,7 +173,7 @@ test('a declared type is found by every request that may name it', (t) => {
   for (const [request, answer] of cases) t.is(shown(catalogue.resolve(aRequest(request))), answer, JSON.stringify(request));
 });
 
-test('a declared type has kind and scope of the annotations and all versions of those that share its identity', (t) => {
+test('a declared type has the kind and scope of the annotations and all versions of the declarations with its identity', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   for (const version of ['v1beta1', 'v2', 'v1', 'v1alpha1']) {
     declareIn(catalogue, aPlace({ cluster: `cluster-${version}` }), aClusterCachedResource({ version, scope: 'Namespaced' }));
@@ -205,7 +205,7 @@ test('a declared type has kind and scope of the annotations and all versions of 
   });
 });
 
-test('a ClusterCachedResource declares nothing before kind, scope and identity are there, or with an invalid name', (t) => {
+test('a ClusterCachedResource declares nothing until it has kind, scope and identity, nor with an invalid name', (t) => {
   const unusable: Said[] = [
     { identity: undefined },
     { identity: '' },
@@ -246,7 +246,7 @@ test('a built-in type cannot be declared again', (t) => {
   t.is(shown(catalogue.resolve(aRequest({ group: 'apis.kcp.io', resource: 'apiexports', version: 'v9' }))), 'unknown');
 });
 
-test('another table ends the types that are not served as before, and takes none that is declared now', (t) => {
+test('a replaced table ends the types that it serves differently, and is rejected if it contains a declared type', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const [shards, exports] = ['shards', 'apiexports'].map((name) => kcpTypes.find(({ resource }) => resource === name)!);
   const widgets = { ...shards!, group: 'example.com', resource: 'widgets', kind: 'Widget' };
@@ -262,7 +262,7 @@ test('another table ends the types that are not served as before, and takes none
   t.is(catalogue.table, kcpTypes);
 });
 
-test('the core group is the same whether it is spelled core or left out', (t) => {
+test('the core group is the same whether a request spells it core or omits it', (t) => {
   for (const group of ['', 'core']) {
     const catalogue = new Catalogue(kcpTypes);
     declareIn(
@@ -278,7 +278,7 @@ test('the core group is the same whether it is spelled core or left out', (t) =>
   }
 });
 
-test('the end of an identity is reported once, when the last declaration of it changes or goes', (t) => {
+test('the end of an identity is reported once, when its last declaration changes or is deleted', (t) => {
   const gone = [{ group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' }];
   const catalogue = new Catalogue(kcpTypes);
   declareIn(catalogue, aPlace(), aClusterCachedResource());
@@ -304,7 +304,7 @@ test('the end of an identity is reported once, when the last declaration of it c
   t.is(shown(catalogue.resolve(aRequest({ cluster: '*', partial: true }))), 'unknown');
 });
 
-test('a type ends as well where another kind, scope or version is served from now on, and not while another declaration has all of it', (t) => {
+test('a type also ends when another kind, scope or version replaces it, but not while another declaration still has all of it', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   declareIn(catalogue, aPlace(), aClusterCachedResource());
   const ends = (said: Said): boolean => declareIn(catalogue, aPlace(), aClusterCachedResource(said)).length > 0;
@@ -319,10 +319,10 @@ test('a type ends as well where another kind, scope or version is served from no
   const first = aPlace({ name: '0' });
   t.deepEqual(declareIn(catalogue, first, aClusterCachedResource({ version: 'v4' })), [], 'one that is first, and says the same');
   t.is(declareIn(catalogue, first, aClusterCachedResource({ version: 'v4', kind: 'Machine' })).length, 1);
-  t.is(withdrawFrom(catalogue, first).length, 1, 'the next one says Instance');
+  t.is(withdrawFrom(catalogue, first).length, 1, 'the next one in line declares Instance');
 });
 
-test('the served types do not depend on the order in which ClusterCachedResources came', (t) => {
+test('the served types do not depend on the order in which ClusterCachedResources arrived', (t) => {
   const seen: [Place, Uint8Array][] = [
     [aPlace({ name: 'b' }), aClusterCachedResource({ identity: 'hash-b', kind: 'Second' })],
     [aPlace({ name: 'a' }), aClusterCachedResource({ identity: 'hash-a', kind: 'First' })],
@@ -339,7 +339,7 @@ test('the served types do not depend on the order in which ClusterCachedResource
   t.deepEqual(views[0], views[1]);
 });
 
-test('what a shard pushes is checked against what that shard declares, whoever else declared the identity first', (t) => {
+test('pushed objects are checked against the declaration of their own shard, even if another shard declared the identity first', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const resource = { group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' };
   const [amber, bravo, cedar] = [shardName('amber'), shardName('bravo'), shardName('cedar')];
@@ -363,7 +363,7 @@ test('what a shard pushes is checked against what that shard declares, whoever e
   t.is(judged(bravo), undefined);
 });
 
-test('a key is of a type only in exactly its group: core is a spelling of URLs', (t) => {
+test('a key belongs to a type only with exactly its group: core is a spelling of URLs', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const amber = shardName('amber');
   declareIn(catalogue, aPlace(), aClusterCachedResource({ group: 'core', resource: 'configmaps', version: 'v1', kind: 'ConfigMap' }));
@@ -417,15 +417,15 @@ for (const { of, max, at } of [
     t.false(declares(max));
     declare(0, 'birch');
     t.true(declares(0, 'birch'));
-    t.deepEqual(declare(7), [], 'one that declares already may be written again');
-    t.false(declares(max), 'it keeps its room');
+    t.deepEqual(declare(7), [], 'one that already declares a type may be written again');
+    t.false(declares(max), 'it keeps its place');
     withdrawFrom(catalogue, place(0, 'amber'));
-    t.true(declares(max), 'the one that waited');
+    t.true(declares(max), 'the one that was waiting');
     declare(0);
     t.false(declares(0));
   });
 
-test('a type that only waiting ClusterCachedResources name is not served, and its objects stay until the last of these goes', (t) => {
+test('a type that only waiting ClusterCachedResources name is not served; its objects stay until the last of these is deleted', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const full = aClusterCachedResource({ identity: 'other' });
   for (let index = 0; index < 20_000; index += 1)
@@ -444,7 +444,7 @@ test('a type that only waiting ClusterCachedResources name is not served, and it
   t.false(catalogue.declares(type));
 });
 
-largeTest('objects of a type stay while any of 1,700 ClusterCachedResources declares it, in whatever order they go', (t) => {
+largeTest('objects of a type stay while any of 1,700 ClusterCachedResources declares it, in whatever order they are deleted', (t) => {
   const type = { group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' };
   const places = Array.from({ length: 1_700 }, (_, index) => aPlace({ cluster: `c${index % 30}`, name: `of-${index}` }));
   for (const order of [places, places.toReversed()]) {
@@ -458,7 +458,7 @@ largeTest('objects of a type stay while any of 1,700 ClusterCachedResources decl
   }
 });
 
-test('of those that wait the first that has room everywhere is next: one that waits for another room as well is passed over', (t) => {
+test('the next waiting ClusterCachedResource is the first within all limits: one that still exceeds another limit is passed over', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const declare = (cluster: string, name: string, identity: string): readonly unknown[] =>
     declareIn(catalogue, aPlace({ cluster, name }), aClusterCachedResource({ identity }));
@@ -473,12 +473,12 @@ test('of those that wait the first that has room everywhere is next: one that wa
   t.true(serves('free', 'popular'));
 
   withdrawFrom(catalogue, aPlace({ cluster: 'full', name: 'of-0' }));
-  t.false(serves('full', 'popular'), 'its type has no room');
+  t.false(serves('full', 'popular'), 'its type has reached its limit');
   withdrawFrom(catalogue, aPlace({ cluster: 'c1', name: 'popular' }));
   t.true(serves('full', 'popular'));
 });
 
-largeTest('20,000 ClusterCachedResources of a shard wait at most', (t) => {
+largeTest('at most 20,000 ClusterCachedResources of a shard wait', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const type = { group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' };
   const last = { ...type, identity: 'hash-z' };
@@ -490,12 +490,12 @@ largeTest('20,000 ClusterCachedResources of a shard wait at most', (t) => {
   t.false(catalogue.declares(last), 'forgotten');
   withdrawFrom(catalogue, aPlace({ cluster: 'c20999' }));
   declareIn(catalogue, aPlace({ cluster: 'late' }), aClusterCachedResource({ identity: 'hash-z' }));
-  t.true(catalogue.declares(last), 'written again, it waits');
+  t.true(catalogue.declares(last), 'after it is written again, it waits');
   declareIn(catalogue, aPlace({ shard: 'birch' }), aClusterCachedResource({ identity: 'hash-b' }));
-  t.not(catalogue.find({ ...type, identity: 'hash-b' }, shardName('birch')), undefined, 'another shard has room of its own');
+  t.not(catalogue.find({ ...type, identity: 'hash-b' }, shardName('birch')), undefined, 'another shard has its own limit');
 });
 
-test('discovery below a cluster shows the built-in types and those that cluster declares, below the wildcard everything once', (t) => {
+test('discovery of a cluster shows built-in types and those the cluster declares; discovery of the wildcard shows each type once', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   declareIn(catalogue, aPlace(), aClusterCachedResource());
   declareIn(catalogue, aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-b' }));
@@ -518,7 +518,7 @@ test('discovery below a cluster shows the built-in types and those that cluster 
   t.is(catalogue.declared().length, 3);
 });
 
-test('Kubernetes prefers stable to beta to alpha, then high numbers, and other spellings last', (t) => {
+test('stable versions precede beta and alpha, higher numbers precede lower ones, and other spellings come last', (t) => {
   const versions = ['foo10', 'v1', 'v11alpha2', 'v3beta1', 'foo1', 'v10', 'v12alpha1', 'v10beta3', 'v11beta2', 'v2', 'v0', 'v1gamma1'];
 
   t.deepEqual(
@@ -527,7 +527,7 @@ test('Kubernetes prefers stable to beta to alpha, then high numbers, and other s
   );
 });
 
-test('a ClusterCachedResource as kcp wrote it declares its type from the moment its identity is there until it is gone', (t) => {
+test('a ClusterCachedResource as kcp writes it declares its type from when it has an identity until it is deleted', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const place = { shard: 'root', cluster: '2jru3535m9df8fm6', name: 'instances' };
   const lines = readFileSync(projectFile('test/clients/golden/kcp-identity.jsonl'), 'utf8')
@@ -551,13 +551,13 @@ test('a ClusterCachedResource as kcp wrote it declares its type from the moment 
   t.deepEqual(catalogue.declared(), []);
 });
 
-test('short names are those of the definitions of kcp and of Kubernetes', (t) => {
+test('short names are those of the definitions in kcp and in Kubernetes', (t) => {
   const named = kcpTypes.flatMap(({ resource, shortNames }) => shortNames.map((name) => `${name} ${resource}`));
 
   t.deepEqual(named, ['crd customresourcedefinitions', 'crds customresourcedefinitions']);
 });
 
-test('a request without an identity means another one only since the first ClusterCachedResource of its logical cluster names another', (t) => {
+test('a request without an identity means another one only once the first ClusterCachedResource of its logical cluster names another', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const asked = { group: 'machines.svm.io', resource: 'instances', cluster: 'acme' };
   const steps: readonly [string, isOther: boolean, () => unknown][] = [
@@ -589,7 +589,7 @@ test('a request without an identity means another one only since the first Clust
   }
 });
 
-test('discovery below * shows the first 1,000 declared types by name, and one below a logical cluster all of it', (t) => {
+test('discovery of * shows the first 1,000 declared types by name, and discovery of a logical cluster shows all', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   for (let i = 0; i < 1_500; i += 1)
     declareIn(

@@ -1,6 +1,6 @@
 /**
- * Both ends of a frame socket over real TLS on this machine: a server that accepts every upgrade, or refuses it as the test
- * says, clients of ours, and a client that writes what it likes.
+ * Both ends of a frame socket over real TLS on this machine: a server that accepts every upgrade
+ * unless the test answers it, this project's clients, and a client that writes arbitrary bytes.
  */
 import type { IncomingMessage } from 'node:http';
 import { createSecureServer } from 'node:http2';
@@ -31,24 +31,24 @@ export type SocketServerOptions = Readonly<{
   options?: Partial<ConnectOptions>;
   http2?: boolean;
   clock?: Clock;
-  /** Answers the upgrade itself. */
+  /** Answers the upgrade in place of the server. */
   upgrade?: (request: IncomingMessage, socket: Duplex) => void;
 }>;
 
-/** One certificate for both ends; it is its own authority. */
+/** One self-signed certificate for both ends. */
 const pair = selfSigned(['127.0.0.1', 'cache.example']);
-/** Each end asks the other for it. */
+/** Each end requests the certificate of the other. */
 const tls = { cert: pair.certificate, key: pair.key, ca: pair.certificate, requestCert: true, rejectUnauthorized: true };
 
 export const identity: ClientIdentity = { ...pair, ca: pair.certificate };
 
 export class SocketServer {
   readonly port: number;
-  /** The server's ends, in the order in which they came. */
+  /** The server's ends, in the order in which clients connected. */
   readonly accepted: FrameSocket[] = [];
-  /** The sockets under them. */
+  /** The TLS sockets of `accepted`. */
   readonly sockets: Duplex[] = [];
-  /** How often something has arrived on any of them. */
+  /** How many times data arrived on any of `sockets`. */
   reads = 0;
   readonly #options: ConnectOptions;
 
@@ -84,7 +84,7 @@ export class SocketServer {
     return `wss://127.0.0.1:${this.port}/services/cache/connect`;
   }
 
-  /** A client of ours and the server's end of it. */
+  /** Connects a client of this project; returns it and the server's end. */
   async connect(t: ExecutionContext, clock: Clock = systemClock): Promise<readonly [client: FrameSocket, server: FrameSocket]> {
     const before = this.accepted.length;
     const client = await connectSocket(this.url, identity, { clock, signal: new AbortController().signal }, this.#options);
@@ -95,7 +95,7 @@ export class SocketServer {
     return [client, server];
   }
 
-  /** A client that has sent an upgrade with these headers, and read the answer. */
+  /** A client that has sent an upgrade with these headers and read the answer. */
   async raw(t: ExecutionContext, headers: Readonly<Record<string, string>> = {}): Promise<RawClient> {
     const socket = connect({ host: '127.0.0.1', port: this.port, ...tls, ALPNProtocols: ['http/1.1'] });
     t.teardown(() => socket.destroy());
@@ -116,7 +116,7 @@ export class SocketServer {
   }
 }
 
-/** Writes websocket frames by hand, as no library would. */
+/** Writes websocket frames byte by byte, because no library writes invalid ones. */
 export class RawClient {
   readonly socket: TLSSocket;
   received = '';
@@ -129,7 +129,10 @@ export class RawClient {
     socket.once('close', () => (this.closed = true));
   }
 
-  /** One websocket frame, masked with zeros. `length` declares another length than the payload's. */
+  /**
+   * One websocket frame, masked with zeros. `length` is the declared length; it may differ from the
+   * payload's.
+   */
   frame(opcode: number, payload: Uint8Array, { fin = true, length = payload.length }: { fin?: boolean; length?: number } = {}): Buffer {
     const head = Buffer.alloc(length < 126 ? 2 : length < 65_536 ? 4 : 10);
     head[0] = opcode | (fin ? 0x80 : 0);
@@ -139,7 +142,7 @@ export class RawClient {
     return Buffer.concat([head, Buffer.alloc(4), payload]);
   }
 
-  /** The code of the close frame that has come, which is the last thing to come. */
+  /** The code of the close frame that the server sent last. */
   get closeCode(): number | undefined {
     const bytes = Buffer.from(this.received, 'latin1');
     const at = bytes.lastIndexOf(Buffer.from([0x88]));

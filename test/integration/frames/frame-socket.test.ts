@@ -14,7 +14,10 @@ function aLargePut(bytes: number): Frame {
   return aPut({ objects: objects.map((object) => ({ ...object, body: Buffer.alloc(bytes, 0x61) })) });
 }
 
-/** So many frames, or those until the end. The connection has one reader, so this uses the same iterator each time. */
+/**
+ * At most `max` frames, or all until the end. The connection allows one reader, so callers pass the
+ * same iterator each time.
+ */
 async function take(frames: AsyncIterator<Frame>, max = Infinity): Promise<readonly unknown[]> {
   const taken: unknown[] = [];
   while (taken.length < max) {
@@ -59,7 +62,7 @@ test('a close carries its reason, ends the frames of both ends and gives both it
   t.notThrows(() => client.send(aRoute));
 });
 
-test('frames that a peer sent before it closed are read', async (t) => {
+test('a client reads frames that the peer sent before it closed', async (t) => {
   const server = await SocketServer.open(t);
   const [client, accepted] = await server.connect(t);
 
@@ -70,7 +73,7 @@ test('frames that a peer sent before it closed are read', async (t) => {
   t.is((await accepted.closed).code, 4001);
 });
 
-test('a connection that breaks ends the frames without an error', async (t) => {
+test('a connection that breaks ends the iteration of frames without an error', async (t) => {
   const server = await SocketServer.open(t);
   const [client, accepted] = await server.connect(t);
   const read = take(reading(accepted));
@@ -81,7 +84,7 @@ test('a connection that breaks ends the frames without an error', async (t) => {
   t.is((await accepted.closed).code, 1006);
 });
 
-test('a peer that does not close in turn is cut off after the grace', async (t) => {
+test('a peer that does not answer a close is disconnected after the grace', async (t) => {
   const clock = new ManualClock();
   const server = await SocketServer.open(t, { clock });
   const raw = await server.raw(t);
@@ -97,7 +100,7 @@ test('a peer that does not close in turn is cut off after the grace', async (t) 
   t.is(clock.pending, 0);
 });
 
-test('a peer that is silent is cut off, by the clock', async (t) => {
+test('a silent peer is disconnected, by the clock', async (t) => {
   const clock = new ManualClock();
   const server = await SocketServer.open(t, { clock });
   await server.raw(t);
@@ -112,7 +115,7 @@ test('a peer that is silent is cut off, by the clock', async (t) => {
   t.is(clock.pending, 0);
 });
 
-test('a peer that answers pings stays, though it sends nothing else', async (t) => {
+test('a peer that answers pings stays connected, though it sends nothing else', async (t) => {
   const clock = new ManualClock();
   const server = await SocketServer.open(t, { clock });
   const raw = await server.raw(t);
@@ -121,7 +124,7 @@ test('a peer that answers pings stays, though it sends nothing else', async (t) 
 
   for (let round = 1; round <= 5; round += 1) {
     clock.advance(socketOptions.pingIntervalMs);
-    // With the time of the question, ten digits of this clock.
+    // Each ping carries the time at which it was sent: ten digits of this clock.
     await until(() => raw.received.split('\x89\x0a').length > round);
     const answers = server.reads;
     raw.socket.write(raw.frame(0xa, Buffer.alloc(0)));
@@ -134,7 +137,7 @@ test('a peer that answers pings stays, though it sends nothing else', async (t) 
   t.is(raw.closeCode, 4001);
 });
 
-test('a slow reader stops its sender, which keeps little, and loses nothing', async (t) => {
+test('a slow reader stops its sender, which buffers little, and loses nothing', async (t) => {
   const server = await SocketServer.open(t);
   const [client, accepted] = await server.connect(t);
   const frame = aLargePut(200 * 1024);
@@ -151,7 +154,7 @@ test('a slow reader stops its sender, which keeps little, and loses nothing', as
   })();
   await untilStill(() => sent);
 
-  // The rest is in the kernel: the buffers of both ends of a connection on one machine.
+  // These frames are in the kernel's socket buffers of both ends.
   t.true(sent * 200 < 24 * 1024, `${sent} frames went out unread`);
   t.true(mostBuffered < socketOptions.bufferedBytesLow + 256 * 1024);
   const read = await take(reading(accepted), framesMax);
@@ -159,7 +162,7 @@ test('a slow reader stops its sender, which keeps little, and loses nothing', as
   t.is(read.length, framesMax);
 });
 
-test('many small frames in one chunk are all read, at any pace', async (t) => {
+test('many small frames in one chunk are all read, in portions of any size', async (t) => {
   const server = await SocketServer.open(t);
   const [client, accepted] = await server.connect(t);
 
@@ -168,7 +171,7 @@ test('many small frames in one chunk are all read, at any pace', async (t) => {
   t.is((await take(reading(accepted), 20_000)).length, 20_000);
 });
 
-test('a peer that reads nothing is cut off by a sender that does not wait', async (t) => {
+test('a sender that does not wait disconnects a peer that reads nothing', async (t) => {
   const server = await SocketServer.open(t);
   const raw = await server.raw(t);
   await until(() => server.accepted.length > 0);
@@ -183,7 +186,7 @@ test('a peer that reads nothing is cut off by a sender that does not wait', asyn
   t.is((await accepted?.closed)?.code, 1006);
 });
 
-test('a sender that waits goes on when the connection ends', async (t) => {
+test('a waiting sender continues when the connection ends', async (t) => {
   const server = await SocketServer.open(t);
   const [client, accepted] = await server.connect(t, systemClock);
 
@@ -195,7 +198,7 @@ test('a sender that waits goes on when the connection ends', async (t) => {
   t.is((await accepted.closed).code, 1006);
 });
 
-/** Waits until a number has not changed for a while. */
+/** Waits until the number has stopped changing. */
 async function untilStill(read: () => number): Promise<void> {
   let last = -1;
   let since = performance.now();

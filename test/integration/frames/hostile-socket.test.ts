@@ -20,7 +20,7 @@ async function aPeer(t: ExecutionContext): Promise<{ raw: RawClient; accepted: F
   return { raw, accepted, server };
 }
 
-/** Reads as the owner of a connection does: to the end, and closes at a bad frame. */
+/** Reads to the end, and closes at a bad frame, as the owner of a connection does. */
 async function serve(connection: FrameSocket): Promise<Readonly<{ frames: readonly Frame[]; error: unknown }>> {
   const frames: Frame[] = [];
   try {
@@ -107,7 +107,7 @@ for (const { name, write, message, code } of bad) {
   });
 }
 
-test('a message that arrives byte by byte ends before it has cost much', async (t) => {
+test('a connection that sends a message byte by byte ends before the message has cost much', async (t) => {
   const { raw, accepted } = await aPeer(t);
   const served = serve(accepted);
   raw.socket.setNoDelay(true);
@@ -123,7 +123,7 @@ test('a message that arrives byte by byte ends before it has cost much', async (
   t.is(raw.closeCode, 1008);
 });
 
-test('a peer that pings and does not read the answers is cut off', async (t) => {
+test('a peer that sends pings and does not read the answers is disconnected', async (t) => {
   const { raw, accepted } = await aPeer(t);
   raw.socket.pause();
   const pings = Buffer.concat(Array<Buffer>(4096).fill(raw.frame(9, Buffer.alloc(125))));
@@ -139,7 +139,7 @@ test('a peer that pings and does not read the answers is cut off', async (t) => 
   t.is((await accepted.closed).code, 1006);
 });
 
-test('a peer that answers pings that nobody sent is cut off', async (t) => {
+test('a peer that answers pings that nobody sent is disconnected', async (t) => {
   const { raw, accepted } = await aPeer(t);
   const served = serve(accepted);
   raw.socket.write(Buffer.concat(Array<Buffer>(900).fill(raw.frame(10, Buffer.alloc(0)))));
@@ -151,7 +151,7 @@ test('a peer that answers pings that nobody sent is cut off', async (t) => {
   t.regex(String(error), /more pongs/);
 });
 
-test('of a peer that has broken the rules nothing more is read', async (t) => {
+test('after a peer has broken the rules the server reads nothing more from it', async (t) => {
   const { raw, accepted } = await aPeer(t);
   const served = serve(accepted);
   const pongs = Buffer.concat(Array<Buffer>(100_000).fill(raw.frame(10, Buffer.alloc(0))));
@@ -163,11 +163,11 @@ test('of a peer that has broken the rules nothing more is read', async (t) => {
 
   const { code } = await accepted.closed;
 
-  t.is(code, 1006, 'its own close would come behind all of them');
+  t.is(code, 1006, "the server's own close frame would be queued after all of them");
   t.true(unsent > pongs.length, `${unsent} bytes`);
 });
 
-test('between the frames of a flood that are dear to handle others have their turn', async (t) => {
+test('during a flood of frames that are expensive to handle, other work gets its turns', async (t) => {
   const { raw, accepted } = await aPeer(t);
   const count = 200;
   let turns = 0;
@@ -188,7 +188,7 @@ test('between the frames of a flood that are dear to handle others have their tu
   t.true(turns >= count / 10, `${turns} turns`);
 });
 
-test('a peer that floods an unread connection is held back by the network', async (t) => {
+test('TCP back-pressure stops a peer that floods an unread connection', async (t) => {
   const { raw, accepted, server } = await aPeer(t);
   const piece = Buffer.concat(Array<Buffer>(5_000).fill(raw.frame(binary, aFrame)));
   let written = 0;

@@ -42,7 +42,7 @@ for (const http2 of [false, true]) {
   }
 }
 
-test('of several subprotocols ours is chosen, and compression is declined', async (t) => {
+test('of several subprotocols the server chooses its own, and it declines compression', async (t) => {
   const server = await SocketServer.open(t);
 
   const raw = await server.raw(t, {
@@ -55,7 +55,7 @@ test('of several subprotocols ours is chosen, and compression is declined', asyn
   t.notRegex(raw.received, /sec-websocket-extensions/i);
 });
 
-test('a refused upgrade gives the client the code, the message and when to come back', async (t) => {
+test('a refused upgrade gives the client the code, the message and when to retry', async (t) => {
   const upgrade = (_: unknown, socket: Duplex): void =>
     refuseUpgrade(socket, 403, JSON.stringify({ kind: 'Status', message: 'not for you', reason: 'Forbidden' }), { 'retry-after': '7' });
   for (const http2 of [false, true]) {
@@ -68,7 +68,7 @@ test('a refused upgrade gives the client the code, the message and when to come 
   }
 });
 
-test('a server that answers an upgrade with a 1xx on and on is left at once; one that does so a few times is not', async (t) => {
+test('a client leaves a server that answers an upgrade with endless 1xx responses at once, but tolerates a few', async (t) => {
   const endless = await SocketServer.open(t, { upgrade: (_, socket) => void socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(101)) });
 
   await t.throwsAsync(connect(endless.url), { instanceOf: CacheError, message: /does not begin its answer/ });
@@ -83,7 +83,7 @@ test('a server that answers an upgrade with a 1xx on and on is left at once; one
   await t.throwsAsync(connect(patient.url), { instanceOf: UpgradeRefused });
 });
 
-test('of an answer that is no Status the first 1,024 characters are the message', async (t) => {
+test('when the answer is not a Status, its first 1,024 characters are the message', async (t) => {
   const upgrade = (_: unknown, socket: Duplex): void => refuseUpgrade(socket, 502, 'x'.repeat(100_000));
   const server = await SocketServer.open(t, { upgrade });
 
@@ -92,7 +92,7 @@ test('of an answer that is no Status the first 1,024 characters are the message'
   t.deepEqual([error.httpCode, error.reason, error.message, error.retryAfterMs], [502, '', 'x'.repeat(1024), undefined]);
 });
 
-test('a redirect is not followed', async (t) => {
+test('a client does not follow a redirect', async (t) => {
   const elsewhere = await SocketServer.open(t);
   const upgrade = (_: unknown, socket: Duplex): void => refuseUpgrade(socket, 307, '{}', { location: elsewhere.url });
   const server = await SocketServer.open(t, { upgrade });
@@ -103,7 +103,7 @@ test('a redirect is not followed', async (t) => {
   t.deepEqual(elsewhere.sockets, []);
 });
 
-test('a client that does not read its refusal is still cut off', async (t) => {
+test('a client that does not read its refusal is still disconnected', async (t) => {
   const upgrade = (_: unknown, socket: Duplex): void => refuseUpgrade(socket, 403, '{}');
   const server = await SocketServer.open(t, { upgrade });
 
@@ -146,7 +146,7 @@ test('an invalid URL, key or certificate is a fault', async (t) => {
   await t.throwsAsync(connect('wss://127.0.0.1:1/', { ...identity, certificate: 'none' }), { instanceOf: CacheError });
 });
 
-test('an unreachable server is a fault, and so is one that does not answer in time', async (t) => {
+test('an unreachable server, and one that does not answer in time, is a fault', async (t) => {
   const silent = createServer();
   t.teardown(() => silent.close());
   const connections: Duplex[] = [];
@@ -165,7 +165,7 @@ test('an unreachable server is a fault, and so is one that does not answer in ti
   await t.throwsAsync(connect('wss://127.0.0.1:1/'), { instanceOf: CacheError, message: /ECONNREFUSED/ });
 });
 
-test('a refusal that never ends is not waited for', async (t) => {
+test('a client does not wait for the end of an endless refusal', async (t) => {
   const clock = new ManualClock();
   const head = 'HTTP/1.1 503 Service Unavailable\r\ncontent-length: 9\r\n\r\nbusy';
   const server = await SocketServer.open(t, { upgrade: (_, socket) => void socket.write(head) });

@@ -24,7 +24,7 @@ function refusedCreate(text: string, changes: Partial<CreateInputs> = {}) {
   return refusalOf(admitCreate(bytesOf(text), aCreate(changes)));
 }
 
-test('a new object gets uid, time and generation, and is not being deleted', (t) => {
+test('a new object gets uid, time and generation, and is not marked for deletion', (t) => {
   const sent = {
     name: 'one',
     uid: 'theirs',
@@ -60,7 +60,7 @@ test('a new object gets uid, time and generation, and is not being deleted', (t)
   t.false(generated);
 });
 
-test('a replica keeps its metadata, and only a missing uid or time is filled in', (t) => {
+test('a replica keeps its metadata; only a missing uid or time is filled in', (t) => {
   const annotations = { 'kcp.io/shard': 'anything', 'kcp.io/path': 'root:acme' };
   const whole = {
     name: 'two',
@@ -83,7 +83,7 @@ test('a replica keeps its metadata, and only a missing uid or time is filled in'
   t.false('generation' in filled.object.metadata);
 });
 
-test('a dry run answers without a place, as upstream does', (t) => {
+test('a dry run is answered without a place, as upstream does', (t) => {
   t.is(created(anExport({ name: 'one' }), { dryRun: true }).object.metadata.annotations, undefined);
 });
 
@@ -91,7 +91,7 @@ test('a malformed canonical path counts as no path', (t) => {
   t.is(created(anExport({ name: 'one', annotations: { 'kcp.io/path': 'No Path' } })).mutation.path, undefined);
 });
 
-test('a name is made of generateName, cut so that it fits a DNS label', (t) => {
+test('generateName gives a name, cut so that it fits a DNS label', (t) => {
   const { mutation, object, generated } = created(anExport({ generateName: 'gen-' }));
   const long = created(anExport({ generateName: 'n'.repeat(100), name: '' }));
 
@@ -103,7 +103,7 @@ test('a name is made of generateName, cut so that it fits a DNS label', (t) => {
   t.false(created(anExport({ generateName: 'gen-', name: 'own' })).generated);
 });
 
-test('the namespace is that of the URL, of the body for a declared type, and none for a cluster-scoped one', (t) => {
+test('the namespace comes from the URL, or from the body for a declared type; a cluster-scoped object has none', (t) => {
   const binding = (namespace?: string): string =>
     JSON.stringify({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'RoleBinding', metadata: { name: 'rb', namespace } });
   const instance = (namespace?: string): string =>
@@ -130,7 +130,7 @@ test('the namespace is that of the URL, of the body for a declared type, and non
   t.false('namespace' in dropped.object.metadata);
 });
 
-test('an object is stored in the storage version, whatever served version it came in', (t) => {
+test('an object is stored in the storage version, whatever served version the client sent', (t) => {
   const text = anExport({ name: 'one' }).replace('v1alpha2', 'v1alpha1');
   const { mutation, object } = created(text, { version: 'v1alpha1' });
 
@@ -149,7 +149,7 @@ test('RBAC names are path segments, others subdomains', (t) => {
   t.is(refusedCreate(anExport({ name: 'system:reader' })).reason, 'Invalid');
 });
 
-test('a generateName may end where a name may not', (t) => {
+test('a generateName may end with characters that a name may not end with', (t) => {
   t.notThrows(() => created(anExport({ generateName: 'a.b-' })));
   t.deepEqual(
     refusedCreate(anExport({ generateName: 'Bad_' })).details?.causes?.map(({ field }) => field),
@@ -217,7 +217,7 @@ test('null is the same as a missing member', (t) => {
   t.is(refusedCreate(anExport({}).replace('"metadata":{},', '')).reason, 'Invalid');
 });
 
-test('repeated fields are warned of or ignored, as the client asks', (t) => {
+test('repeated fields cause a warning or are ignored, as the client asks', (t) => {
   const text = '{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"dup","name":"dup2"},"spec":{}}';
 
   t.deepEqual(created(text).warnings, ['duplicate field "metadata.name"']);
@@ -225,7 +225,7 @@ test('repeated fields are warned of or ignored, as the client asks', (t) => {
   t.is(created(text).mutation.key.name, 'dup2');
 });
 
-test('of two metadata the last one counts, in the checks and in what is stored', (t) => {
+test('of two metadata members the last one counts, in the checks and in what is stored', (t) => {
   const head = '{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":';
 
   t.is(created(`${head}{"name":"a","generation":5},"metadata":{"name":"b","annotations":{"kcp.io/shard":"s"}}}`).object.metadata.name, 'b');
@@ -233,7 +233,7 @@ test('of two metadata the last one counts, in the checks and in what is stored',
   t.is(refusedCreate(`${head}{"name":"a"},"metadata":{"name":"b","labels":{"a":1}}}`).reason, 'BadRequest');
 });
 
-test('a kind that is not that of the URL is invalid, partial metadata and lists without items included', (t) => {
+test("a kind that differs from the URL's is invalid, also for partial metadata and items of lists", (t) => {
   for (const kind of ['Nope', 'PartialObjectMetadata', 'List', 'APIExportList']) {
     const text = JSON.stringify({ apiVersion: 'apis.kcp.io/v1alpha2', kind, metadata: {} });
     const cause = { reason: 'FieldValueInvalid', message: `Invalid value: "${kind}": must be APIExport`, field: 'kind' };
@@ -246,7 +246,7 @@ test('a kind that is not that of the URL is invalid, partial metadata and lists 
   t.is(refusedCreate('{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"name":"x"}}').reason, 'BadRequest');
 });
 
-test('text that is no object, not UTF-8 or too deep is refused, with a short quotation at most', (t) => {
+test('a body that is not an object, not UTF-8 or too deep is refused, with a short quotation at most', (t) => {
   const deep = `{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{"name":"x"},"spec":${'['.repeat(10_000)}${']'.repeat(10_000)}}`;
   const cases: [Uint8Array, RegExp][] = [
     [bytesOf(deep), /exceeded max depth of 9996/],
@@ -265,13 +265,16 @@ test('text that is no object, not UTF-8 or too deep is refused, with a short quo
   }
 });
 
-test('a refusal names at most a hundred causes', (t) => {
+test('a refusal lists at most a hundred causes', (t) => {
   const labels = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`!${i}`, 'x']));
 
   t.is(refusedCreate(anExport({ name: 'x', labels })).details?.causes?.length, 100);
 });
 
-/** Not decided here: by the path, the body's reader or the store; or deliberately decided otherwise; or cut in the transcript. */
+/**
+ * Cases that this test skips: the path, the reader of bodies or the store decides them; or Strata
+ * deliberately differs; or the transcript is truncated.
+ */
 const elsewhere = new Set([
   'create again',
   'create with wrong shard annotation',
@@ -284,7 +287,7 @@ const elsewhere = new Set([
   'big annotations',
 ]);
 
-test('creates of the recorded script are refused in upstream’s words', async (t) => {
+test('recorded creates are refused in upstream’s words', async (t) => {
   const steps = (await readTranscript('basics.upstream.jsonl')) as readonly Refused[];
   const refused = steps.filter(({ title, method, status }) => method === 'POST' && status >= 400 && !elsewhere.has(title));
   t.is(refused.length, 11);
@@ -300,7 +303,7 @@ test('creates of the recorded script are refused in upstream’s words', async (
   }
 });
 
-test('a member that is too long, or should not be set, is refused', (t) => {
+test('a member that is too long, or that a create may not set, is refused', (t) => {
   const cause = { reason: 'FieldValueTooLong', message: 'Too long: may not be more than 262144 bytes', field: 'metadata.annotations' };
   const long = refusedCreate(anExport({ name: 'bigann', annotations: { a: 'x'.repeat(300_000) } }));
 

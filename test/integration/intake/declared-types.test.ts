@@ -20,7 +20,7 @@ const unavailable: PushOutcome = {
   kind: 'unavailable',
   refusal: { reason: 'ServiceUnavailable', message: 'the store cannot write (ENOSPC)' },
 };
-/** More than the clock waits before it tries again. */
+/** Longer than the wait before a retry. */
 const longMs = 3_600_000;
 
 function instances(identity = 'hash'): Resource {
@@ -37,7 +37,7 @@ function aDeclaration(identity: string, revision = 1, kind = 'Instance'): Stored
   return { key, revision, resourceVersion: String(revision), body: { ...aBody(key), bytes } };
 }
 
-/** The test answers drops one by one. */
+/** Lets the test answer the drops one by one. */
 class HeldPushes extends FakePushes {
   readonly #held: Deferred<PushOutcome>[] = [];
 
@@ -60,12 +60,12 @@ class HeldPushes extends FakePushes {
   }
 }
 
-/** Lets pending work come as far as it does by itself. */
+/** Lets all pending work run that waits for nothing but promises. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
 }
 
-/** `duringPage`: what is committed while the one page that a start reads is on its way. */
+/** `duringPage`: commits while the start waits for its only page of declarations. */
 async function setUp(
   held: readonly Resource[] = [],
   {
@@ -82,7 +82,7 @@ async function setUp(
   const asked = { count: 0 };
   const note = (event: string): void => void logged.push(event);
   const listeners = new Set<(commit: Commit) => void>();
-  /** Identities of which something is left. */
+  /** Identities that still have objects. */
   const left = new Set<string>();
   const objects = {
     count: async ({ identity }: Scope) => (left.has(identity) ? undefined : 0),
@@ -149,7 +149,7 @@ async function setUp(
   return { clock, catalogue, pushes, left, types, ended, logged, asked, declare, withdraw, put };
 }
 
-test('a drop says up to which revision nothing declared its type', async (t) => {
+test('a drop names the revision up to which nothing declared its type', async (t) => {
   const { pushes } = await setUp([instances()], { published: 12 });
 
   t.deepEqual(pushes.pushed, [drop('hash', 12)]);
@@ -169,7 +169,7 @@ test('a type that nothing declares any more is dropped by one push, and its watc
   t.deepEqual(logged, ['type.removed']);
 });
 
-test('watches end once nothing of the type is left, though another server of the store removes it; other types do not wait for that', async (t) => {
+test('watches end once no object of the type is left, even if another server removes the last; other types do not wait', async (t) => {
   const { clock, pushes, left, ended, logged, declare, withdraw } = await setUp();
   for (const identity of ['first', 'second']) await declare(identity);
   for (const identity of ['first', 'second']) await withdraw(identity);
@@ -190,7 +190,7 @@ test('watches end once nothing of the type is left, though another server of the
   t.deepEqual(logged, ['type.removed', 'type.removed']);
 });
 
-test('however often a type that is not gone yet is written to, one drop of it waits; a stop ends the wait', async (t) => {
+test('however often a type that still has objects is written to, only one drop of it waits; a stop ends the wait', async (t) => {
   const { clock, pushes, left, types, ended, declare, withdraw, put } = await setUp();
   await declare();
   await withdraw();
@@ -209,7 +209,7 @@ test('however often a type that is not gone yet is written to, one drop of it wa
   t.deepEqual([pushes.pushed.length, ended, clock.pending], [4, [], 0]);
 });
 
-test('a type that is left and written to, and comes back as another kind, ends its watches', async (t) => {
+test('a type whose objects are not all removed ends its watches when it comes back as another kind', async (t) => {
   const { clock, pushes, left, ended, declare, withdraw, put } = await setUp();
   await declare();
   await withdraw();
@@ -225,7 +225,7 @@ test('a type that is left and written to, and comes back as another kind, ends i
   t.deepEqual(ended, [instances()]);
 });
 
-test('a type that comes back while it is dropped keeps its watches, and is not dropped once more', async (t) => {
+test('a type that is declared again while it is dropped keeps its watches, and is not dropped again', async (t) => {
   const { clock, pushes, ended, declare, withdraw } = await setUp();
   await declare();
   await withdraw();
@@ -239,7 +239,7 @@ test('a type that comes back while it is dropped keeps its watches, and is not d
   t.deepEqual(ended, []);
 });
 
-test('a type that comes back before its turn is not dropped: what was acknowledged meanwhile stays', async (t) => {
+test('a type that is declared again before its drop starts is not dropped: its acknowledged objects stay', async (t) => {
   const { pushes, ended, declare, withdraw } = await setUp();
   for (const identity of ['first', 'second']) await declare(identity);
   for (const identity of ['first', 'second']) await withdraw(identity);
@@ -251,7 +251,7 @@ test('a type that comes back before its turn is not dropped: what was acknowledg
   t.deepEqual(ended, [instances('first')]);
 });
 
-test('a type that goes again while it is dropped is dropped again, however often it came and went', async (t) => {
+test('a type that ends again while it is dropped is dropped again, however often it was declared and withdrawn', async (t) => {
   const { pushes, ended, declare, withdraw } = await setUp();
   await declare();
   await withdraw();
@@ -267,7 +267,7 @@ test('a type that goes again while it is dropped is dropped again, however often
   t.deepEqual(ended.at(-1), instances());
 });
 
-test('an object that was admitted before its type went, and is stored after the drop, is dropped as well', async (t) => {
+test('an object that was admitted before its type ended, and stored after the drop, is dropped as well', async (t) => {
   const { pushes, declare, withdraw, put } = await setUp();
   await declare();
   await put(instances());
@@ -284,7 +284,7 @@ test('an object that was admitted before its type went, and is stored after the 
   t.deepEqual(pushes.pushed, [drop(), drop(), drop()]);
 });
 
-test('a refused drop is tried again later, unless the type has come back', async (t) => {
+test('a refused drop is tried again later, unless the type is declared again', async (t) => {
   const { clock, pushes, ended, logged, declare, withdraw } = await setUp();
   await declare();
   await withdraw();
@@ -312,7 +312,7 @@ test('at the start, objects of undeclared types that a dead server left are drop
   t.deepEqual(pushes.pushed, [drop('left')]);
 });
 
-test('what a commit changes while a start reads what was declared before counts, and not what is read then', async (t) => {
+test('a commit during the start overrides the older declarations that the start reads', async (t) => {
   const [gone, changed, kept] = ['gone', 'changed', 'kept'].map((name) => aDeclaration(name));
   const { catalogue } = await setUp([], {
     page: [gone!, changed!, kept!],
@@ -327,7 +327,7 @@ test('what a commit changes while a start reads what was declared before counts,
   t.deepEqual(served, ['kept', 'new']);
 });
 
-test('no type is dropped that a page says is declared, whatever is committed before that is read', async (t) => {
+test('a start does not drop a type that an unread page still declares, whatever is committed before it reads the page', async (t) => {
   const [first, second, gone] = ['first', 'second', 'gone'].map((name) => aDeclaration(name));
   const object = (identity: string): Change => {
     const key = aKey({ ...instances(identity), name: `of ${identity}` });
@@ -345,7 +345,7 @@ test('no type is dropped that a page says is declared, whatever is committed bef
     page: [first!, second!, gone!],
     duringPage: (publish) => {
       for (const identity of ['first', 'gone', 'unknown']) publish(object(identity));
-      // Of two that declare a type one goes, and so does the only one of another type.
+      // One of two declarations of a type is deleted, and so is the only one of another type.
       const twice = { ...aDeclaration('second'), key: another };
       publish({ kind: 'put', key: another, revision: 1, object: twice, created: true, previous: () => undefined });
       publish({ kind: 'delete', key: another, revision: 1, resourceVersion: '1', previous: () => undefined });
@@ -357,7 +357,7 @@ test('no type is dropped that a page says is declared, whatever is committed bef
   t.deepEqual(pushes.pushed, [drop('gone'), drop('unknown')]);
 });
 
-test('closing waits for the drop under way, and begins none afterwards', async (t) => {
+test('closing waits for a drop in progress, and starts none afterwards', async (t) => {
   const { clock, pushes, types, ended, logged, declare, withdraw } = await setUp();
   for (const identity of ['first', 'second']) await declare(identity);
   for (const identity of ['first', 'second']) await withdraw(identity);
@@ -386,7 +386,7 @@ test('closing ends the wait for a full disk', async (t) => {
   t.is(pushes.pushed.length, 1);
 });
 
-test('sessions ask for what waits for a type when one is declared, and when the end of another makes room for one', async (t) => {
+test('sessions ask for waiting objects when a type is declared, and when the end of one type makes room for another', async (t) => {
   const { asked, declare, withdraw, put } = await setUp();
   await declare('a');
   t.is(asked.count, 1);

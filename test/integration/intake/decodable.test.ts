@@ -1,4 +1,7 @@
-/** What Go's clients cannot decode is refused from pushers and from links, which are told of it; what they sent beside it is taken. */
+/**
+ * Pushed objects that Go's clients cannot decode: the cache must refuse them to pushers and links,
+ * and accept the objects beside them.
+ */
 import { test } from '../../support/test.js';
 import type { Frame, FrameOf, PushedObject } from '../../../src/frames/frame.js';
 import { shardName } from '../../support/objects.js';
@@ -9,7 +12,7 @@ import { aServer, type TestServer } from '../../support/test-server.js';
 const exports = sliceOf('apiexports');
 const everywhere = '/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
 
-/** Members of the metadata, and of the whole object. */
+/** Members of the metadata (`metadata`) and of the whole object (`rest`). */
 const undecodable: readonly (readonly [what: string, metadata: string, rest: string])[] = [
   ['a number beyond float64', '', ',"spec":{"x":1E400}'],
   ['400 digits', '', `,"spec":{"x":${'9'.repeat(400)}}`],
@@ -41,7 +44,7 @@ async function names(server: TestServer): Promise<readonly (string | undefined)[
 }
 
 for (const [what, metadata, rest] of undecodable) {
-  test(`${what}: a pusher is told that it is refused, in a sync and behind it`, async (t) => {
+  test(`${what}: a pusher gets a refusal, in a sync and after it`, async (t) => {
     const server = await aServer(t);
     const pusher = await RawPusher.open(server);
     pusher.begin(exports);
@@ -56,7 +59,7 @@ for (const [what, metadata, rest] of undecodable) {
     t.deepEqual(await names(server), ['one', 'two']);
   });
 
-  test(`${what}: a link is told that it is refused`, async (t) => {
+  test(`${what}: a link gets a refusal`, async (t) => {
     const server = await aServer(t, { config: `children: {east: {accept: [{shards: [amber]}]}}\n` });
     const child = await openChild(server);
     claim(child, shardName('amber'));
@@ -70,7 +73,7 @@ for (const [what, metadata, rest] of undecodable) {
   });
 }
 
-test('of an object that becomes undecodable the cache keeps the version before', async (t) => {
+test('of an object that becomes undecodable the cache keeps the last version it accepted', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server);
   await pusher.sync(exports, [pushedExport('bad', { spec: { good: true } })]);

@@ -1,4 +1,7 @@
-/** Pushers and the real server, over TLS: who is let in, what happens to their frames, and what others see of it. */
+/**
+ * Pushers and the real server, over TLS: who may connect, what happens to their frames, and what
+ * clients see of it.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
@@ -43,7 +46,7 @@ async function refusedWith(t: ExecutionContext, connecting: Promise<unknown>): P
   return error?.httpCode;
 }
 
-test('what a shard syncs and sends is listed, and leaves when the shard deletes it', async (t) => {
+test('what a shard syncs and sends is listed, and is removed when the shard deletes it', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server, { as: await amberCertificate(server) });
 
@@ -55,7 +58,7 @@ test('what a shard syncs and sends is listed, and leaves when the shard deletes 
   t.like(object?.metadata, { uid: 'uid-of-two', annotations: { 'kcp.io/shard': 'amber', 'kcp.io/cluster': 'acme' } });
 });
 
-test('a sync of existing objects gives no revision and no event; what it leaves out is deleted once, and only at its end', async (t) => {
+test('a sync of existing objects causes no revision and no event; objects that it omits are deleted once, and only at its end', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server);
   await pusher.sync(exports, [pushedExport('one'), pushedExport('two'), pushedExport('three')]);
@@ -79,7 +82,7 @@ test('a sync of existing objects gives no revision and no event; what it leaves 
   );
 });
 
-test('a sync of one logical cluster deletes what it leaves out there, whatever sorts around it, and one that breaks off deletes nothing', async (t) => {
+test('a sync of one logical cluster deletes what it omits there and nothing else; one that breaks off deletes nothing', async (t) => {
   const server = await aServer(t);
   const clusters = ['a', 'a-1', 'a0', 'aa', 'b'];
   const first = await RawPusher.open(server, { term: 1 });
@@ -106,7 +109,7 @@ test('a sync of one logical cluster deletes what it leaves out there, whatever s
   t.deepEqual(await names(server), ['amber a-one', ...rest].toSorted());
 });
 
-test('what is no logical cluster, and one of another shard, ends the session', async (t) => {
+test('the name of no logical cluster, or an object of another shard, ends the session', async (t) => {
   for (const [slice, cluster, reason] of [
     [exports, 'root:org', 'protocol'],
     [exports, '', 'protocol'],
@@ -140,7 +143,7 @@ test('a sync that breaks off removes nothing', async (t) => {
   t.deepEqual(await names(server), ['amber one', 'amber two']);
 });
 
-test('a process that comes back goes on where it was; a new process syncs everything', async (t) => {
+test('a process that reconnects continues at its position; a new process syncs everything', async (t) => {
   const server = await aServer(t);
   const first = await RawPusher.open(server, { term: 5 });
   await first.sync(exports, [pushedExport('one')]);
@@ -158,7 +161,7 @@ test('a process that comes back goes on where it was; a new process syncs everyt
   t.deepEqual(await names(server), ['amber one', 'amber two']);
 });
 
-test('of two processes of one shard the later one has it: the older is sent away, stays out, and changes nothing', async (t) => {
+test('of two processes of one shard the later one gets it: the older one is fenced, stays out and changes nothing', async (t) => {
   const server = await aServer(t);
   const older = await RawPusher.open(server, { term: 5 });
   await older.sync(exports, [pushedExport('one')]);
@@ -172,7 +175,7 @@ test('of two processes of one shard the later one has it: the older is sent away
   t.deepEqual(await names(server), ['amber two']);
 });
 
-test('the same process that connects again replaces its old connection', async (t) => {
+test('a process that connects again replaces its own connection', async (t) => {
   const server = await aServer(t);
   const before = await RawPusher.open(server, { term: 5 });
 
@@ -183,7 +186,7 @@ test('the same process that connects again replaces its old connection', async (
   t.deepEqual(await names(server), ['amber one']);
 });
 
-test('a certificate lets its own shard in and no other, and writes nothing of another', async (t) => {
+test('a certificate admits its own shard and no other, and writes no objects of another', async (t) => {
   const server = await aServer(t);
   const birch = await RawPusher.open(server, { name: 'birch' });
   const birchExports = sliceOf('apiexports', { shard: 'birch' });
@@ -216,7 +219,7 @@ test('a certificate lets its own shard in and no other, and writes nothing of an
   t.is(sent.status, 403);
 });
 
-test('a client with no certificate, an expired one, another authority’s or one that names nobody gets no websocket', async (t) => {
+test('a client with no certificate, an expired one, one of another authority, or one that names nobody gets no websocket', async (t) => {
   const server = await aServer(t);
   const folder = await mkdtemp(join(tmpdir(), 'strata-stranger-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
@@ -232,9 +235,9 @@ test('a client with no certificate, an expired one, another authority’s or one
   t.is(server.logged.filter(({ event }) => event === 'push.upgrade-refused').length, 4);
 });
 
-test('a session ends with its certificate', async (t) => {
+test('a session ends when its certificate expires', async (t) => {
   const dayMs = 86_400_000;
-  /** A bound of more than a day is reached at once. */
+  /** This clock's timers of more than a day fire at once. */
   const clock: Clock = {
     now: () => systemClock.now(),
     wallMs: () => systemClock.wallMs(),
@@ -248,7 +251,7 @@ test('a session ends with its certificate', async (t) => {
   t.is(await pusher.farewell(), 'forbidden');
 });
 
-test('a page in a browser cannot push in its user’s name, nor anybody in another’s, and nothing else is upgraded', async (t) => {
+test('a page in a browser cannot push in its user’s name, nor anybody in another’s, and no other path is upgraded', async (t) => {
   const server = await aServer(t);
   const upgrade = async (path: string, headers: Record<string, string>): Promise<number | undefined> =>
     new Promise((resolve, reject) => {
@@ -274,7 +277,7 @@ test('a page in a browser cannot push in its user’s name, nor anybody in anoth
 
   t.is(await upgrade('/services/cache/connect', {}), 101);
   t.is(await upgrade('/services/cache/connect', { origin: 'https://evil.example' }), 403);
-  // A client takes 404 for the absence of what it asks for.
+  // These must answer 400, because a client takes 404 to mean that the object does not exist.
   const other = ['/services/cache/other', '/readyz', '/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports?watch=true'];
   for (const path of other)
     for (const protocol of ['websocket', 'h2c', 'TLS/1.0']) t.is(await upgrade(path, { upgrade: protocol }), 400, path);
@@ -284,10 +287,13 @@ test('a page in a browser cannot push in its user’s name, nor anybody in anoth
   t.is(await upgrade('/services/cache/connect', { 'sec-websocket-protocol': 'chat' }), 400);
 });
 
-/** A session that has not said hello counts as well. It must not end for that while a busy machine opens the others. */
+/**
+ * A session that has not said hello counts too. It must not time out while a busy machine opens the
+ * others.
+ */
 const withoutHaste = { 'hello-timeout': '5m' };
 
-test('sessions are bounded in total and per caller, and there is room again when one goes', async (t) => {
+test('sessions are bounded in total and per caller, and one that ends makes room', async (t) => {
   const flags = { 'push-sessions-max': '3', 'link-children-max': '1', 'push-sessions-per-caller-max': '2', ...withoutHaste };
   const server = await aServer(t, { flags });
   const as = await amberCertificate(server);
@@ -304,7 +310,7 @@ test('sessions are bounded in total and per caller, and there is room again when
   await t.notThrowsAsync(RawPusher.open(server, { as }));
 });
 
-test('children do not keep pushers out, nor pushers children; a caller that may be either gets the refusal in answer to its hello', async (t) => {
+test('children do not keep pushers out, nor pushers children; a caller that may be either is refused after its hello', async (t) => {
   const server = await aServer(t, { flags: { 'push-sessions-max': '1', 'link-children-max': '1', ...withoutHaste } });
   const ofChild = (name: string) => server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
   const asChild = (name: string): FrameOf<'hello'> => ({
@@ -339,7 +345,7 @@ test('children do not keep pushers out, nor pushers children; a caller that may 
   await t.notThrowsAsync(east.expect('welcome'));
 });
 
-/** Once there is room again. */
+/** Retries until the server has room. */
 async function eventually<T>(connect: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -350,7 +356,7 @@ async function eventually<T>(connect: () => Promise<T>): Promise<T> {
   }
 }
 
-test('a peer that does not say hello in time, sends another frame or junk is sent away, and the others go on', async (t) => {
+test('a peer that does not say hello in time, or sends another frame or junk, is disconnected, and others are not affected', async (t) => {
   const server = await aServer(t, { flags: { 'hello-timeout': '2s' } });
   const good = await RawPusher.open(server, { name: 'birch' });
   const silent = await RawPusher.connect(server);
@@ -364,7 +370,7 @@ test('a peer that does not say hello in time, sends another frame or junk is sen
   t.deepEqual(await names(server), ['birch one']);
 });
 
-test('numbers that are lost on the way end the session, nothing behind them is applied, and the next session goes on', async (t) => {
+test('a gap in the frame numbers ends the session, nothing after the gap is applied, and the next session continues', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server);
   await pusher.sync(exports, [pushedExport('one'), pushedExport('two')]);
@@ -373,13 +379,13 @@ test('numbers that are lost on the way end the session, nothing behind them is a
   pusher.delete(exports, ['one']);
 
   t.is(await pusher.farewell(), 'protocol');
-  t.deepEqual(await names(server), ['amber one', 'amber two'], 'the delete behind the gap is not applied');
+  t.deepEqual(await names(server), ['amber one', 'amber two'], 'the delete after the gap is not applied');
   const next = await RawPusher.open(server);
   await next.sync(exports, [pushedExport('two')]);
   t.deepEqual(await names(server), ['amber two']);
 });
 
-test('a session may declare a type with its own pushes, and the type goes with its declaration', async (t) => {
+test('a session may declare a type with its own pushes, and the type ends with its declaration', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server);
   const declaring = sliceOf('clustercachedresources', { group: 'cache.kcp.io' });
@@ -399,7 +405,7 @@ test('a session may declare a type with its own pushes, and the type goes with i
   t.like(refused, [{ kind: 'refuse', reason: 'NotFound' }]);
 });
 
-test('a pusher is asked for what went with its type as soon as the type is back, though it has nothing to send', async (t) => {
+test('once a type is declared again, its pusher is asked at once to resync, though it has nothing to send', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server);
   const declaring = sliceOf('clustercachedresources', { group: 'cache.kcp.io' });
@@ -420,7 +426,7 @@ test('a pusher is asked for what went with its type as soon as the type is back,
   t.is((await server.client().list(path)).items.length, 1);
 });
 
-test('keys and members that JavaScript treats specially are kept like any others', async (t) => {
+test('keys and members that JavaScript treats specially are kept like all others', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server);
   const text = `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"one","uid":"u","labels":{"constructor":"prototype"}},"spec":{"__proto__":{"x":1},"constructor":{"prototype":9007199254740993}}}`;
@@ -455,7 +461,7 @@ test('status and metrics show the freshness of each type of each shard', async (
   await until(async () => (await status(server)).shards[0]?.connection.kind === 'away');
 });
 
-test('nobody else writes what a pusher keeps: what the cache calls whole is what the shard has', async (t) => {
+test('nobody else writes to a slice that a pusher owns: what the cache calls whole is what the shard has', async (t) => {
   const server = await aServer(t);
   const client = server.client();
   const pusher = await RawPusher.open(server);
@@ -476,7 +482,7 @@ test('nobody else writes what a pusher keeps: what the cache calls whole is what
     201,
   );
   t.deepEqual(await names(server), ['amber by-kcp', 'amber one']);
-  t.true((await status(server)).shards[0]?.slices[0]?.whole, 'kcp beside its agent says what the shard has');
+  t.true((await status(server)).shards[0]?.slices[0]?.whole, 'kcp beside its agent reports what the shard has');
   pusher.socket.terminate();
   await until(async () => (await status(server)).shards[0]?.connection.kind === 'away');
   t.is((await client.raw('DELETE', aPath({ name: 'one' }))).status, 200);
@@ -488,7 +494,7 @@ test('nobody else writes what a pusher keeps: what the cache calls whole is what
   t.true((await status(server)).shards[0]?.slices[0]?.whole);
 });
 
-test('a pusher whose source is away has its shard all the same: nobody else writes, in the middle of its sync neither', async (t) => {
+test('a pusher whose source is away still owns its shard: nobody else writes, not even during its sync', async (t) => {
   const clock = new LeapingClock();
   const server = await aServer(t, { clock });
   const pusher = await RawPusher.open(server);
@@ -499,7 +505,7 @@ test('a pusher whose source is away has its shard all the same: nobody else writ
   });
   pusher.begin(exports);
   await pusher.acknowledged(pusher.put(exports, [pushedExport('one')]));
-  // From then on a standby may have the shard.
+  // After this time a standby may get the shard.
   clock.leap(10_600);
 
   t.is((await server.client().raw('DELETE', aPath({ name: 'one' }))).status, 409);
@@ -521,7 +527,7 @@ test('a dry run of a write that would be refused is refused', async (t) => {
   t.deepEqual(await names(server), ['amber one']);
 });
 
-test('a pusher that resumes beside plain writes is told what to sync again, and the slice is whole in the end', async (t) => {
+test('a pusher that resumes beside plain writes learns what to sync again, and the slice is whole in the end', async (t) => {
   const server = await aServer(t);
   const client = server.client({ http2: true });
   const objects = Array.from({ length: 30 }, (_, i) => pushedExport(`o-${i}`));
@@ -546,7 +552,7 @@ test('a pusher that resumes beside plain writes is told what to sync again, and 
     if (!(await welcomed)) continue;
     const isWhole = (await status(server)).shards[0]?.slices[0]?.syncedIn === 'this-term';
     const isSynced = second.synced.length > 0;
-    // Either nothing was lost, or the pusher knows that it has to sync.
+    // Either no object was lost, or the pusher must learn that it has to sync.
     if (isSynced && !isWhole) t.is((await second.expect('resync')).slice.resource.resource, 'apiexports', `round ${round}`);
     t.is(isWhole, (await names(server)).length === 30, `round ${round}`);
     second.socket.terminate();
@@ -554,7 +560,7 @@ test('a pusher that resumes beside plain writes is told what to sync again, and 
   }
 });
 
-test('a removed shard leaves with one DELETED for each object, its old process stays out, and a new one brings it back', async (t) => {
+test('a removed shard sends one DELETED per object, its old process stays out, and a new process brings it back', async (t) => {
   const server = await aServer(t);
   const client = server.client();
   const pusher = await RawPusher.open(server, { term: 5 });
@@ -593,7 +599,7 @@ test('a removed shard leaves with one DELETED for each object, its old process s
   t.deepEqual(await names(restarted), ['amber one']);
 });
 
-test('a pusher whose acknowledged position the cache does not know syncs everything, and nothing counts as synced until then', async (t) => {
+test('a pusher whose acknowledged position the cache does not know syncs everything; until then nothing counts as synced', async (t) => {
   const server = await aServer(t);
   const first = await RawPusher.open(server, { term: 5 });
   await first.sync(exports, [pushedExport('one')]);
@@ -612,7 +618,7 @@ test('a pusher whose acknowledged position the cache does not know syncs everyth
   }
 });
 
-test('a server that stops sends its pushers away, and acknowledged changes are there when it is back', async (t) => {
+test('a server that stops disconnects its pushers, and acknowledged changes are there after its restart', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server, { term: 5 });
   await pusher.sync(exports, [pushedExport('one')]);

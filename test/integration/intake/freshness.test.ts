@@ -50,7 +50,7 @@ function setUp(tree: TreeStatus = aRoot) {
   return { clock, pushes, sessions, links, freshness };
 }
 
-test('a report names the cache, its position, its neighbours, and every shard that holds something or ever claimed', async (t) => {
+test('a report names the cache, its position, its neighbours, and every shard that has objects or ever had a claim', async (t) => {
   const { pushes, freshness } = setUp();
   pushes.hold(aSlice('apiexports', 'birch'));
   pushes.publish({ shards: [aShardState(amber, 3, { removed: true })] });
@@ -64,7 +64,7 @@ test('a report names the cache, its position, its neighbours, and every shard th
   t.false('term' in (shards[1] ?? {}));
 });
 
-test('a slice is synced by the term that has the shard, by an earlier one, or by none', async (t) => {
+test('a slice is synced by the current term of its shard, by an earlier term, or by none', async (t) => {
   const { pushes, freshness, clock } = setUp();
   pushes.publish({ shards: [aShardState(amber, 3)] });
   pushes.hold(apiExports, { syncedTerm: 3, everSynced: true, objects: 2, bytes: 50, digest: 'd', changedMs: clock.now() - 900 });
@@ -85,7 +85,7 @@ test('a slice is synced by the term that has the shard, by an earlier one, or by
   t.like(shard?.slices[1], { objects: 2, bytes: 50, digest: 'd', changedAgoMs: 900, lagMs: null, sourceConnected: null, current: null });
 });
 
-test('objects written over plain HTTP count as a full sync once that is assumed, and the report says so', async (t) => {
+test('a shard written over plain HTTP counts as fully synced once that is assumed, and the report says so', async (t) => {
   const { pushes, freshness } = setUp();
   pushes.publish({ shards: [aShardState(amber, 4, { plain: true })] });
   pushes.hold(apiExports, { syncedTerm: 0, everSynced: false });
@@ -99,7 +99,7 @@ test('objects written over plain HTTP count as a full sync once that is assumed,
   t.like(shard?.slices[1], { everSynced: true, syncedIn: 'assumed' });
 });
 
-test('while a pusher is connected its own report on lag and source counts; while it is away the lag grows', async (t) => {
+test('a connected pusher reports its own lag and source; while it is away its lag grows', async (t) => {
   const { pushes, sessions, freshness, clock } = setUp();
   const holder = {
     process: 'p',
@@ -133,7 +133,7 @@ test('while a pusher is connected its own report on lag and source counts; while
   t.like(away?.slices[0], { lagMs: 5_012, sourceConnected: null });
 });
 
-/** A cache with amber behind one link, and a way for the other end to report. */
+/** A cache with amber behind one link, and a function that sends a report from the other end. */
 function behind(neighbour: Neighbour, tree?: TreeStatus, state = aShardState(amber, 3, { via: neighbour })) {
   const town = setUp(tree);
   town.pushes.publish({ shards: [state] });
@@ -145,7 +145,7 @@ function behind(neighbour: Neighbour, tree?: TreeStatus, state = aShardState(amb
   return { ...town, report, down: link.down, amber: async () => (await town.freshness.report()).shards[0] };
 }
 
-test('a shard behind a link is connected while the link reports so for one of its slices, since that report', async (t) => {
+test('a shard behind a link is connected while the link reports it for one of its slices, since that report', async (t) => {
   const town = behind('child/west');
 
   town.clock.advance(1_000);
@@ -165,7 +165,7 @@ test('a shard behind a link is connected while the link reports so for one of it
   t.deepEqual((await town.amber())?.connection, { kind: 'away', forMs: 20 });
 });
 
-test('a shard that is written over plain HTTP behind a link is shown so, and nobody is said to be away', async (t) => {
+test('a shard behind a link that is written over plain HTTP is reported as such, and not as away', async (t) => {
   const town = behind('child/west', undefined, aShardState(amber, 3, { via: 'child/west', process: '' }));
   town.report(apiExports, false);
 
@@ -177,7 +177,7 @@ test('a shard that is written over plain HTTP behind a link is shown so, and nob
   t.is((await town.amber())?.connection.kind, 'away');
 });
 
-test('a link that is down makes its shards away, and the last reports on them grow older', async (t) => {
+test('a link that is down makes its shards away, and the age of their last reports grows', async (t) => {
   const town = behind('parent', aTreeStatus({ parent: aParentStatus({ cacheId: 'c0' }) }));
   town.report(apiExports, true, 1_000);
   town.clock.advance(500);

@@ -1,4 +1,7 @@
-/** Names that are kept on cached copies (domain/kept-names.ts), through a real server: its pushers, plain writers like kcp, its links and its status. */
+/**
+ * Names that are kept on cached copies (domain/kept-names.ts), through a real server: its pushers,
+ * plain writers like kcp, its links and its status.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { formatStatusTable } from '../../../src/commands/status-table.js';
@@ -20,7 +23,10 @@ const exports = aSlice();
 const one = aPath({ name: 'one' });
 const cordon = { metadata: { annotations: { 'x.io/cordon': 'why' } } };
 const uncordon = { metadata: { annotations: { 'x.io/cordon': null } } };
-/** As no JSON of ours is written: a patch of it must leave what the pusher has sent. */
+/**
+ * Indented, unlike the JSON that the cache writes: a patch must keep the bytes that the pusher
+ * sent.
+ */
 const sent = (n: number): PushedObject => {
   const object = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name: 'one', uid: 'uid-of-one' }, spec: { n } };
   return { ...pushedExport('one'), body: Buffer.from(JSON.stringify(object, undefined, 2)) };
@@ -30,7 +36,7 @@ async function statusOf(server: TestServer): Promise<StatusReport> {
   return parseStatusReport((await server.client().raw('GET', '/services/cache/status')).text);
 }
 
-/** What a copy has of the kept names, and of its shard: `why a 1`. */
+/** The kept annotation, the kept label and the value of the shard, as in `why a 1`. */
 function textOf({ metadata: { annotations, labels }, spec }: KubeObject): string {
   return [annotations?.['x.io/cordon'], labels?.['x.io/zone'], (spec as { n?: number }).n].join(' ');
 }
@@ -45,7 +51,7 @@ async function comesToShow(t: ExecutionContext, server: TestServer, wanted: stri
   await until(async () => (last = await shows(server)) === wanted).catch(() => t.fail(`${last} instead of ${wanted}`));
 }
 
-test('what an operator sets on a pushed copy survives the pusher and a restart, raises no event for it, and goes by a patch or with the object', async (t) => {
+test('an operator’s setting on a pushed copy survives pushes and a restart without an event, until a patch or the object’s deletion', async (t) => {
   const server = await aServer(t, { flags });
   const pusher = await RawPusher.open(server);
   await pusher.syncWhole(exports, [sent(1)]);
@@ -84,7 +90,7 @@ test('what an operator sets on a pushed copy survives the pusher and a restart, 
   t.is(await shows(again), 'why  5');
 });
 
-test('beside a pusher only kept names may be written, by whoever may write at all', async (t) => {
+test('beside a pusher only kept names may be written, and only by callers who may write', async (t) => {
   const server = await aServer(t, { flags });
   const pusher = await RawPusher.open(server);
   await pusher.sync(exports, [sent(1)]);
@@ -110,7 +116,7 @@ test('beside a pusher only kept names may be written, by whoever may write at al
     ...copy,
     metadata: { ...copy.metadata, annotations: { ...copy.metadata.annotations, 'x.io/cordon': 'put' } },
   });
-  t.is(await shows(server), 'put  1');
+  t.is(await shows(server), 'under a listed name the cache tells the shard’s own value from the operator’s: each is removed as it was set');
 });
 
 test('what the shard itself sets under a listed name, and what an operator sets, are told apart: each goes as it came', async (t) => {
@@ -135,7 +141,7 @@ test('what the shard itself sets under a listed name, and what an operator sets,
   t.deepEqual((await client.get(one)).metadata.annotations, { 'kcp.io/cluster': 'acme', 'kcp.io/shard': 'amber' });
 });
 
-test('what a shard marks as kept itself, as one restored from a cached copy does, is its own all the same', async (t) => {
+test('values that the shard itself marks as kept, as after a restore from a cached copy, remain the shard’s own', async (t) => {
   const server = await aServer(t, { flags });
   const pusher = await RawPusher.open(server);
   const marking = { 'x.io/cordon': 'shard', 'strata/kept': 'x.io/cordon' };
@@ -160,7 +166,7 @@ test('what a shard marks as kept itself, as one restored from a cached copy does
   }
 });
 
-test('a PUT that lacks nothing but kept names changes nothing, as kcp sends it again and again, and one that changes the object keeps them', async (t) => {
+test('a PUT that lacks only kept names changes nothing, as kcp repeats it; one that changes the object keeps the names', async (t) => {
   const server = await aServer(t, { flags });
   const client = server.client();
   const created = await client.create(aPath(), anApiExport({}, { spec: { n: 1 } }));
@@ -182,7 +188,7 @@ test('a PUT that lacks nothing but kept names changes nothing, as kcp sends it a
   t.is((await client.replace(one, local(2, changed.metadata))).metadata.resourceVersion, changed.metadata.resourceVersion);
   await until(() => seen().length > 0);
   t.deepEqual(seen(), ['MODIFIED one']);
-  // What the shard itself sets and drops, as kcp carries it: with something else that has changed.
+  // What the shard itself sets and drops; kcp replicates it only with another change.
   const withOwn = { ...(local(3, (await client.get(one)).metadata) as KubeObject) };
   const set = await client.replace(one, {
     ...withOwn,
@@ -198,7 +204,7 @@ test('a PUT that lacks nothing but kept names changes nothing, as kcp sends it a
   t.is(await shows(server), '  3');
 });
 
-test('what is kept on a copy has 4 KiB together: a patch beyond that is 400 and changes nothing, and one that removes is none', async (t) => {
+test('kept names of a copy take at most 4 KiB: a patch beyond that is 400 and changes nothing, unless it only removes', async (t) => {
   const server = await aServer(t, { flags });
   const pusher = await RawPusher.open(server);
   await pusher.syncWhole(exports, [sent(1)]);
@@ -216,7 +222,7 @@ test('what is kept on a copy has 4 KiB together: a patch beyond that is 400 and 
   t.is(await shows(server), '  1');
 });
 
-test('kept names cross a link from where the shard is written, up and down; elsewhere a write is refused and says where to go', async (t) => {
+test('kept names cross links up and down from the cache that writes the shard; elsewhere a write is refused with the place to write', async (t) => {
   const clock = hurried(20);
   const tree = await aTree(t);
   const compared = { ...flags, 'link-digest-interval': '10s' };
@@ -238,7 +244,7 @@ test('kept names cross a link from where the shard is written, up and down; else
   for (const { receiving } of (await statusOf(root)).tree?.children ?? []) t.is(receiving.differed, 0);
   t.is((await statusOf(east)).tree?.parent?.sending?.resynced, 0);
 
-  // The shard's pusher comes to the root: what is kept there goes on being kept, and reaches the former cache.
+  // The shard's pusher moves to the root: kept names set there remain, and reach the former cache.
   const atRoot = await RawPusher.open(root, { term: 2_000 });
   await atRoot.syncWhole(exports, [sent(3)]);
   for (const cache of [root, east, west]) await comesToShow(t, cache, 'why  3');
@@ -249,7 +255,7 @@ test('kept names cross a link from where the shard is written, up and down; else
   await t.throwsAsync(west.client().mergePatch(one, cordon), { message: /409 .*a cache above or beside this one/ });
 });
 
-test('the status shows what is kept, of each slice how many objects have which name, also after a restart', async (t) => {
+test('the status shows for each slice how many objects have which kept name, also after a restart', async (t) => {
   const server = await aServer(t, { flags });
   const pusher = await RawPusher.open(server);
   await pusher.sync(exports, [sent(1), pushedExport('two'), pushedExport('three')]);
@@ -285,7 +291,7 @@ test('the status shows what is kept, of each slice how many objects have which n
   t.deepEqual((await statusOf(again)).kept, []);
 });
 
-test('a malformed list of names is refused at the start, with its flag', async (t) => {
+test('a malformed list of kept names fails the start with its flag', async (t) => {
   const bad = { 'kept-annotations': 'shards.core.kcp.io', 'kept-labels': 'shards.core.kcp.io=kcp.io/shard' };
   const error = await t.throwsAsync(aServer(t, { flags: bad }));
   t.regex(error?.message ?? '', /--kept-annotations=shards.core.kcp.io: must be up to 64 of TYPE=NAME/);

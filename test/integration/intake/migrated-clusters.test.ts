@@ -1,4 +1,7 @@
-/** What a migration leaves: plain writers write as kcp does before and after one, and what the former shard has left goes a minute later. */
+/**
+ * Objects that a migration leaves on the former shard: plain writers write as kcp does before and
+ * after a migration, and a minute later the cache removes the objects.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { KubeClient } from '../../support/kube-client.js';
@@ -9,12 +12,12 @@ import { aServer, until, type TestServer } from '../../support/test-server.js';
 
 const clusters = { group: 'core.kcp.io', resource: 'logicalclusters', version: 'v1alpha1' };
 const migrations = { group: 'migration.kcp.io', resource: 'logicalclustermigrations', version: 'v1alpha1' };
-/** So often the server looks for what is left. */
+/** How often the server looks for such objects. */
 const lookMs = 5_000;
-/** Long enough for what is left to go. */
+/** Long enough for the server to remove them. */
 const afterMs = 75_000;
 
-/** `by`: the LogicalClusterMigration that its mark names. */
+/** `by`: the LogicalClusterMigration that the mark names. */
 type Marked = Readonly<{ isMarked?: boolean; uid?: string; by?: string }>;
 
 function aLogicalCluster({ isMarked = false, uid = 'uid-1', by = 'org1:one' }: Marked): object {
@@ -45,7 +48,7 @@ async function put(client: KubeClient, shard: string, cluster: string, of: Marke
   if (answer.status !== 200) throw new Error(answer.text);
 }
 
-/** `acme` is on amber, and then on birch as well. */
+/** `acme` is on amber, and then also on birch. */
 async function migrated(
   t: ExecutionContext,
   { cluster = 'acme', left = {}, now = {}, to = 'birch' }: { cluster?: string; left?: Marked; now?: Marked; to?: string } = {},
@@ -63,7 +66,7 @@ async function migrated(
   return { server, clock };
 }
 
-/** Lets so much time pass, look by look; each may do what it has to before the next. */
+/** Lets time pass in steps of one look; each look may finish before the next step. */
 async function pass(server: TestServer, clock: LeapingClock, ms: number): Promise<void> {
   for (let passedMs = 0; passedMs < ms; passedMs += lookMs) {
     clock.leap(lookMs);
@@ -71,7 +74,7 @@ async function pass(server: TestServer, clock: LeapingClock, ms: number): Promis
   }
 }
 
-test('what the former shard has left is removed after a minute, and watches see it go', async (t) => {
+test('the objects left on the former shard are removed after a minute, and watches get their DELETED events', async (t) => {
   const { server, clock } = await migrated(t);
   const client = server.client();
   t.is((await client.raw('GET', aPath({ shard: '*', name: 'one' }))).status, 409);
@@ -95,7 +98,7 @@ test('what the former shard has left is removed after a minute, and watches see 
   t.true(server.logged.some(({ event, fields }) => event === 'cluster.left-removed' && (fields as { objects: number }).objects === 2));
 });
 
-test('a restart loses nothing of what is to be removed', async (t) => {
+test('a restart does not forget what is to be removed', async (t) => {
   const { server, clock } = await migrated(t);
   const again = await server.restart({ clock });
   t.teardown(() => again.close());
@@ -122,7 +125,7 @@ for (const [what, options] of [
     t.deepEqual(await has(server.client(), 'birch', cluster), ['one', 'cluster']);
   });
 
-test('a migration that goes back in time removes nothing, and what the other one has left then', async (t) => {
+test('a migration that is reversed in time removes nothing from its origin, and the objects left on the other shard then', async (t) => {
   const { server, clock } = await migrated(t);
   const client = server.client();
   await pass(server, clock, 30_000);
@@ -134,7 +137,7 @@ test('a migration that goes back in time removes nothing, and what the other one
   t.deepEqual(await has(client, 'amber', 'acme'), ['one', 'cluster']);
 });
 
-test('nothing is removed of a shard that has a pusher', async (t) => {
+test('nothing is removed from a shard that has a pusher', async (t) => {
   const { server, clock } = await migrated(t);
   const pusher = await RawPusher.open(server);
   t.teardown(() => pusher.socket.terminate());
@@ -143,7 +146,7 @@ test('nothing is removed of a shard that has a pusher', async (t) => {
   t.deepEqual(await has(server.client(), 'amber', 'acme'), ['one', 'cluster']);
 });
 
-test('a shard that says it has what another one is migrating has nothing removed, whatever it pushes', async (t) => {
+test('a shard that claims what another shard is migrating gets nothing removed there, whatever it pushes', async (t) => {
   const { server, clock } = await migrated(t, { now: { isMarked: true } });
   const mallory = server.client({
     as: server.authority.issue({ user: 'mallory', groups: ['strata'], uris: ['strata://shard/mallory'] }),
@@ -151,7 +154,7 @@ test('a shard that says it has what another one is migrating has nothing removed
   await put(mallory, 'mallory', 'acme', {});
   await pass(server, clock, afterMs);
   t.deepEqual(await has(server.client(), 'amber', 'acme'), ['one', 'cluster']);
-  // Of two migrations of one name nobody knows which is true.
+  // With two migrations of one name, the cache cannot know which is true.
   await migrate(mallory, 'mallory', { shard: 'mallory' });
   await pass(server, clock, afterMs);
   t.deepEqual(await has(server.client(), 'amber', 'acme'), ['one', 'cluster']);

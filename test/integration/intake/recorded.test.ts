@@ -1,6 +1,7 @@
 /**
- * Every POST and PUT that kcp sent while it was recorded: each is admitted and reads back as the same JSON value, byte
- * for byte if it names its place; and a write that changed nothing in kcp's own cache server changes nothing here.
+ * Every POST and PUT that kcp sent while it was recorded. Each must be admitted and read back as
+ * the same JSON value, byte for byte if it names its place. A write that changed nothing in kcp's
+ * own cache server must change nothing here.
  */
 import { test } from '../../support/test.js';
 import { readFile } from 'node:fs/promises';
@@ -72,11 +73,11 @@ function withoutRevision(text: string): string {
   return text.trimEnd().replace(/"resourceVersion":"\d+",(?="uid")/, '');
 }
 
-/** The objects of one recording, kept as a store keeps them, under the revisions the recorded server gave them. */
+/** The objects of one recording, stored under the revisions that the recorded server gave them. */
 class Recording {
   readonly #objects = new Map<string, StoredObject>();
 
-  /** The recorded write, admitted: what is stored now, and whether that is a change. */
+  /** The recorded write, admitted: the object that is stored after it, and whether it changed. */
   write({ id, method, url, body = '', answer = '{}' }: Recorded): Readonly<{ object: StoredObject; changed: boolean; repeated: boolean }> {
     const place = placeOf(url);
     const sent = read(body);

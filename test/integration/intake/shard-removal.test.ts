@@ -21,9 +21,11 @@ function setUp(policy: ShardRemovalPolicy) {
   const listeners: ((commit: Commit) => void)[] = [];
   const commits: Commits = { subscribe: (listener) => (listeners.push(listener), { cancel: () => {} }) };
   const sessions = new PushSessions(pushes, clock.now());
-  /** What another server of the same store has done, when this one asks for what is the newest. */
+  /**
+   * Actions of another server of the store, each run when this server asks for the newest revision.
+   */
   const elsewhere: (() => void)[] = [];
-  /** The stored Shard objects of the root shard, and of the shard cedar. */
+  /** Names of stored Shard objects on the shard root; `leftOfCedar`: on the shard cedar. */
   const left = new Set<string>();
   const leftOfCedar = new Set<string>();
   const objects = {
@@ -63,7 +65,7 @@ function setUp(policy: ShardRemovalPolicy) {
     const commit: Commit = { revision, changes: [changed], movedPaths: [], swept: new Set(swept ? [revision] : []) };
     for (const listener of listeners) listener(commit);
   };
-  /** Lets a look come to its end. */
+  /** Lets time pass; each look of the removal completes. */
   const pass = async (ms: number): Promise<void> => {
     for (let left = ms; left > 0; left -= 1_000) {
       clock.advance(Math.min(1_000, left));
@@ -73,7 +75,7 @@ function setUp(policy: ShardRemovalPolicy) {
   return { clock, pushes, sessions, removal, change, pass, left, leftOfCedar, elsewhere, state };
 }
 
-test('a shard is removed by name, with a fence, and its pusher is sent away', async (t) => {
+test('a shard is removed by name, with a fence, and its pusher is disconnected', async (t) => {
   const { pushes, sessions, removal, clock } = setUp(never);
   const said: string[] = [];
   pushes.hold(aSlice('apiexports'));
@@ -112,7 +114,7 @@ test('an unknown shard is not removed, and a store that cannot write reports tha
   await t.throwsAsync(removal.remove(amber), { instanceOf: Refused, message: 'no disk' });
 });
 
-test('a shard whose Shard object is deleted is removed once nobody has pushed for it during the grace', async (t) => {
+test('a shard whose Shard object is deleted is removed once no pusher of it connected during the grace', async (t) => {
   const { pushes, sessions, change, pass, clock } = setUp({ ...never, deletedGraceMs: 5 * minuteMs });
   const holder = {
     process: 'p',
@@ -140,7 +142,7 @@ test('a shard whose Shard object is deleted is removed once nobody has pushed fo
   t.is(pushes.pushed.length, 1, 'once');
 });
 
-test('a Shard object that was swept by a sync, came back, or has no configured grace removes nothing', async (t) => {
+test('nothing is removed when a sync swept the Shard object, it was created again, or no grace is configured', async (t) => {
   const configured = setUp({ ...never, deletedGraceMs: minuteMs });
   const unconfigured = setUp(never);
 
@@ -155,18 +157,18 @@ test('a Shard object that was swept by a sync, came back, or has no configured g
   t.deepEqual(unconfigured.pushes.pushed, []);
 });
 
-test('a shard written over plain HTTP goes with its Shard object once it is quiet', async (t) => {
+test('a shard written over plain HTTP is removed after its Shard object is deleted and its writes stop', async (t) => {
   const { pushes, change, pass, clock } = setUp({ ...never, deletedGraceMs: minuteMs });
   pushes.hold(aSlice('apiexports', 'birch'), { changedMs: clock.now() + 3 * minuteMs });
 
   change('delete', 'birch');
   await pass(3 * minuteMs);
-  t.deepEqual(pushes.pushed, [], 'it was written to meanwhile');
+  t.deepEqual(pushes.pushed, [], 'it was written to in the meantime');
   await pass(2 * minuteMs);
   t.like(pushes.pushed, [{ kind: 'clear', shard: birch }]);
 });
 
-test('a shard that stays away for too long is emptied without a fence, and only if it ever pushed and holds something', async (t) => {
+test('a shard that stays away for too long is emptied without a fence, and only if it ever had a pusher and has objects', async (t) => {
   const { pushes, pass } = setUp({ ...never, awayMaxMs: 60 * minuteMs });
   pushes.publish({ shards: [aShardState(amber, 1), aShardState(shardName('cedar'), 1)] });
   pushes.hold(aSlice('apiexports'));
@@ -179,7 +181,7 @@ test('a shard that stays away for too long is emptied without a fence, and only 
   t.true(pushes.pushed.every((push) => push.kind === 'clear' && push.shard === amber));
 });
 
-test('a shard that has come back at another server of the same store, where that is not published here yet, is left alone', async (t) => {
+test('a shard whose pusher is back at another server of the store, though this server has not seen it yet, is not removed', async (t) => {
   const { clock, pushes, change, pass, left, elsewhere } = setUp({ awayMaxMs: 60 * minuteMs, deletedGraceMs: minuteMs });
   pushes.publish({ shards: [aShardState(amber, 1)] });
   pushes.hold(aSlice('apiexports'));
@@ -195,7 +197,7 @@ test('a shard that has come back at another server of the same store, where that
   t.deepEqual([elsewhere.length, pushes.pushed], [0, []]);
 });
 
-test('a shard that another server has removed, and that is written to again, is not removed a second time where this one leads later', async (t) => {
+test('a shard that another server removed and that was written again is not removed a second time when this server becomes leader', async (t) => {
   const { pushes, change, pass, state } = setUp({ ...never, deletedGraceMs: minuteMs });
   state.leads = false;
   change('delete', 'birch');
@@ -223,7 +225,7 @@ test('nothing is removed while the Shard object is still stored, or after delete
   t.deepEqual(pushes.pushed, []);
 });
 
-test('only the root shard’s Shard objects count: those of another shard neither remove nor keep anybody', async (t) => {
+test('only the root shard’s Shard objects count: those of another shard neither remove nor protect a shard', async (t) => {
   const { pushes, change, pass, leftOfCedar } = setUp({ ...never, deletedGraceMs: minuteMs });
   pushes.hold(aSlice('apiexports', 'birch'));
   pushes.hold(aSlice('apiexports', 'amber'));
@@ -241,7 +243,7 @@ test('only the root shard’s Shard objects count: those of another shard neithe
   t.like(pushes.pushed, [{ kind: 'clear', shard: amber }]);
 });
 
-test('a shard that pushed once and is now written over plain HTTP does not count as away', async (t) => {
+test('a shard that once had a pusher and is now written over plain HTTP does not count as away', async (t) => {
   const { pushes, pass, clock } = setUp({ ...never, awayMaxMs: 60 * minuteMs });
   pushes.publish({ shards: [aShardState(amber, 1)] });
   pushes.hold(aSlice('apiexports'), { changedMs: clock.now() + 50 * minuteMs });
@@ -250,7 +252,7 @@ test('a shard that pushed once and is now written over plain HTTP does not count
   t.deepEqual(pushes.pushed, []);
 });
 
-test('a pusher that connects while its shard is emptied is asked to come back and sync; one that claims it during a removal keeps it', async (t) => {
+test('a pusher that connects while its shard is emptied must reconnect and sync; one that claims it during a removal keeps it', async (t) => {
   const said: string[] = [];
   const emptied = setUp({ ...never, awayMaxMs: 60 * minuteMs });
   emptied.pushes.publish({ shards: [aShardState(amber, 1)] });
@@ -286,7 +288,7 @@ test('a pusher that connects while its shard is emptied is asked to come back an
   t.deepEqual(said, ['unavailable 0']);
 });
 
-test('a removal that fails midway is tried again, and holds up no other shard', async (t) => {
+test('a removal that fails midway is tried again, and delays no other shard', async (t) => {
   const { pushes, change, pass } = setUp({ ...never, deletedGraceMs: minuteMs });
   pushes.hold(aSlice('apiexports'));
   pushes.hold(aSlice('apiexports', 'birch'));
@@ -308,7 +310,7 @@ test('a removal that fails midway is tried again, and holds up no other shard', 
   t.is(cleared.at(-1), amber);
 });
 
-test('after close a removal checks nothing any more', async (t) => {
+test('a closed removal checks nothing any more', async (t) => {
   const { removal, clock } = setUp({ ...never, awayMaxMs: minuteMs });
 
   clock.advance(20_000);

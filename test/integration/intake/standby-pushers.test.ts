@@ -1,4 +1,7 @@
-/** Two pushers of one shard and the real server: the second waits, gets the shard within a second once the first is gone, and nobody is fenced. */
+/**
+ * Two pushers of one shard and the real server: the second waits, gets the shard within a second
+ * after the first has left, and nobody is fenced.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import type { StatusReport } from '../../../src/domain/status.js';
@@ -8,7 +11,7 @@ import { aServer, quickened, until, type TestServer } from '../../support/test-s
 import { aTree, exportsOf } from '../../support/test-tree.js';
 
 const exports = sliceOf('apiexports');
-/** How much faster time goes for the caches of a tree. */
+/** How much faster time passes for the caches of a tree. */
 const factor = 5;
 
 async function amberAt(server: TestServer): Promise<StatusReport['shards'][number] | undefined> {
@@ -16,14 +19,14 @@ async function amberAt(server: TestServer): Promise<StatusReport['shards'][numbe
   return shards.find(({ shard }) => shard === 'amber');
 }
 
-/** A process that comes for the first time and has no answer yet. */
+/** A process that connects for the first time and has not been answered yet. */
 async function aNewcomer(server: TestServer, process: string, { takesOver = false } = {}): Promise<RawPusher> {
   const pusher = await RawPusher.connect(server);
   pusher.hello({ named: 0, process, takesOver });
   return pusher;
 }
 
-test('a second pusher of a shard waits until the first is gone, and is then welcomed at once', async (t) => {
+test('a second pusher of a shard waits until the first has left, and is then welcomed at once', async (t) => {
   const server = await aServer(t);
   const first = await aNewcomer(server, 'first');
   await first.expect('welcome');
@@ -49,7 +52,7 @@ test('a second pusher of a shard waits until the first is gone, and is then welc
   t.is(await back.farewell(), 'fenced', 'another process has replaced it');
 });
 
-test('a pusher that takes over waits for nobody', async (t) => {
+test('a pusher that takes over does not wait for the current one', async (t) => {
   const server = await aServer(t);
   const first = await aNewcomer(server, 'first');
   await first.expect('welcome');
@@ -60,7 +63,7 @@ test('a pusher that takes over waits for nobody', async (t) => {
   t.is(await first.farewell(), 'fenced');
 });
 
-test('a process whose welcome was lost waits only for its own old connection', async (t) => {
+test('a process that missed its welcome waits only for its own old connection', async (t) => {
   const server = await aServer(t);
   const first = await aNewcomer(server, 'first');
   const { term } = await first.expect('welcome');
@@ -71,7 +74,7 @@ test('a process whose welcome was lost waits only for its own old connection', a
   t.is(await first.farewell(), 'replaced');
 });
 
-test('a process whose welcome was lost does not wait for a standby', async (t) => {
+test('a process that missed its welcome does not wait for a standby', async (t) => {
   const server = await aServer(t);
   const first = await aNewcomer(server, 'first');
   const { term } = await first.expect('welcome');
@@ -86,7 +89,7 @@ test('a process whose welcome was lost does not wait for a standby', async (t) =
   t.is((await amberAt(server))?.standbys, 1);
 });
 
-test('a pusher that comes back after a restart of the cache gets its shard, though another connected before it', async (t) => {
+test('a pusher that reconnects after a restart of the cache gets its shard, though another connected before it', async (t) => {
   const server = await aServer(t);
   const first = await aNewcomer(server, 'first');
   await first.expect('welcome');
@@ -119,7 +122,7 @@ test('the removal of a shard also fences its standbys; a later pusher gets the s
   t.is((await third.next()).kind, 'welcome');
 });
 
-test('a standby at another cache gets the shard once its pusher is gone, and a pusher that then moves there is not fenced', async (t) => {
+test('a standby at another cache gets the shard once its pusher has left; a pusher that then moves there is not fenced', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root });
@@ -164,7 +167,7 @@ for (const [what, { accept = "[{shards: ['*']}]", before = async () => {}, after
     after: (_, proxy) => proxy.stall(),
   },
 }))
-  test(`a standby at another cache goes on waiting for a pusher that ${what}`, async (t) => {
+  test(`a standby at another cache continues to wait for a pusher that ${what}`, async (t) => {
     const tree = await aTree(t);
     const clock = quickened(factor);
     const root = await tree.cache('root', { clock, config: `children: {'*': {accept: ${accept}, offer: []}}\n` });
@@ -175,7 +178,7 @@ for (const [what, { accept = "[{shards: ['*']}]", before = async () => {}, after
     await holder.expect('welcome');
     await before(holder);
     await until(async () => (await amberAt(root))?.term === holder.term);
-    // What links report is known by then.
+    // Time for the reports of links to arrive.
     await sleep(2_000 / factor);
 
     const second = await aNewcomer(root, 'second');
@@ -189,7 +192,7 @@ for (const [what, { accept = "[{shards: ['*']}]", before = async () => {}, after
     t.true((await second.expect('welcome')).term > holder.term);
   });
 
-test('a process whose welcome was lost is fenced by the removal of its shard, and a new process brings it back', async (t) => {
+test('the removal of a shard fences a process that missed its welcome, and a new process brings the shard back', async (t) => {
   const server = await aServer(t);
   const first = await aNewcomer(server, 'first');
   await first.expect('welcome');

@@ -1,4 +1,7 @@
-/** What a cache does with slices that the pusher of their shard no longer names, over the wire. */
+/**
+ * Slices that the pusher of their shard no longer names: the cache removes them, or holds the
+ * removal when it is large.
+ */
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { openSender, type SliceSource } from '../../../src/client.js';
@@ -14,7 +17,7 @@ import { aServer, until, type TestServer } from '../../support/test-server.js';
 const exports = sliceOf('apiexports');
 const schemas = sliceOf('apiresourceschemas');
 const many = 120;
-/** Links bear its silence when the clock leaps by it. */
+/** Links tolerate a silence of this length when the test advances the clock by it. */
 const graceMs = 15_000;
 const grace = { flags: { 'removal-hold-grace': '15s' } };
 
@@ -36,7 +39,7 @@ async function objects(server: TestServer, slice: Slice = schemas): Promise<numb
   return (await held(server, slice))?.objects ?? 0;
 }
 
-/** A pusher that has synced both types; `count` schemas. */
+/** A pusher that has synced both types: one export and `count` schemas. */
 async function both(server: TestServer, count: number): Promise<RawPusher> {
   const pusher = await RawPusher.open(server);
   await pusher.sync(exports, [pushedExport('one')]);
@@ -44,7 +47,7 @@ async function both(server: TestServer, count: number): Promise<RawPusher> {
   return pusher;
 }
 
-/** Resolves once everything sent before is decided. */
+/** Resolves once the cache has decided everything sent before. */
 async function settled(pusher: RawPusher): Promise<void> {
   await pusher.acknowledged(pusher.put(exports, [pushedExport('one')]));
 }
@@ -67,7 +70,7 @@ test('a slice that its pusher no longer names is removed, and everything else st
   t.is(await objects(server, sliceOf('apiresourceschemas', { shard: 'birch' })), 2);
 });
 
-test('a slice that is named again is resynced before any of its changes is accepted', async (t) => {
+test('a slice that is named again is resynced before the cache accepts any of its changes', async (t) => {
   const server = await aServer(t);
   const pusher = await both(server, 3);
   pusher.types([exports]);
@@ -81,7 +84,7 @@ test('a slice that is named again is resynced before any of its changes is accep
   t.is(await objects(server), 2);
 });
 
-test('a pusher that has lost its shard removes nothing by the types that it names', async (t) => {
+test('a pusher that was fenced removes nothing by the types that it names', async (t) => {
   const server = await aServer(t);
   const old = await both(server, 3);
   const young = await RawPusher.open(server, { term: 2_000 });
@@ -105,7 +108,7 @@ test('a pusher that names no types removes nothing', async (t) => {
   t.is(await objects(server), 3);
 });
 
-test('many objects of a type that is no longer named are held: shown, not current, not whole, and there', async (t) => {
+test('many objects of a type that is no longer named are held: they stay, and the slice is neither current nor whole', async (t) => {
   const server = await aServer(t);
   const pusher = await both(server, many);
   await pusher.syncWhole(exports, [pushedExport('one')]);
@@ -197,7 +200,7 @@ test('objects whose grace time ended while their pusher was gone are removed whe
   t.pass();
 });
 
-test('a session whose process has connected again removes nothing that it has not named itself', async (t) => {
+test('a session whose process has reconnected does not remove types that only the new session named', async (t) => {
   const server = await aServer(t);
   const proxy = await TcpProxy.start(server.port);
   t.teardown(() => proxy.close());
@@ -208,7 +211,7 @@ test('a session whose process has connected again removes nothing that it has no
   first.types([exports]);
   await until(async () => (await held(server))?.held !== null);
   const { term: named, position } = first;
-  // It is half open until its close is given up.
+  // The first connection is half open until the server stops waiting for its close.
   proxy.blackhole();
 
   const endpoints = sliceOf('apiexportendpointslices');
@@ -225,7 +228,7 @@ test('a session whose process has connected again removes nothing that it has no
   t.is(await objects(server, endpoints), 1);
 });
 
-/** These objects, then nothing more. */
+/** A source that sends these objects and then stays silent. */
 function aSource(version: string, ...all: readonly PushedObject[]): SliceSource {
   return {
     connected: true,
@@ -237,7 +240,7 @@ function aSource(version: string, ...all: readonly PushedObject[]): SliceSource 
   };
 }
 
-test('a removal that is confirmed takes nothing that was pushed since its pusher knew all its slices last', async (t) => {
+test('a confirmed removal spares objects that were pushed after the pusher last listed all its slices', async (t) => {
   const server = await aServer(t);
   const first = await both(server, many);
   first.socket.terminate();
@@ -266,7 +269,7 @@ test('a removal that is confirmed takes nothing that was pushed since its pusher
   t.is(await objects(server, endpoints), 1);
 });
 
-largeTest('a pusher of more slices than fit into a frame names all of them', async (t) => {
+largeTest('a pusher with more slices than fit into a frame names all of them', async (t) => {
   t.timeout(180_000);
   const server = await aServer(t);
   const first = await both(server, 3);
@@ -291,7 +294,7 @@ largeTest('a pusher of more slices than fit into a frame names all of them', asy
   t.pass();
 });
 
-test('a pusher that comes back is told of all that it has synced, however many', async (t) => {
+test('a pusher that reconnects gets the list of all slices it has synced, however many', async (t) => {
   const server = await aServer(t);
   const count = 1_100;
   const types = Array.from({ length: count }, (_, i) => sliceOf('instances', { group: 'machines.svm.io', identity: `hash${i}` }));
@@ -321,7 +324,7 @@ test('a pusher that comes back is told of all that it has synced, however many',
   t.is(second.synced.length, count + 1);
 });
 
-test('what is named a part at a time takes nothing before the last part', async (t) => {
+test('names sent in parts remove nothing before the last part', async (t) => {
   const server = await aServer(t);
   const first = await both(server, 3);
   first.socket.terminate();
@@ -337,7 +340,7 @@ test('what is named a part at a time takes nothing before the last part', async 
   t.is(await objects(server, exports), 1);
 });
 
-test('what a pusher withdraws while it may have more stays until it has not', async (t) => {
+test('slices that a pusher withdraws while it may name more stay until it has named all', async (t) => {
   const server = await aServer(t);
   const pusher = await both(server, 3);
   pusher.types([exports, schemas]);
@@ -351,7 +354,7 @@ test('what a pusher withdraws while it may have more stays until it has not', as
   t.is(await objects(server, exports), 1);
 });
 
-test('a hold ends when its pusher says that there may be more, and the next one has its own time', async (t) => {
+test('a hold ends when its pusher says that it may name more, and the next hold has its own grace time', async (t) => {
   const clock = new LeapingClock();
   const server = await aServer(t, { ...grace, clock });
   const pusher = await both(server, many);

@@ -1,4 +1,7 @@
-/** What is accepted is what Go's decoders accept, by their recorded verdicts (`test/clients/decodable.test.ts` asks them anew). */
+/**
+ * Strata must accept exactly what Go's decoders accept, by their recorded verdicts, except for
+ * deliberate refusals. `test/clients/decodable.test.ts` asks the decoders again.
+ */
 import { test } from '../../support/test.js';
 import { readValue, Unreadable } from '../../../src/store/etcd/stored-values.js';
 import { scanDecodable } from '../../../src/json/decodable.js';
@@ -10,7 +13,7 @@ import { objectCases } from '../../support/json/object-cases.js';
 
 const verdicts = recordedVerdicts();
 
-/** Where more is refused than Go refuses: each is a decision. */
+/** Where Strata deliberately refuses more than Go. */
 const stricter: readonly (readonly [why: string, names: RegExp])[] = [
   [
     'what is not UTF-8: Go puts U+FFFD in its place, and stores would differ',
@@ -40,7 +43,7 @@ function isDecided(name: string): boolean {
   return stricter.some(([, names]) => names.test(name));
 }
 
-test('each case has a name of its own and a recorded verdict', (t) => {
+test('each case has a unique name and a recorded verdict', (t) => {
   for (const [kind, cases] of [
     ['values', minefield],
     ['sent', objectCases],
@@ -50,7 +53,7 @@ test('each case has a name of its own and a recorded verdict', (t) => {
   }
 });
 
-test('a document is parsed as JSON exactly where Go finds it to be JSON, but for what is not UTF-8', (t) => {
+test('a document is parsed as JSON exactly where Go accepts it as JSON, except for text that is not UTF-8', (t) => {
   for (const { name, text } of minefield) {
     const isParsed = parseJson(text).kind === 'parsed';
     const isValid = !/syntax/.test(verdicts.values[name] ?? '');
@@ -59,7 +62,7 @@ test('a document is parsed as JSON exactly where Go finds it to be JSON, but for
   }
 });
 
-test('an object that Go cannot decode is never accepted from a pusher, and one that it can is refused only by decision', (t) => {
+test('an object that Go cannot decode is never accepted from a pusher, and one that Go can is refused only deliberately', (t) => {
   for (const { name, text } of objectCases) {
     const { kind } = admitted(text);
     if (kind === 'parsed') t.is(verdicts.stored[name], '', name);
@@ -67,10 +70,10 @@ test('an object that Go cannot decode is never accepted from a pusher, and one t
   }
 });
 
-test('in etcd the same objects count as readable', (t) => {
+test('the same objects count as readable in etcd', (t) => {
   for (const { name, text } of objectCases) {
     const isAdmitted = admitted(text).kind === 'parsed';
-    // Rules of admission, not of what can be decoded.
+    // These cases break rules of admission; Go can decode them.
     if (/"generation":-9|"uid":7/.test(name)) continue;
     const read = (): unknown => readValue(roleKey, text);
     if (isAdmitted) t.notThrows(read, name);
@@ -78,7 +81,7 @@ test('in etcd the same objects count as readable', (t) => {
   }
 });
 
-test('each decision to refuse more than Go is still needed', (t) => {
+test('each deliberate refusal still has a case that Go accepts', (t) => {
   for (const [why, names] of stricter) {
     const refusedHere = [...objectCases, ...minefield].some(
       ({ name }) => names.test(name) && (verdicts.sent[name] ?? verdicts.values[name]) === '' && verdicts.stored[name] === undefined,
@@ -87,7 +90,7 @@ test('each decision to refuse more than Go is still needed', (t) => {
   }
 });
 
-test('a refused number is named, however long it is', (t) => {
+test('a refusal quotes the number, however long it is', (t) => {
   const refusal = (number: string): string | undefined =>
     t.throws(() => scanDecodable(new TextEncoder().encode(`{"a":[${number}]}`), 10), { instanceOf: NotJson })?.message;
 

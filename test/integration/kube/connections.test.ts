@@ -1,4 +1,4 @@
-/** Connections of an agent to its shard, by what the shard sees of them. */
+/** How an agent uses connections to its shard, counted at the shard. */
 import { once, setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
@@ -45,7 +45,7 @@ class Rig {
   }
 }
 
-/** `proxied`: through the proxy, which leads to the stand-in. */
+/** `isProxied`: the client connects through a proxy to the stand-in. */
 async function aRig(
   t: ExecutionContext,
   { clock = systemClock, isProxied = false, ...standIn }: StandInOptions & Readonly<{ clock?: Clock; isProxied?: boolean }> = {},
@@ -82,7 +82,7 @@ largeTest('1,300 watches share as many connections as the shard needs for them',
   t.true(rig.shard.openConnections <= 13);
 });
 
-test('a connection whose end the shard announces keeps its watches, and gets no more requests', async (t) => {
+test('a connection that the shard is about to close keeps its watches, and gets no more requests', async (t) => {
   const rig = await aRig(t);
   const watch = await rig.open(watchPath);
   await watch.next();
@@ -97,7 +97,7 @@ test('a connection whose end the shard announces keeps its watches, and gets no 
   t.is(rig.shard.openConnections, 1);
 });
 
-test('connections that end once their watches have do not count among those that may be open', async (t) => {
+test('connections that end once their watches have ended do not count towards the maximum', async (t) => {
   const shard = await ShardStandIn.start();
   t.teardown(() => shard.close());
   const { ca, authorization = '' } = await shard.access.credentials(new AbortController().signal);
@@ -117,7 +117,7 @@ test('connections that end once their watches have do not count among those that
   t.is(shard.openConnections, 5);
 });
 
-test('an answer that nobody reads delays no other of its connection', async (t) => {
+test('an answer that nobody reads delays no other answer of its connection', async (t) => {
   const rig = await aRig(t);
   for (let i = 0; i < 100; i += 1) rig.shard.store.put(exports, 'root', named(`e${i}`, 'x'.repeat(50_000)));
   const unread = await Promise.all(Array.from({ length: 20 }, () => rig.open(listPath)));
@@ -128,7 +128,7 @@ test('an answer that nobody reads delays no other of its connection', async (t) 
   for (const each of unread) await each.return();
 });
 
-test('a shard that speaks HTTP/1.1 alone is read over that', async (t) => {
+test('a shard that speaks only HTTP/1.1 is read over HTTP/1.1', async (t) => {
   const agent = await anAgent(t, { standIn: { http: 1 }, prepare: ({ store }) => store.put(exports, 'root', named('a')) });
   await agent.synced();
   const slice = sliceOf(exports);
@@ -139,20 +139,20 @@ test('a shard that speaks HTTP/1.1 alone is read over that', async (t) => {
 
   await until(() => agent.slices.names(slice).join() === 'b');
   t.deepEqual(agent.slices.received.get(slice), ['begin', 'put a', 'end', 'put b', 'delete a']);
-  // One for each watch; the last may come back a moment after the first has read.
+  // One connection per watch; the last one may open shortly after the first watch was read.
   await until(() => agent.shard.openConnections === agent.slices.slices.length);
   t.is(agent.shard.openConnections, agent.slices.slices.length);
 });
 
 for (const http of [1, 2] as const) {
-  test(`the agent says to the shard who it is, over HTTP/${http}`, async (t) => {
+  test(`the agent sends its user agent to the shard, over HTTP/${http}`, async (t) => {
     const rig = await anAgent(t, { standIn: { http } });
     await rig.synced();
 
     t.deepEqual([...new Set(rig.shard.callers.map((caller) => caller.userAgent))], ['strata/test (push)']);
   });
 
-  test(`a refusal over HTTP/${http} has its status, its words and its wait`, async (t) => {
+  test(`a refusal over HTTP/${http} carries its status, its message and its retry time`, async (t) => {
     const rig = await aRig(t, { http });
     rig.shard.instead = (_, answer) => {
       answer.writeHead(429, { 'retry-after': '7' });
@@ -165,7 +165,7 @@ for (const http of [1, 2] as const) {
     t.like(refused, { status: 429, reason: 'TooManyRequests', message: 'later', retryAfterMs: 7_000 });
   });
 
-  test(`a request over HTTP/${http} that nobody answers ends within its time, and so does one that is aborted`, async (t) => {
+  test(`an unanswered request over HTTP/${http} ends within its time, and an aborted one ends at once`, async (t) => {
     const rig = await aRig(t, { http });
     rig.shard.instead = () => true;
     const ask = (answerMsMax: number, signal: AbortSignal): Promise<unknown> =>
@@ -178,7 +178,7 @@ for (const http of [1, 2] as const) {
     await t.throwsAsync(ask(60_000, AbortSignal.abort(new CacheError('stopped'))), { message: 'stopped' });
   });
 
-  test(`an answer over HTTP/${http} that breaks off is no whole one`, async (t) => {
+  test(`an answer over HTTP/${http} that breaks off counts as incomplete`, async (t) => {
     const rig = await aRig(t, { http });
     rig.shard.instead = (_, answer) => {
       answer.writeHead(200);
@@ -200,7 +200,7 @@ for (const http of [1, 2] as const) {
   });
 }
 
-test('a connection that answers no ping is given up, and its requests with it', async (t) => {
+test('a connection that answers no ping is closed, and its requests fail', async (t) => {
   const clock = new ManualClock();
   const rig = await aRig(t, { clock, isProxied: true });
   const watch = await rig.open(watchPath);
@@ -216,7 +216,7 @@ test('a connection that answers no ping is given up, and its requests with it', 
   t.deepEqual(await rig.names(), ['a']);
 });
 
-test('a shard that takes connections and says nothing is given up in time', async (t) => {
+test('a shard that accepts connections and stays silent fails the request in time', async (t) => {
   const clock = new ManualClock();
   const rig = await aRig(t, { clock, isProxied: true });
   rig.proxy?.blackhole();
@@ -228,7 +228,7 @@ test('a shard that takes connections and says nothing is given up in time', asyn
   await t.throwsAsync(opening, { message: 'the server does not answer' });
 });
 
-test('a connection that both ends have left is ended, though its peer says nothing any more', async (t) => {
+test('a closed connection ends, though its peer no longer responds', async (t) => {
   const clock = new ManualClock();
   const rig = await aRig(t, { clock, isProxied: true });
   await rig.names();
@@ -253,7 +253,7 @@ test('a connection without requests is closed, and one with a watch is not', asy
 
   for (let pings = 0; pings < 3; pings += 1) {
     clock.advance(30_000);
-    // Until each ping is answered, which ends what waits for that.
+    // Waits for the answer to each ping, which cancels its timeout.
     await until(() => clock.nextInMs >= 30_000);
   }
 
@@ -261,7 +261,7 @@ test('a connection without requests is closed, and one with a watch is not', asy
   t.is(rig.shard.openWatches, 1);
 });
 
-test('a shard that allows no requests on a connection is not asked for one connection after the other', async (t) => {
+test('a shard that allows no requests on a connection is not sent one connection after another', async (t) => {
   const rig = await aRig(t, { streamsMax: 0 });
 
   await t.throwsAsync(rig.open(listPath), { message: 'the server allows no requests on a connection' });
@@ -295,7 +295,7 @@ test('requests that wait for a connection while the certificates rotate are all 
   );
 });
 
-test('a shard that spoke HTTP/1.1 alone is asked for HTTP/2 again after a minute', async (t) => {
+test('a shard that spoke only HTTP/1.1 is asked for HTTP/2 again after a minute', async (t) => {
   const clock = new ManualClock();
   const [old, present] = [await ShardStandIn.start({ http: 1 }), await ShardStandIn.start()];
   const proxy = await TcpProxy.start(Number(new URL(old.url).port));

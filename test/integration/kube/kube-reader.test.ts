@@ -22,7 +22,7 @@ async function* expiring(): AsyncGenerator<Uint8Array, void> {
   for (const event of [whole, expired]) yield Buffer.from(`${JSON.stringify(event)}\n`);
 }
 
-test('a watch that expires after each of its syncs is opened ever more seldom', async (t) => {
+test('a watch that expires after each of its syncs is opened at growing intervals', async (t) => {
   const clock = new ManualClock();
   let opened = 0;
   const open = (): Promise<AsyncGenerator<Uint8Array, void>> => {
@@ -51,7 +51,7 @@ test('a watch that expires after each of its syncs is opened ever more seldom', 
   t.is(clock.pending, 0);
 });
 
-test('a type that was absent, and whose reading fails otherwise now, is asked for as often as any other', async (t) => {
+test('a type that was absent, and whose requests fail for another reason afterwards, is retried as often as any other', async (t) => {
   const clock = new ManualClock();
   const absent = new AbsentTypes();
   for (let i = 0; i < 500; i += 1) absent.add({});
@@ -75,13 +75,16 @@ test('a type that was absent, and whose reading fails otherwise now, is asked fo
   abort.abort();
   await reading;
 
-  // Half a minute at most between two.
+  // At most half a minute between two attempts.
   t.true(opened >= 20 && opened <= 50, `opened ${opened} times in ten minutes`);
 });
 
 type Asked = Readonly<{ path: string }>;
 
-/** What a reader has read, and asked for, by when it was refused or answered all of this in turn; then it gets no more. */
+/**
+ * The reads of a reader and its requests. The shard gives these answers in turn; after the last one
+ * the reader is aborted.
+ */
 async function readOf(
   t: ExecutionContext,
   answers: readonly (KubeRefusal | readonly object[])[],
@@ -123,7 +126,7 @@ for (const [what, answer] of [
   ['an object', { kind: 'Thing', apiVersion: 'g/v1', metadata: { name: 'a', resourceVersion: '9' } }],
   ['a list that says no version', { ...list, apiVersion: undefined }],
 ] as const)
-  test(`${what} in place of a list is no empty list: nothing that was there before is taken for removed`, async (t) => {
+  test(`${what} in place of a list is no empty list: no earlier object counts as removed`, async (t) => {
     const { kinds, asked } = await readOf(t, [noWatchList, [answer], [list]]);
 
     t.deepEqual(kinds, ['begin', 'begin', 'end']);
@@ -136,14 +139,14 @@ for (const [what, event] of [
   ['a removal', { type: 'DELETED', object: { metadata: { name: 'a', resourceVersion: '' } } }],
   ['a number of', { type: 'ADDED', object: { metadata: { name: 'a', resourceVersion: 8 } } }],
 ] as const)
-  test(`${what} without a resourceVersion ends a watch, which goes on from where it was`, async (t) => {
+  test(`${what} without a resourceVersion ends a watch, and the next one resumes at the last version`, async (t) => {
     const { kinds, asked } = await readOf(t, [[whole, event]]);
 
     t.deepEqual(kinds, ['begin', 'end']);
     t.is(new URL(asked[1] ?? '', 'https://shard').searchParams.get('resourceVersion'), '7');
   });
 
-test('a bookmark without a resourceVersion ends no sync', async (t) => {
+test('a bookmark without a resourceVersion does not end a sync', async (t) => {
   const nameless = { type: 'BOOKMARK', object: { metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } } } };
 
   const { kinds, asked } = await readOf(t, [[nameless], [list]]);

@@ -1,4 +1,7 @@
-/** What an absence proves when an object of the type was refused, the pusher no longer names the type, or a cache that may have it is away. */
+/**
+ * Three cases in which a cache must not prove an absence: it refused an object of the type, the
+ * pusher no longer names the type, or a cache that may have the object is away.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { StatusReport } from '../../../src/domain/status.js';
@@ -14,7 +17,7 @@ const exports = sliceOf('apiexports');
 const schemas = sliceOf('apiresourceschemas');
 const bounds = { reportAgeMaxMs: 0 };
 
-/** Whether the absence of an object that does not exist is proved. */
+/** Whether the cache proves the absence of an object that does not exist. */
 async function isVouched(t: ExecutionContext, server: TestServer): Promise<boolean> {
   const answer = await aReader(t, server, { bounds }).get(aRef({ name: 'none' }));
   t.is(answer.kind, 'absent');
@@ -25,13 +28,14 @@ async function statusOf(server: TestServer): Promise<StatusReport> {
   return JSON.parse((await server.client().raw('GET', '/services/cache/status')).text) as StatusReport;
 }
 
-test('an object that this cache refused from a link is not proved absent, until it is accepted', async (t) => {
+test('after this cache refused an object from a link, it does not prove that object absent until it accepts it', async (t) => {
   const children = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}`;
   const root = await aServer(t, { config: children });
   const child = await openChild(root);
   const whole: SliceFreshness = { slice: exports, connected: true, synced: true, lagMs: 0, whole: true };
   let resyncs = 0;
-  // Answers every heartbeat: whoever leaves one out for three seconds is away, and proves no absence for that reason alone.
+  // Answers every heartbeat: a child that misses one for three seconds is away, and that alone
+  // would prevent the proof.
   const answer = async (): Promise<void> => {
     for (;;) {
       const frame = await child.next();
@@ -69,7 +73,7 @@ test('an object that this cache refused from a link is not proved absent, until 
   t.pass('it keeps its earlier version');
 });
 
-test('objects of a type that a pusher no longer names have unknown freshness, and the type proves no absence', async (t) => {
+test('a type that a pusher no longer names has unknown freshness, and its absences are not proved', async (t) => {
   const server = await aServer(t);
   const before = await RawPusher.open(server);
   await before.syncWhole(exports, [pushedExport('one')]);
@@ -113,7 +117,7 @@ parent: {forward: [{types: ['*']}], follow: [{types: ['*']}]}
 children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}
 `;
 
-test('a restarted cache remembers who was below it, until that is forgotten', async (t) => {
+test('a restarted cache remembers which caches were below it, until an operator forgets them', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root });
@@ -134,7 +138,7 @@ test('a restarted cache remembers who was below it, until that is forgotten', as
   t.true(await isVouched(t, again));
 });
 
-test('a cache proves no absence for what a policy at the other end holds back', async (t) => {
+test('a cache proves no absence for objects that a policy at the other end withholds', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const config = `parent: {forward: [{types: ['*'], clusters: [acme]}], follow: [{types: ['*']}]}\n`;
@@ -149,7 +153,7 @@ test('a cache proves no absence for what a policy at the other end holds back', 
   t.false(await isVouched(t, root));
 });
 
-test('a cache that may not hear of a shard below it is not complete, until it may; a shard that came from itself does not count', async (t) => {
+test('a cache that must not learn of a shard below it is incomplete until it may; its own shard coming back does not count', async (t) => {
   const tree = await aTree(t);
   const accepting = (shards: string): string =>
     `children: {east: {accept: [{shards: [${shards}]}], offer: [{types: ['*']}]}}\nlink: {policyPoll: 100ms}\n`;
@@ -166,7 +170,7 @@ test('a cache that may not hear of a shard below it is not complete, until it ma
   await (await RawPusher.open(east, { name: 'cedar' })).syncWhole(cedar, [pushedExport('two')]);
   await until(async () => (await statusOf(root)).tree?.complete === false);
   t.false(await isVouched(t, root));
-  // The claim comes again when it is held.
+  // The child repeats the claim when a pusher holds the shard, so the count is 1 or 2.
   t.true([1, 2].includes((await statusOf(root)).tree?.children[0]?.receiving.unheard ?? 0));
 
   config = accepting('amber, cedar');

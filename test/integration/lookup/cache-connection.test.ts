@@ -23,7 +23,7 @@ async function aConnection(t: ExecutionContext, answer: Answering, bounds: Parti
 const silent: Answering = () => {};
 const fine: Answering = (_, response) => void response.end('fine');
 
-test('requests one after the other share a connection, and leave no timer behind', async (t) => {
+test('sequential requests share a connection, and leave no timer behind', async (t) => {
   const { standIn, clock, connection } = await aConnection(t, fine);
 
   await connection.ask('/a?b=c');
@@ -35,7 +35,7 @@ test('requests one after the other share a connection, and leave no timer behind
   t.is(clock.pending, 0);
 });
 
-test('a request ends when its time is up, also in the middle of an answer', async (t) => {
+test('a request ends when its time is up, even in the middle of an answer', async (t) => {
   const { standIn, clock, connection } = await aConnection(t, (request, response) => {
     if (request.url === '/half') response.write('half');
   });
@@ -49,7 +49,7 @@ test('a request ends when its time is up, also in the middle of an answer', asyn
   await until(() => standIn.sockets.size === 0);
 });
 
-test('a request whose signal is aborted ends with the reason, before it was sent or after', async (t) => {
+test('a request whose signal is aborted ends with the reason, before or after it was sent', async (t) => {
   const { standIn, clock, connection } = await aConnection(t, silent);
   const [before, after] = [new AbortController(), new AbortController()];
   before.abort(new Error('never mind'));
@@ -64,7 +64,7 @@ test('a request whose signal is aborted ends with the reason, before it was sent
   t.is(clock.pending, 0);
 });
 
-test('an answer beyond the bound is given up at the bound', async (t) => {
+test('an answer larger than the bound fails at the bound', async (t) => {
   const endless: Answering = (_, response) => {
     const more = (): void => {
       if (!response.destroyed) response.write(Buffer.alloc(10_000), more);
@@ -77,7 +77,7 @@ test('an answer beyond the bound is given up at the bound', async (t) => {
   await until(() => standIn.sockets.size === 0);
 });
 
-test('one request more than may be under way is refused at once, and the next is sent when one has ended', async (t) => {
+test('a request beyond the maximum is refused at once, and the next is sent once one has ended', async (t) => {
   const waiting: ServerResponse[] = [];
   const { connection } = await aConnection(t, (_, response) => void waiting.push(response), { connectionsMax: 1, questionsMax: 2 });
   const [first, second] = [connection.ask('/1'), connection.ask('/2')];
@@ -95,7 +95,7 @@ test('one request more than may be under way is refused at once, and the next is
   t.is((await fourth).text, '4');
 });
 
-test('a connection that the cache closes as it is used again costs nothing; one that breaks in an answer is a fault', async (t) => {
+test('a request on a connection that the cache just closed is retried; a connection that breaks during an answer is a fault', async (t) => {
   const { standIn, connection } = await aConnection(t, (request, response) => {
     if (request.url === '/stale' && standIn.connections === 1) request.socket.destroy();
     else if (request.url === '/broken') {
@@ -112,7 +112,7 @@ test('a connection that the cache closes as it is used again costs nothing; one 
   t.is(standIn.requests.length, 4);
 });
 
-test('what is not a read is not sent again, because it may have been done', async (t) => {
+test('a request that is not a read is not sent again, because the cache may have executed it', async (t) => {
   const { standIn, connection } = await aConnection(t, (request, response) => {
     if (request.url === '/stale') request.socket.destroy();
     else response.end('fine');
@@ -123,7 +123,7 @@ test('what is not a read is not sent again, because it may have been done', asyn
   t.deepEqual(standIn.requests, ['/', '/stale']);
 });
 
-test('a cache that does not answer, or whose certificate the CA did not sign, is unreachable; redirects are not followed', async (t) => {
+test('a silent cache, or one whose certificate the CA did not sign, is unreachable; redirects are not followed', async (t) => {
   const { standIn, connection } = await aConnection(t, (_, response) => void response.writeHead(301, { location: '/elsewhere' }).end());
   const other = await CacheStandIn.start(t, fine);
   const { certificate, key } = standIn;
@@ -147,7 +147,7 @@ test('a cache that does not answer, or whose certificate the CA did not sign, is
   );
 });
 
-test('closing ends what is under way, and later requests are refused', async (t) => {
+test('closing ends requests in progress, and refuses later ones', async (t) => {
   const { standIn, connection } = await aConnection(t, silent);
   const answer = connection.ask('/');
   await until(() => standIn.requests.length === 1);
@@ -159,7 +159,7 @@ test('closing ends what is under way, and later requests are refused', async (t)
   await until(() => standIn.sockets.size === 0);
 });
 
-test('an error says when the cache wants to be asked again, if the cache says so in seconds', async (t) => {
+test('an error carries the time after which to retry, if the cache gives it in seconds', async (t) => {
   const { connection } = await aConnection(t, (request, response) => {
     const later = request.url === '/seconds' ? '2' : 'Wed, 21 Oct 2026 07:28:00 GMT';
     response.writeHead(429, { 'retry-after': later }).end();

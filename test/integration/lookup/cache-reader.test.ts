@@ -43,7 +43,7 @@ test('an object is found by logical cluster and by canonical path, on any shard,
   t.like(unsynced, { kind: 'found', shard: 'birch', freshness: { shard: 'birch', connected: true, whole: false } });
 });
 
-test('a found object is the text that the cache has, with every digit', async (t) => {
+test('a found object has the exact text of the cache, with every digit', async (t) => {
   const server = await aServer(t);
   const body = new TextEncoder().encode(
     '{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"one","uid":"u"},' +
@@ -60,7 +60,7 @@ test('a found object is the text that the cache has, with every digit', async (t
   t.true(only?.text.includes('"spec":{"big":9007199254740993,"one":1.0}'));
 });
 
-test('an absent object comes with what its absence proves', async (t) => {
+test('an absent object comes with whether its absence is proved', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   await amber.syncWhole(exports, [exportAt('root:org')]);
@@ -87,7 +87,7 @@ test('an absent object comes with what its absence proves', async (t) => {
   ]);
 });
 
-test('a type that is not served in the version asked for is missing, which proves no absence', async (t) => {
+test('a type that is not served in the requested version is missing, and its absence is not proved', async (t) => {
   const server = await aServer(t);
   await (await RawPusher.open(server)).syncWhole(exports, [pushedExport('one')]);
   const reader = aReader(t, server);
@@ -103,7 +103,7 @@ test('a cache that knows no shard proves no absence', async (t) => {
   t.like(await aReader(t, server).get(aRef()), { kind: 'absent', whole: false, shards: [] });
 });
 
-test('a path to several clusters and an object on several shards are ambiguous, not absent, unless the shard is named', async (t) => {
+test('a path to several clusters, or an object on several shards, is ambiguous, not absent, unless the shard is named', async (t) => {
   const server = await aServer(t);
   await (await RawPusher.open(server)).syncWhole(exports, [exportAt('root:org'), pushedExport('both', { cluster: 'acme' })]);
   const birch = await RawPusher.open(server, { name: 'birch' });
@@ -122,7 +122,7 @@ test('a path to several clusters and an object on several shards are ambiguous, 
   t.like(await reader.get(aRef({ name: 'both', shard: 'birch' })), { kind: 'found', shard: 'birch' });
 });
 
-test('a type that a ClusterCachedResource declares is read by its identity, or by the one of the cluster', async (t) => {
+test('a type that a ClusterCachedResource declares is read by its identity, or by the identity of the cluster', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   const [declarations, instances] = [
@@ -146,7 +146,7 @@ test('a type that a ClusterCachedResource declares is read by its identity, or b
   t.like(await reader.get({ ...ref, resource: 'unheard' }), { kind: 'absent', whole: false });
 });
 
-test('a list is read page by page, without what is written meanwhile', async (t) => {
+test('a list is read page by page, without objects written in the meantime', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   await amber.syncWhole(
@@ -165,7 +165,7 @@ test('a list is read page by page, without what is written meanwhile', async (t)
   t.deepEqual(second.kind === 'listed' && namesOf(await all(second.objects)), first.slice(0, 4));
 });
 
-test('a page that would be too long an answer is asked for as smaller ones, down to a single object', async (t) => {
+test('a page larger than an answer may be is requested in smaller pages, down to a single object', async (t) => {
   const server = await aServer(t);
   const large = 'x'.repeat(20_000);
   await (
@@ -183,7 +183,7 @@ test('a page that would be too long an answer is asked for as smaller ones, down
   t.is(await faultOf(t, tooLittle.list(aRef())), 'too-long 0');
 });
 
-test('an empty list is no absence, a list at an unknown path is one', async (t) => {
+test('an empty list is not an absence; a list at an unknown path is one', async (t) => {
   const server = await aServer(t);
   const reader = aReader(t, server);
 
@@ -193,7 +193,7 @@ test('an empty list is no absence, a list at an unknown path is one', async (t) 
   t.like(await reader.list(aRef({ cluster: 'root:nowhere' })), { kind: 'absent', whole: false });
 });
 
-test('a cache that is down, silent, or refuses is a fault, and never an absence', async (t) => {
+test('a cache that is down, silent or refusing is a fault, never an absence', async (t) => {
   const server = await aServer(t, { flags: { 'shutdown-grace': '1s' } });
   const proxy = await TcpProxy.start(server.port);
   t.teardown(() => proxy.close());
@@ -209,7 +209,7 @@ test('a cache that is down, silent, or refuses is a fault, and never an absence'
   t.is(await faultOf(t, reader.get(aRef())), 'unreachable 0');
 });
 
-test('a reader goes on by itself when the cache has restarted', async (t) => {
+test('a reader reconnects by itself after the cache has restarted', async (t) => {
   const flags = { 'secure-port': String((await freePorts(1))[0]) };
   const server = await aServer(t, { flags });
   await (await RawPusher.open(server)).syncWhole(exports, [pushedExport('one')]);
@@ -227,7 +227,10 @@ const notFound = { kind: 'Status', reason: 'NotFound', message: 'not found' };
 
 type Scripted = Readonly<{ status: number; body: unknown }>;
 
-/** A reader of a cache that answers what the test says, and its requests: `look-up`, `report` or `report SHARD`, and `object`. */
+/**
+ * A reader of a cache whose answers the test scripts; `asked` has its requests: `look-up`, `report`
+ * or `report SHARD`, and `object`.
+ */
 function scripted(answers: (what: string) => Scripted) {
   const asked: string[] = [];
   const clock = new ManualClock();
@@ -282,7 +285,7 @@ test('a look-up is one request, whatever its answer', async (t) => {
   t.deepEqual([...ages.asked, ...found.asked, ...ambiguous.asked], ['look-up', 'look-up', 'look-up']);
 });
 
-test('an object is found though its freshness cannot be read, and an absence then proves nothing', async (t) => {
+test('an object is found though its freshness cannot be read, and an absence is then not proved', async (t) => {
   for (const [freshness, agoMs] of [
     [null, null],
     ['hello', 0],
@@ -298,7 +301,7 @@ test('an object is found though its freshness cannot be read, and an absence the
   }
 });
 
-test('an answer that is no look-up, or one of what no GET answers, is a fault', async (t) => {
+test('a malformed look-up answer, or one with a status that no GET returns, is a fault', async (t) => {
   for (const [answer, fault] of [
     [{ status: 200, body: object }, 'unreadable 0'],
     [{ status: 200, body: 'hello' }, 'unreadable 0'],
@@ -313,7 +316,7 @@ test('an answer that is no look-up, or one of what no GET answers, is a fault', 
   }
 });
 
-test('a cache of before, which has no look-up, can still be read: freshness is unknown, and absence proves nothing', async (t) => {
+test('an older cache without look-up can still be read: freshness is unknown, and absence is not proved', async (t) => {
   for (const unknown of [
     { status: 404, body: notFound },
     { status: 400, body: { kind: 'Status', reason: 'BadRequest', message: 'a shard name is required' } },
@@ -327,7 +330,7 @@ test('a cache of before, which has no look-up, can still be read: freshness is u
   }
 });
 
-test('the freshness of a type is asked for once in a while, for each type and for a shard that is named', async (t) => {
+test('the freshness of a type is requested at most once per interval, for each type and each named shard', async (t) => {
   const { reader, clock, asked } = scripted(() => ({ status: 200, body: aReport(['amber']) }));
 
   await reader.freshness(aRef());
@@ -350,7 +353,7 @@ test('a reference that names nothing is not sent', async (t) => {
   t.deepEqual(asked, []);
 });
 
-test('the freshness of a type can be asked for by itself, on all shards or on one', async (t: ExecutionContext) => {
+test('the freshness of a type can be requested alone, on all shards or on one', async (t: ExecutionContext) => {
   const server = await aServer(t);
   await (await RawPusher.open(server)).syncWhole(exports, []);
   const reader = aReader(t, server);

@@ -1,4 +1,7 @@
-/** A server at the URL of a cache that is no cache, or a broken one: each test says what it does with a request. */
+/**
+ * A server at the URL of a cache that is not a cache, or a broken one: each test decides its
+ * answers.
+ */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
@@ -10,7 +13,7 @@ export class CacheStandIn {
   /** PEM, self-signed. */
   readonly certificate: string;
   readonly key: string;
-  /** The requested paths, with their queries, in the order in which they came. */
+  /** The requested paths with their queries, in order of arrival. */
   readonly requests: string[] = [];
   readonly sockets = new Set<Socket>();
   /** Connections accepted so far. */

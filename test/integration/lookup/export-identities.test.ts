@@ -1,4 +1,7 @@
-/** Identity hashes through the wire: exports are pushed over websockets, and a program and the command line ask a real cache. */
+/**
+ * Identity hashes over the wire: shards push exports over websockets, and a program and the command
+ * line ask a real cache.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -40,7 +43,7 @@ async function flagsFor(t: ExecutionContext, server: TestServer): Promise<Readon
   };
 }
 
-test('identities come with the shard and its freshness, in the order of the exports’ names', async (t) => {
+test('identities carry the shard and its freshness, ordered by the names of the exports', async (t) => {
   const server = await aServer(t);
   const pusher = await rooted(server);
   const reader = aReader(t, server, { bounds: { reportAgeMaxMs: 0 } });
@@ -57,7 +60,7 @@ test('identities come with the shard and its freshness, in the order of the expo
     ],
   );
 
-  // The shard goes, and its exports are still here, as old as that.
+  // The pusher leaves; its exports stay, and their freshness shows that it is disconnected.
   pusher.socket.terminate();
   await t.notThrowsAsync(async () => {
     for (;;) {
@@ -68,7 +71,7 @@ test('identities come with the shard and its freshness, in the order of the expo
   });
 });
 
-test('the exports of a workspace are found by its path; one that no export names is absent', async (t) => {
+test('the exports of a workspace are found by its path; an identity that no export has is absent', async (t) => {
   const server = await aServer(t);
   await rooted(server);
   const reader = aReader(t, server);

@@ -1,4 +1,7 @@
-/** What a list answers when the cache's freshness cannot be read, and what a look-up does when there is very much of it. Over real sockets, by the real clock. */
+/**
+ * The answer of a list when the cache's freshness cannot be read, and the size of a look-up when
+ * the cache has thousands of slices. Real sockets, real clock.
+ */
 import type { ExecutionContext } from 'ava';
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
@@ -15,14 +18,17 @@ import { CacheStandIn } from './cache-stand-in.js';
 const children = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}`;
 const object = { kind: 'APIExport', metadata: { name: 'one', annotations: { 'kcp.io/shard': 'amber' } } };
 const timeoutMs = 10_000;
-/** What does not answer is waited for; what answers otherwise may take as long as a busy machine takes. */
+/**
+ * A missing answer takes the whole timeout, so it is short; every other answer may take as long as
+ * a busy machine needs.
+ */
 const patience = { overdue: 150, answered: 5_000 };
 
 function send(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-/** A reader of a cache that has one object, and answers about freshness as given. */
+/** A reader of a cache that has one object and gives this answer about freshness. */
 async function readerOf(
   t: ExecutionContext,
   freshnessTimeoutMs: number,
@@ -65,7 +71,7 @@ for (const [what, fault, answer] of faults)
     t.true(elapsedMs < timeoutMs, `${elapsedMs} ms`);
   });
 
-largeTest('a look-up is as small in a cache with thousands of slices as in one with a single one', async (t) => {
+largeTest('a look-up is as small in a cache with thousands of slices as in a cache with one', async (t) => {
   const server = await aServer(t, { config: children });
   await (await RawPusher.open(server)).syncWhole(sliceOf('apiexports'), [pushedExport('one')]);
   const shards = Array.from({ length: 140 }, (_, i) => shardName(`shard-${i}`));
@@ -78,7 +84,7 @@ largeTest('a look-up is as small in a cache with thousands of slices as in one w
 
   t.true(status.text.length > 500_000);
   t.like(await reader.get(aRef()), { kind: 'found', shard: 'amber', freshness: { shard: 'amber', whole: true, connected: true } });
-  // The child may have been late with a heartbeat.
+  // A late heartbeat of the child may prevent the proof at first.
   let absent = await reader.get(aRef({ name: 'none' }));
   await until(async () => {
     absent = await reader.get(aRef({ name: 'none' }));

@@ -11,7 +11,7 @@ type Named = Readonly<{ name: string }>;
 
 const parse = (text: string): Named => ({ name: (JSON.parse(text) as { metadata: Named }).metadata.name });
 
-/** The objects that an informer of the own shard would have, by cluster or path and name. */
+/** The objects of the own shard's informer, by cluster or path and name. */
 function localOf(...known: readonly string[]): LocalGetter<Named> {
   return ({ cluster, name }) => (known.includes(`${cluster}/${name}`) ? { name: `local ${name}` } : undefined);
 }
@@ -44,7 +44,7 @@ test('an object that is not there locally comes from the cache, by cluster or by
     });
 });
 
-test('an object that neither has is absent: both were asked, and the cache says what its half proves', async (t) => {
+test('an object that neither has is absent, and the cache says whether its part of the absence is proved', async (t) => {
   const server = await aServer(t);
   await (await RawPusher.open(server)).syncWhole(exports, [pushedExport('one')]);
   const lookUp = new LocalThenCache({ local: localOf(), cache: aReader(t, server), parse });
@@ -57,7 +57,7 @@ test('an object that neither has is absent: both were asked, and the cache says 
   });
 });
 
-test('after its pusher has gone the cache still answers, and reports it as not connected', async (t) => {
+test('after a pusher has left, the cache still answers for its shard, and reports it as not connected', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server);
   await pusher.syncWhole(exports, [pushedExport('one')]);
@@ -70,7 +70,7 @@ test('after its pusher has gone the cache still answers, and reports it as not c
   t.like(found, { kind: 'found', from: 'cache', freshness: { connected: false, whole: true } });
 });
 
-test('an ambiguous path is reported as such', async (t) => {
+test('an ambiguous path is reported as ambiguous', async (t) => {
   const server = await aServer(t);
   await (await RawPusher.open(server)).syncWhole(exports, [exportAt('root:org', 'one', 'acme'), exportAt('root:org', 'one', 'beta')]);
   const lookUp = new LocalThenCache({ local: localOf(), cache: aReader(t, server), parse });
@@ -109,7 +109,7 @@ test('an error of the local getter does not fall through to the cache, unless it
   t.like(await empty.get(aRef()), { kind: 'found', from: 'cache' });
 });
 
-test('a reference that names nothing is refused before anybody is asked, and so is an aborted call', async (t) => {
+test('a reference that names nothing, and an aborted call, are refused before anything is looked up', async (t) => {
   const asked: ObjectRef[] = [];
   const lookUp = new LocalThenCache<Named>({ local: (ref) => void asked.push(ref), cache: unasked, parse });
 
@@ -119,7 +119,7 @@ test('a reference that names nothing is refused before anybody is asked, and so 
   t.deepEqual(asked, []);
 });
 
-test('a path of any kind is resolved first, and local and the cache are asked by the logical cluster that it leads to', async (t) => {
+test('a path of any kind is resolved first, and the informer and the cache are asked by the logical cluster it leads to', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server, { name: 'root' });
   await syncPaths(pusher, 'root', {
@@ -147,7 +147,7 @@ test('a path of any kind is resolved first, and local and the cache are asked by
     kind: 'unresolved',
     path: { kind: 'mount', url: 'https://mounts.example.com/a' },
   });
-  t.is(asked.length, 4, 'what is unresolved is looked for nowhere');
+  t.is(asked.length, 4, 'an unresolved path is looked up nowhere');
 
   pusher.socket.terminate();
   await until(async () => {
@@ -156,7 +156,7 @@ test('a path of any kind is resolved first, and local and the cache are asked by
   });
 });
 
-test('an absence proves nothing where the path may lead elsewhere by now', async (t) => {
+test('an absence is not proved when the path may lead elsewhere by now', async (t) => {
   const cache = {
     get: async () => ({ kind: 'absent', missing: 'object', message: '', whole: true, shards: [], shardsLeftOut: 0 }) as const,
   };
@@ -178,7 +178,7 @@ test('an absence proves nothing where the path may lead elsewhere by now', async
     });
 });
 
-test('a path that cannot be asked about is a fault of the cache, not an absence', async (t) => {
+test('a failure to resolve a path is a fault of the cache, not an absence', async (t) => {
   const paths = openPathResolver({ cache: 'https://127.0.0.1:1', identity: { ca: undefined, certificate: '', key: '' } });
   t.teardown(() => paths.close());
   const lookUp = new LocalThenCache({ local: localOf('acme/one'), cache: unasked, paths, parse });

@@ -1,6 +1,7 @@
 /**
- * Look-ups of a type that is watched, beside the same look-ups of a reader that asks for each object. Nothing that a pusher had acknowledged before the
- * question may be missing in the answer, whatever becomes of the watch.
+ * Look-ups of a watched type, beside the same look-ups of a reader that requests each object. An
+ * answer must contain everything that was acknowledged before the question, whatever happens to the
+ * watch.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -31,7 +32,7 @@ import { aReader, aRef, exportAt, patience } from '../../support/lookup/a-reader
 
 const exports = sliceOf('apiexports');
 const ofExports: WatchedRef = { group: 'apis.kcp.io', version: 'v1alpha2', resource: 'apiexports' };
-/** Freshness is asked for each time. */
+/** Requests a freshness report for every look-up. */
 const fresh = { reportAgeMaxMs: 0 };
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 
@@ -45,7 +46,7 @@ type WatchingOptions = Readonly<{
   isAwaited?: boolean;
 }>;
 
-/** `at`: where it reaches the server. `watchAt`: where its watches do, if not there. */
+/** `at`: the URL of requests. `watchAt`: the URL of watches, if it differs. */
 async function aWatchingReader(
   t: ExecutionContext,
   server: TestServer,
@@ -76,7 +77,7 @@ async function aWatchingReader(
   return { reader, objectsAsked: () => objectsAsked };
 }
 
-/** Without the ages, which differ because one was asked a moment later. */
+/** The answer without ages, which differ because one question came a moment later. */
 async function answerOf(reader: CacheReader, ref: ObjectRef): Promise<unknown> {
   const answer = await reader.get(ref);
   const ageless = (value: unknown): unknown => {
@@ -93,7 +94,7 @@ async function answerOf(reader: CacheReader, ref: ObjectRef): Promise<unknown> {
   }
 }
 
-test('every look-up of a watched type is answered as the cache answers it, and most without asking for the object', async (t) => {
+test('a look-up of a watched type has the same answer as the cache gives, and mostly needs no request for the object', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   await amber.syncWhole(exports, [
@@ -146,7 +147,7 @@ test('every look-up of a watched type is answered as the cache answers it, and m
   await t.throwsAsync(reader.get(aRef({ name: '..' })), { message: /name/ });
 });
 
-test('namespaced types are watched, and objects that move to another path are found there', async (t) => {
+test('namespaced types are watched, and objects whose logical cluster gets another path are found under that', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1' } as const;
@@ -173,7 +174,7 @@ test('namespaced types are watched, and objects that move to another path are fo
   t.like(await reader.get(aRef({ cluster: 'root:before' })), { kind: 'absent', missing: 'path' });
 });
 
-test('a declared type is asked for: in memory one would not see which versions and logical clusters are served', async (t) => {
+test('a declared type is not watched: memory does not show which versions and logical clusters are served', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   const declaring = aClusterCachedResource('hash');
@@ -195,7 +196,7 @@ test('a declared type is asked for: in memory one would not see which versions a
   t.is(reader.watching()[1]?.kind, 'reading');
 });
 
-test('a path that is none is no name of a logical cluster either, and objects whose paths are equal cost no more than others', async (t) => {
+test('an invalid path is not taken for the name of a logical cluster, and objects that share a path cost no more than others', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   const many = 5_000;
@@ -218,11 +219,12 @@ test('a path that is none is no name of a logical cluster either, and objects wh
   t.log(`${many} of one path in ${tookMs.toFixed(0)} ms`);
 });
 
-test('a cache that comes back with another disk, or an older state of it, is asked until the watch has read that', async (t) => {
+test('a cache that returns with another disk, or older state, is asked until the watch has read that', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-lookup-'));
   t.teardown(() => rm(folder, { recursive: true }));
   const authority = new TestAuthority(folder);
-  // Its epochs may be lower or higher than those of before: by chance, which is tried often.
+  // The epochs of the other cache are random, lower or higher than the former's, so the test tries
+  // several times.
   for (let round = 0; round < rounds(6); round += 1) {
     const [former, later] = await Promise.all([aServer(t, { authority }), aServer(t, { authority })]);
     const proxy = await TcpProxy.start(Number(new URL(former.url).port));
@@ -238,7 +240,8 @@ test('a cache that comes back with another disk, or an older state of it, is ask
     proxy.redirect(Number(new URL(later.url).port));
     proxy.cut();
 
-    // The watch of the former one is still open, as one is that nobody told of the end.
+    // The watch on the former cache is still open, like one that did not notice that the cache has
+    // gone.
     t.like(await reader.get(aRef({ name: 'deleted' })), { kind: 'absent', whole: true });
     t.like(await reader.get(aRef({ name: 'new' })), { kind: 'found' });
     const changed = await reader.get(aRef({ name: 'changed' }));
@@ -247,7 +250,7 @@ test('a cache that comes back with another disk, or an older state of it, is ask
   }
 });
 
-test('who looks up beside others gets no report that was asked for before', async (t) => {
+test('a look-up beside concurrent ones does not get a report that was requested before it began', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   await amber.syncWhole(exports, []);
@@ -271,7 +274,7 @@ test('who looks up beside others gets no report that was asked for before', asyn
   t.deepEqual(wrong, []);
 });
 
-test('many look-ups one after the other leave the event loop to others', async (t) => {
+test('sequential look-ups leave the event loop turns for other work', async (t) => {
   const server = await aServer(t);
   await (await RawPusher.open(server)).syncWhole(exports, [pushedExport('one')]);
   const { reader } = await aWatchingReader(t, server, { bounds: { reportAgeMaxMs: 60_000 } });
@@ -282,7 +285,7 @@ test('many look-ups one after the other leave the event loop to others', async (
   t.true(turns > 5, `${turns} turns`);
 });
 
-test('what was acknowledged before the question is in the answer: random puts and deletes of two shards, with resyncs', async (t) => {
+test('an answer contains what was acknowledged before the question: random puts and deletes of two shards, with resyncs', async (t) => {
   t.log(`TEST_SEED=${seed}`);
   const random = seeded(seed);
   const server = await aServer(t);
@@ -323,7 +326,7 @@ test('what was acknowledged before the question is in the answer: random puts an
   t.true(objectsAsked() < looked);
 });
 
-test('a watch that hangs or is cut off costs requests and makes no answer old', async (t) => {
+test('a watch that hangs or is cut off costs extra requests, and makes no answer stale', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   await amber.syncWhole(exports, [pushedExport('one', { spec: { of: 'before' } })]);
@@ -356,7 +359,7 @@ test('a watch that hangs or is cut off costs requests and makes no answer old', 
   }
 });
 
-test('behind a restart of the cache look-ups go on, from memory again once the watch has heard how far the cache is', async (t) => {
+test("look-ups continue across a restart of the cache, and use memory again once the watch knows the cache's revision", async (t) => {
   const server = await aServer(t, { config: 'watch: {bookmarkInterval: 200ms}' });
   const amber = await RawPusher.open(server);
   await amber.syncWhole(exports, [pushedExport('one')]);
@@ -383,7 +386,7 @@ test('behind a restart of the cache look-ups go on, from memory again once the w
   await until(() => isFromMemory('two'));
 });
 
-test('of a type on more shards than a report lists no object is asked for either', async (t) => {
+test('even for a type on more shards than a report lists, no object is requested', async (t) => {
   const server = await aServer(t, { config: `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}` });
   const shards = Array.from({ length: 130 }, (_, i) => shardName(`shard-${i}`));
   await aWholeChild(
@@ -403,7 +406,7 @@ test('of a type on more shards than a report lists no object is asked for either
   t.is(objectsAsked(), 0);
 });
 
-test('a type of more objects, or more bytes, than may be kept is asked for one by one', async (t) => {
+test('a type with more objects or bytes than memory may hold is requested object by object', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   await amber.syncWhole(
@@ -422,7 +425,7 @@ test('a type of more objects, or more bytes, than may be kept is asked for one b
   await server.untilNoWatch();
 });
 
-test('while the watch has not read everything, and where the cache does not say how far it is, the cache is asked', async (t) => {
+test('before the watch has read everything, look-ups ask the cache', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   await amber.syncWhole(exports, [pushedExport('one')]);
@@ -433,7 +436,7 @@ test('while the watch has not read everything, and where the cache does not say 
   t.is(nowhere.objectsAsked(), 1);
 });
 
-test('an opened reader watches what it is told to, and leaves no watch when it closes', async (t) => {
+test('an opened reader watches the given types, and leaves no watch when it closes', async (t) => {
   const server = await aServer(t);
   const { certificate, key } = server.master;
   const identity = { ca: server.certificate, certificate, key };

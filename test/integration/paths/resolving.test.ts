@@ -1,4 +1,7 @@
-/** Paths through the wire: entries are pushed over websockets, cross links, and `GET /services/cache/resolve` says where they lead. */
+/**
+ * Paths over the wire: shards push entries over websockets, links carry them, and `GET
+ * /services/cache/resolve` says where a path leads.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { PathAnswer } from '../../../src/domain/path-resolution.js';
@@ -24,7 +27,7 @@ async function resolved(server: TestServer, path: string): Promise<PathAnswer> {
   return JSON.parse(text) as PathAnswer;
 }
 
-/** In one line, without its freshness. */
+/** The answer in one line, without its freshness. */
 async function shown(server: TestServer, path: string): Promise<string> {
   const answer = await resolved(server, path);
   switch (answer.kind) {
@@ -59,7 +62,7 @@ async function both(t: ExecutionContext, server: TestServer): Promise<Readonly<{
   return pushers;
 }
 
-test('a path leads to a logical cluster on another shard, with how fresh the entries are that led there', async (t) => {
+test('a path leads to a logical cluster on another shard, and the answer says how fresh the entries on the way are', async (t) => {
   const server = await aServer(t);
   await both(t, server);
 
@@ -91,7 +94,7 @@ test('a path leads to a logical cluster on another shard, with how fresh the ent
     t.is(await shown(server, path), wanted, path);
 });
 
-test('a Workspace that comes, changes and goes is seen with its acknowledgement', async (t) => {
+test('when a Workspace is created, changed or deleted, the answer changes no later than the acknowledgement', async (t) => {
   const server = await aServer(t);
   const pushers = await both(t, server);
 
@@ -108,14 +111,15 @@ test('a Workspace that comes, changes and goes is seen with its acknowledgement'
   t.is(await shown(server, 'root:new'), 'unknown');
 });
 
-test('what is not found is unknown only if every shard that could have it is whole and connected', async (t) => {
+test('a path that is not found is unknown only if every shard that could have it is whole and connected', async (t) => {
   const server = await aServer(t);
   t.is(await shown(server, 'nope'), 'uncertain: ', 'no shard is known');
   const pushers = await both(t, server);
-  // What is said of all shards may be a tenth of a second old.
+  // The state of all shards may be cached for a tenth of a second.
   await becomes(t, server, 'nope', 'unknown');
 
-  // One that pushes no entries may have any logical cluster; of a Workspace that root has not, it cannot be the parent.
+  // cedar pushes no entries, so it may have any logical cluster. It cannot be the parent of a
+  // Workspace that root lacks.
   const cedar = await RawPusher.open(server, { name: 'cedar' });
   t.teardown(() => cedar.socket.terminate());
   await cedar.syncWhole(sliceOf('apiexports', { shard: 'cedar' }), [pushedExport('one')]);
@@ -124,12 +128,12 @@ test('what is not found is unknown only if every shard that could have it is who
 
   pushers.root.socket.terminate();
   await becomes(t, server, 'root:nope', 'uncertain: root');
-  t.is(await shown(server, 'root:org'), 'org1 on root, root:org', 'what was there is found all the same');
+  t.is(await shown(server, 'root:org'), 'org1 on root, root:org', 'an entry that was there is found all the same');
   const answer = await resolved(server, 'root:org');
   t.deepEqual(answer.kind === 'cluster' && answer.freshness.map(({ shard, current }) => [shard, current]), [['root', false]]);
 });
 
-test('while a slice is synced anew, what it had is found and what it has not is uncertain', async (t) => {
+test('while a slice is resynced, its former entries are found, and a missing entry is uncertain', async (t) => {
   const server = await aServer(t);
   const pushers = await both(t, server);
   await pushers.root.acknowledged(pushers.root.begin(workspaceSlice('root')));
@@ -137,7 +141,7 @@ test('while a slice is synced anew, what it had is found and what it has not is 
   t.is(await shown(server, 'root:org'), 'org1 on root, root:org');
 });
 
-test('entries cross a link only where the policies of both ends name their types', async (t) => {
+test('entries cross a link only when the policies of both ends name their types', async (t) => {
   const tree = await aTree(t);
   const types = `types: [logicalclusters.paths.strata, workspaces.paths.strata]`;
   const top = await tree.cache('top', { config: `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}, {${types}}]}}` });
@@ -159,7 +163,7 @@ test('entries cross a link only where the policies of both ends name their types
   await becomes(t, withPaths, 'root:org', 'unknown');
 });
 
-test('entries are no objects of Kubernetes: no client lists, gets, writes or discovers them', async (t) => {
+test('entries are not Kubernetes objects: no client can list, get, write or discover them', async (t) => {
   const server = await aServer(t);
   await both(t, server);
   const place = '/services/cache/shards/*/clusters/*';
@@ -176,7 +180,7 @@ test('entries are no objects of Kubernetes: no client lists, gets, writes or dis
   t.is(await shown(server, 'root:org'), 'org1 on root, root:org');
 });
 
-test('an entry that leads nowhere safe is refused by itself, and what was there stays', async (t) => {
+test('an entry with an unsafe target is refused alone, and the former entry stays', async (t) => {
   const server = await aServer(t);
   const { root: pusher } = await both(t, server);
   const put = async (entry: unknown, place = 'root org') => {
@@ -198,7 +202,7 @@ test('an entry that leads nowhere safe is refused by itself, and what was there 
   t.notRegex(JSON.stringify(server.logged), /secret/);
 });
 
-test('only who may read may ask where a path leads, and exactly one path', async (t) => {
+test('only callers who may read may resolve a path, and only one path at a time', async (t) => {
   const server = await aServer(t);
   await both(t, server);
   const nobody = server.authority.issue({ user: 'nobody', groups: ['team'] });
@@ -208,7 +212,7 @@ test('only who may read may ask where a path leads, and exactly one path', async
     t.is((await server.client().raw('GET', `/services/cache/resolve${query}`)).status, 400, query);
 });
 
-test('entries are there after a restart, and nothing that is missing is unknown before its pusher is back', async (t) => {
+test('entries survive a restart, and a missing entry is not unknown before its pusher is back', async (t) => {
   const server = await aServer(t);
   const pushers = await both(t, server);
   for (const { socket } of Object.values(pushers)) socket.terminate();
@@ -219,7 +223,7 @@ test('entries are there after a restart, and nothing that is missing is unknown 
   t.is(await shown(again, 'root:nope'), 'uncertain: root');
 });
 
-test('a program asks with what the package exports', async (t) => {
+test('a program resolves paths with what the package exports', async (t) => {
   const server = await aServer(t);
   await both(t, server);
   const { certificate, key } = server.master;
@@ -229,7 +233,7 @@ test('a program asks with what the package exports', async (t) => {
   t.deepEqual(await resolver.resolve('root:nope'), { kind: 'unknown' });
 });
 
-test('a logical cluster that migrates is where its Workspace says, as kcp moves it, and in dispute in between', async (t) => {
+test('a logical cluster that migrates is where its Workspace says, as kcp moves it, and disputed in between', async (t) => {
   const server = await aServer(t);
   const { root: onAmber, birch: onBirch } = await both(t, server);
   const put = async (pusher: RawPusher, shard: string, entry: object): Promise<void> =>
@@ -245,7 +249,7 @@ test('a logical cluster that migrates is where its Workspace says, as kcp moves 
   };
   await said('birch');
   await is('team1 on birch, root:org:team');
-  // The origin refuses requests, until it has let go.
+  // The origin refuses requests until the migration ends.
   await put(onBirch, 'birch', { migrating: true });
   await put(onAmber, 'root', { migrating: true });
   await is('team1 on birch, root:org:team');

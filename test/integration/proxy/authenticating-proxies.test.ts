@@ -1,4 +1,4 @@
-/** Certificates that speak for others, and pages of browsers, through the wire. */
+/** Certificates of authenticating proxies, and requests of browser pages, over the wire. */
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ const saysAlice = {
 for (const http2 of [false, true]) {
   const over = http2 ? 'HTTP/2' : 'HTTP/1.1';
 
-  test(`over ${over}, the certificate of an authenticating proxy says for whom it asks, and has no rights itself`, async (t) => {
+  test(`over ${over}, an authenticating proxy names in headers for whom it asks, and has no rights itself`, async (t) => {
     const requestheader = await anAuthority(t, 'requestheader');
     const settings = { requestheaderCaFile: requestheader.certificateFile, requestheaderNames: ['shard-proxy', 'another'] };
     const { door, amber } = await anInstallation(t, { settings });
@@ -48,22 +48,22 @@ for (const http2 of [false, true]) {
     const forNobody = await ask(proxy, { authorization: 'Bearer token' });
     t.like(forNobody, { status: 200, headers: { authorization: 'Bearer token' } });
     t.false(Object.keys(forNobody.headers).some((name) => name.startsWith('x-remote-')));
-    t.is((await ask(proxy, saysAlice, '/metrics')).status, 403, 'what its groups would allow');
+    t.is((await ask(proxy, saysAlice, '/metrics')).status, 403, 'the groups of the proxy would allow it');
 
     const unnamed = requestheader.issue({ user: 'shard', groups: ['system:masters'] });
     const before = amber.asked;
-    t.is((await ask(unnamed, saysAlice)).status, 401, 'a name that is not allowed');
+    t.is((await ask(unnamed, saysAlice)).status, 401, 'a name that is not on the list');
     t.is((await ask(unnamed, {}, '/metrics')).status, 401);
     t.is(amber.asked, before);
 
     const client = door.authority.issue({ user: 'shard-proxy', groups: ['team'] });
     const itself = await ask(client, { ...saysAlice, 'x-remote-user': 'root' });
-    t.is(itself.headers['x-remote-user'], 'shard-proxy', 'a client of the same name says nothing of others');
+    t.is(itself.headers['x-remote-user'], 'shard-proxy', 'an ordinary client of the same name cannot speak for others');
     t.is(itself.headers['x-remote-group'], 'system:authenticated, team');
   });
 }
 
-test('a connection ends when its CA comes to stand for something else', async (t) => {
+test('a connection ends when its CA moves from one purpose to another', async (t) => {
   const requestheader = await anAuthority(t, 'requestheader');
   const former = await anAuthority(t, 'former');
   const folder = await mkdtemp(join(tmpdir(), 'strata-requestheader-'));
@@ -88,7 +88,7 @@ test('a connection ends when its CA comes to stand for something else', async (t
   }, 10_000);
 });
 
-test('pages of allowed origins may ask, before anybody is authenticated, and of others nothing is said', async (t) => {
+test('preflights of allowed origins are answered before authentication, and those of other origins get no CORS headers', async (t) => {
   const { door, amber } = await anInstallation(t, { settings: { corsOrigins: [/^https:\/\/example\.com$/] } });
   const preflight = { headers: { origin: 'https://example.com', 'access-control-request-method': 'GET' } };
   const allowed = await door.client({ as: null }).raw('OPTIONS', '/clusters/root/echo', preflight);
@@ -120,7 +120,7 @@ test('pages of allowed origins may ask, before anybody is authenticated, and of 
 });
 
 for (const http2 of [false, true])
-  test(`over ${http2 ? 'HTTP/2' : 'HTTP/1.1'}, what an authenticating proxy says is read as the bytes of its UTF-8, and every key of extra is its own`, async (t) => {
+  test(`over ${http2 ? 'HTTP/2' : 'HTTP/1.1'}, headers of an authenticating proxy are read as UTF-8 bytes, and no extra key is merged with another`, async (t) => {
     const requestheader = await anAuthority(t, 'requestheader');
     const settings = { requestheaderCaFile: requestheader.certificateFile, requestheaderNames: [], droppedGroups: ['büro'] };
     const { door } = await anInstallation(t, { settings });

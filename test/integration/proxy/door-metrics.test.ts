@@ -1,4 +1,4 @@
-/** What kcp's dashboards ask of a front proxy, at the front door's /metrics, and who may read that. */
+/** The metrics at the front door that kcp's dashboards query, and who may read them. */
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -48,7 +48,7 @@ for (const http2 of [false, true]) {
     t.true((await valueOf(door, 'kcp_backend_rs_body_bytes{shard="birch"}')) > 300_000);
     t.is(await valueOf(door, 'kcp_backend_rs_body_bytes{shard="root"}'), 11);
     t.is(await valueOf(door, 'proxy_request_duration_seconds_count{method="post",code="200"}'), 1);
-    t.is(await valueOf(door, 'proxy_request_duration_seconds_count{method="get",code="200"}'), 3, 'health and metrics are not observed');
+    t.is(await valueOf(door, 'proxy_request_duration_seconds_count{method="get",code="200"}'), 3, 'health and metrics are not counted');
     const bounds = [
       ...(await metricsOf(door)).matchAll(/^proxy_request_duration_seconds_bucket\{le="([^"]+)",method="post",code="200"\}/gm),
     ];
@@ -56,7 +56,7 @@ for (const http2 of [false, true]) {
   });
 }
 
-test('a watch and a websocket are observed when they end, and a watch is counted while it lasts', async (t) => {
+test('a watch and a websocket are observed when they end, and a watch is counted while it is open', async (t) => {
   const { door, birch } = await anInstallation(t);
   const series = 'proxy_request_duration_seconds_count{method="get",code="200"}';
   const before = await valueOf(door, series);
@@ -88,7 +88,7 @@ test('a watch and a websocket are observed when they end, and a watch is counted
   await until(async () => (await valueOf(door, ofUpgrades)) === 1);
 });
 
-test('whatever clients and backends send, the series are as many as HTTP has methods and codes, and the installation shards', async (t) => {
+test('whatever clients and backends send, the number of series depends only on methods, codes and the shards of the installation', async (t) => {
   const { door } = await anInstallation(t, { birchSpeaks: 1 });
   const client = door.client();
   for (const method of ['PURGE', 'PROPFIND', 'MKCOL', 'M-SEARCH', 'REPORT']) await client.raw(method, '/clusters/root:org/echo');
@@ -105,11 +105,11 @@ test('whatever clients and backends send, the series are as many as HTTP has met
   const labels = namesOfKcp(await metricsOf(door)).flatMap((line) =>
     [...line.matchAll(/(?:method|code|shard)="([^"]*)"/g)].map(([, label]) => label),
   );
-  // 503 while it waited for the entries.
+  // 503 was the answer while the front door waited for entries.
   t.deepEqual([...new Set([...labels, '503'])].toSorted(), ['200', '403', '503', 'birch', 'get', 'root', 'unknown']);
 });
 
-/** A server in the place of birch. */
+/** A server that takes birch's place. */
 async function inPlaceOfBirch(
   t: ExecutionContext,
   { pushers, door }: Installation,
@@ -121,7 +121,7 @@ async function inPlaceOfBirch(
   await moveBirch({ pushers, door } as Installation, await portOf(t, server));
 }
 
-test('a backend with which TLS does not come about is counted by its shard and by the kinds of errors that kcp has', async (t) => {
+test("a failed TLS handshake with a backend is counted by its shard and by kcp's kinds of errors", async (t) => {
   const installation = await anInstallation(t);
   const { door } = installation;
   const folder = await mkdtemp(join(tmpdir(), 'strata-foreign-'));
@@ -155,11 +155,11 @@ test('a backend with which TLS does not come about is counted by its shard and b
   t.is(
     namesOfKcp(await metricsOf(door)).filter((line) => line.startsWith('kcp_listener_tls')).length,
     total,
-    'no connection is no error of TLS',
+    'a refused connection is no TLS error',
   );
 });
 
-test('metrics are for the group that kcp has for it, and for everybody where that is asked for, at the front door and at the cache', async (t) => {
+test("metrics are for kcp's metrics group, and for everybody if so configured, at the front door and at the cache", async (t) => {
   const { door, cache } = await anInstallation(t);
   for (const server of [door, cache]) {
     const reader = server.authority.issue({ user: 'prometheus', groups: ['system:kcp:metrics-reader'] });

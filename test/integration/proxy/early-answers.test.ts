@@ -1,4 +1,7 @@
-/** Backends that answer before they have the whole request, and clients that never send the rest: nothing of it stays at either end. */
+/**
+ * Backends that answer before they have the whole request, and clients that never send the rest:
+ * neither end must keep a connection or a stream for it.
+ */
 import { readFileSync } from 'node:fs';
 import { createSecureServer, type ServerHttp2Stream } from 'node:http2';
 import type { Server } from 'node:tls';
@@ -14,7 +17,7 @@ import { aRawBackend, moveBirch } from './raw-backend.js';
 import { connected } from './raw-requests.js';
 import { portOf, serving } from '../../support/proxy/serving.js';
 
-/** The beginning of an upload; its client goes once it is answered. */
+/** Begins an upload; the client leaves once it is answered. */
 async function givenUp(door: TestServer, status: number): Promise<void> {
   const socket = connected(door);
   let received = '';
@@ -34,13 +37,14 @@ test.serial(
     );
     await moveBirch(installation, port);
     for (let i = 0; i < 5; i += 1) await givenUp(door, 401);
-    // One may be kept for the next request. A client that stays would be cut off after 30 s.
+    // One connection may be kept for the next request. For a client that stays, the front door cuts
+    // it after 30 s.
     await until(() => open.size <= 1, 20_000);
     t.true(open.size <= 1, `${open.size} connections`);
   },
 );
 
-test.serial('nor a stream at one that speaks HTTP/2 and has answered without a body', async (t) => {
+test.serial('nor does it leave a stream at one that speaks HTTP/2 and answered without a body', async (t) => {
   const installation = await anInstallation(t);
   const streams = new Set<ServerHttp2Stream>();
   const server = createSecureServer(await serving(installation.door.authority));
@@ -57,7 +61,7 @@ test.serial('nor a stream at one that speaks HTTP/2 and has answered without a b
   t.is(streams.size, 0);
 });
 
-test.serial('a request that finds every connection to a backend busy is not sent, and is told so in time', async (t) => {
+test.serial('a request that finds every connection to a backend busy is refused in time, and not sent', async (t) => {
   const { door } = await anInstallation(t);
   const watched = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{}\n\r\n';
   const { port } = await aRawBackend(t, door.authority, (socket) => socket.write(watched));

@@ -1,4 +1,7 @@
-/** Where an answer ends, and whether it is whole: backends that end their answers in odd ways, and clients that take their time. */
+/**
+ * Where an answer ends, and whether it is complete: backends that end their answers in odd ways,
+ * and slow clients.
+ */
 import { connect, createSecureServer, type ServerHttp2Stream } from 'node:http2';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Server, TLSSocket } from 'node:tls';
@@ -21,7 +24,7 @@ function chunked(bytes: number): string {
   return `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(Math.floor(bytes / 0x1000))}${rest.toString(16)}\r\n${'x'.repeat(rest)}\r\n0\r\n\r\n`;
 }
 
-/** A front door, and behind it a backend of HTTP/1.1 that answers so once it is known. */
+/** A front door, and behind it an HTTP/1.1 backend that gives this answer. */
 async function behind(
   t: ExecutionContext,
   answer: (socket: TLSSocket, reset: () => void) => void,
@@ -37,7 +40,10 @@ async function behind(
   return door;
 }
 
-/** `isAsking`: the body of the request has not ended yet. */
+/**
+ * `isAsking`: the request has a body that has not ended yet. Returns the bytes received and the
+ * reset code.
+ */
 async function takenSlowly(
   t: ExecutionContext,
   door: TestServer,
@@ -50,12 +56,13 @@ async function takenSlowly(
   if (isAsking) stream.write('{');
   await sleep(600);
   let bytes = 0;
-  // In many turns: what is left waits while the connection's end is noticed.
+  // Reads over many turns: the rest waits while the front door notices the end of the backend's
+  // connection.
   for await (const chunk of stream) bytes += (chunk as Buffer).length;
   return [bytes, stream.rstCode];
 }
 
-test.serial('an answer that has come whole is given whole to a slow client, though the connection to its backend is reset', async (t) => {
+test.serial("a slow client gets the whole of an answer that arrived whole, though the backend's connection is reset", async (t) => {
   const door = await behind(t, (socket, reset) => {
     socket.write(chunked(bytesSent));
     setTimeout(reset, 200);
@@ -69,7 +76,7 @@ for (const [how, end] of [
   ['broken off', ({ socket }) => socket.destroy()],
   ['there, and its stream reset,', ({ reset }) => reset(8)],
 ] satisfies readonly (readonly [string, (stream: RawStream) => void])[])
-  test.serial(`so is one over HTTP/2, when the connection is ${how} before the client takes a byte`, async (t) => {
+  test.serial(`so does one whose backend speaks HTTP/2, when that connection is ${how} before the client reads a byte`, async (t) => {
     const installation = await anInstallation(t);
     const frameBytes = 16_000;
     const frames = 12;
@@ -81,10 +88,10 @@ for (const [how, end] of [
       setTimeout(end, 200, stream);
     };
     t.deepEqual(await takenSlowly(t, installation.door), [frames * frameBytes, 0]);
-    t.is((await takenSlowly(t, installation.door, true))[0], frames * frameBytes, 'also to a request that has not ended');
+    t.is((await takenSlowly(t, installation.door, true))[0], frames * frameBytes, 'also when the request has not ended');
   });
 
-test.serial('an answer that nobody takes within the time of a request is reset: part of it is not the whole', async (t) => {
+test.serial('an answer that nobody reads within the time of a request is reset, because a part must not look complete', async (t) => {
   const door = await behind(t, (socket) => socket.write(chunked(bytesSent)), { 'request-timeout': '1s', 'headers-timeout': '1s' });
   const client = await RawHttp2.open({ port: door.port, as: door.master, windowBytes: 0 });
   t.teardown(() => client.destroy());
@@ -100,7 +107,7 @@ for (const [what, answer] of [
   ['bytes that a length of 0 does not announce', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nabc'],
   ['a chunk that is none', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n'],
 ] as const)
-  test.serial(`an answer with ${what} ends, and keeps no place`, async (t) => {
+  test.serial(`an answer with ${what} ends, and its request does not stay in flight`, async (t) => {
     const door = await behind(t, (socket) => socket.write(answer), { 'request-timeout': '2s', 'headers-timeout': '2s' });
     const client = await RawHttp2.open({ port: door.port, as: door.master });
     t.teardown(() => client.destroy());
@@ -110,7 +117,7 @@ for (const [what, answer] of [
     t.true(streams.every(({ isOver }) => isOver));
   });
 
-test.serial('an answer that is reset right behind its headers ends at its client, whenever that is noticed', async (t) => {
+test.serial('an answer that is reset right after its headers ends at its client, whenever the reset is noticed', async (t) => {
   const installation = await anInstallation(t);
   const { door } = installation;
   let answer = (stream: RawStream): void => stream.headers(418, undefined, true);
@@ -131,7 +138,7 @@ test.serial('an answer that is reset right behind its headers ends at its client
 });
 
 test.serial(
-  'an answer whose stream is reset without an error before its end is broken off at its client, whatever of it has come',
+  'an answer whose stream is reset without an error before its end is broken off at its client, however much of it has arrived',
   async (t) => {
     const installation = await anInstallation(t);
     const { door } = installation;
@@ -157,16 +164,16 @@ test.serial(
     };
     const whole = client.request('POST', path, { ends: false });
     await client.answered(whole);
-    t.is(whole.came.at(-1), 'end', 'a server may so refuse the rest of a request once it has answered');
+    t.is(whole.came.at(-1), 'end', 'a server may reset without an error to refuse the rest of a request once it has answered');
   },
 );
 
-test.serial('a length that comes with 204 is not passed on: HTTP/2 has no such answer', async (t) => {
+test.serial('a length that comes with 204 is not passed on, because HTTP/2 does not allow it', async (t) => {
   const door = await behind(t, (socket) => socket.write('HTTP/1.1 204 No Content\r\nContent-Length: 3\r\n\r\n'));
   t.is((await door.client({ http2: true }).raw('DELETE', path)).status, 204);
 });
 
-/** Behind the front door answers a backend of HTTP/2, which never says that an answer has ended. */
+/** Puts an HTTP/2 backend behind the front door that never ends a stream. */
 async function withoutEnds(t: ExecutionContext, installation: Installation): Promise<Set<ServerHttp2Stream>> {
   const streams = new Set<ServerHttp2Stream>();
   const server = createSecureServer(await serving(installation.door.authority));
@@ -186,7 +193,7 @@ async function withoutEnds(t: ExecutionContext, installation: Installation): Pro
   return streams;
 }
 
-test.serial('an answer is whole once it has its length, and leaves nothing at a backend that does not end it', async (t) => {
+test.serial('an answer is whole once it has its length, and leaves no stream at a backend that never ends it', async (t) => {
   const installation = await anInstallation(t);
   const { door } = installation;
   const streams = await withoutEnds(t, installation);

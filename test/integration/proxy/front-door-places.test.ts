@@ -1,4 +1,7 @@
-/** Where the front door sends a request, what it refuses before that, and what it does when others are down: real clients, real backends. */
+/**
+ * Where the front door sends a request, which requests it refuses first, and what it does when
+ * others are down. Real clients, real backends.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import { clusterSlice, pushedCluster, pushedWorkspace, workspaceSlice } from '../../support/path-pusher.js';
@@ -14,7 +17,7 @@ import { echoed, sharedInstallation } from './shared-installation.js';
 
 const shared = sharedInstallation();
 
-test.serial('a backend that cannot be reached is 503, and a client may try again; one that ends the request is 502', async (t) => {
+test.serial('an unreachable backend is 503, and a client may retry; a backend that breaks off the request is 502', async (t) => {
   const silent = await silentPort(t);
   const { door, amber } = await anInstallation(t, { birchUrl: `https://127.0.0.1:${silent}` });
   const startedMs = performance.now();
@@ -27,10 +30,10 @@ test.serial('a backend that cannot be reached is 503, and a client may try again
   amber.disconnect();
   const broken = await asked;
   t.deepEqual([broken.status, broken.headers['retry-after']], [502, undefined]);
-  t.like(await echoed(door, '/clusters/root/echo'), { target: '/clusters/root/echo' }, 'the next request finds a new connection');
+  t.like(await echoed(door, '/clusters/root/echo'), { target: '/clusters/root/echo' }, 'the next request opens a new connection');
 });
 
-test.serial('it serves from disk when everything else is down, and starts so', async (t) => {
+test.serial('it serves from its disk when everything else is down, even after a start', async (t) => {
   const { door, cache, pushers, restartDoor } = await anInstallation(t);
   for (const { socket } of Object.values(pushers)) socket.terminate();
   await cache.stop();
@@ -43,7 +46,7 @@ test.serial('it serves from disk when everything else is down, and starts so', a
   t.like(await echoed(again, '/clusters/root:org:team/echo'), { target: '/clusters/team1/echo' });
 });
 
-test.serial('a change of an entry or of a Shard changes where the next request goes', async (t) => {
+test.serial('a change of an entry or of a Shard redirects the next request', async (t) => {
   const { door, pushers, birch } = await anInstallation(t);
   await pushers.amber.acknowledged(
     pushers.amber.put(workspaceSlice('root'), [pushedWorkspace('root new', { cluster: 'team1' })], pathEntryVersion),
@@ -62,7 +65,7 @@ test.serial('a change of an entry or of a Shard changes where the next request g
   t.pass();
 });
 
-test.serial('a mount at the root of its host is asked there, though nothing follows it', async (t) => {
+test.serial('a mount at the root of its host is requested as / when nothing follows its path', async (t) => {
   const { door, birch, pushers } = await anInstallation(t);
   await pushers.amber.acknowledged(
     pushers.amber.put(workspaceSlice('root'), [pushedWorkspace('org1 mnt', { url: birch.url })], pathEntryVersion),
@@ -71,7 +74,7 @@ test.serial('a mount at the root of its host is asked there, though nothing foll
   t.is((await echoed(door, '/clusters/root:org:mnt?a=1')).target, '/?a=1');
 });
 
-test.serial('only the shard that has root says where shards are', async (t) => {
+test.serial('only the shard that has root decides where shards are', async (t) => {
   const { door, cache, birch, amber } = await anInstallation(t);
   const abel = await RawPusher.open(cache, { name: 'abel' });
   t.teardown(() => abel.socket.terminate());
@@ -86,7 +89,7 @@ test.serial('only the shard that has root says where shards are', async (t) => {
   t.is(birch.asked, before);
 });
 
-test.serial('a caller with a token may send as much as one with a certificate, and others of its address cost it nothing', async (t) => {
+test.serial('a caller with a token may send as much as one with a certificate, and others at its address do not slow it', async (t) => {
   const { door, amber } = await shared();
   for (const http2 of [false, true]) {
     const authorization = `Bearer ${'x'.repeat(9_000)}`;
@@ -108,13 +111,13 @@ test.serial('a caller with a token may send as much as one with a certificate, a
   await watching;
 });
 
-test.serial('a request without a host, or with one that is none, reaches no wrong place', async (t) => {
+test.serial('a request without a host is served, and one with an invalid host is 400', async (t) => {
   const { door } = await shared();
   t.regex(await asked(door, 'GET /clusters/root/echo HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 200 /);
   t.regex(await asked(door, 'GET /clusters/root/echo HTTP/1.1\r\nHost: a b/@\r\nConnection: close\r\n\r\n'), /^HTTP\/1\.1 400 /);
 });
 
-test.serial('a mounted Workspace is asked at its URL, whatever follows it in the path', async (t) => {
+test.serial('a request below a mounted Workspace goes to its URL, with the rest of the path', async (t) => {
   const { door, birch, pushers } = await anInstallation(t);
   const url = `${birch.url}/mounted/`;
   await pushers.amber.acknowledged(pushers.amber.put(workspaceSlice('root'), [pushedWorkspace('org1 mnt', { url })], pathEntryVersion));
@@ -122,7 +125,7 @@ test.serial('a mounted Workspace is asked at its URL, whatever follows it in the
   t.is((await echoed(door, '/clusters/root:org:mnt:child/api/echo?a=1')).target, '/mounted/api/echo?a=1');
 });
 
-test.serial('a request of HTTP/1.1 of which Node passes something over is refused as Go refuses it', async (t) => {
+test.serial('an HTTP/1.1 request with parts that Node ignores is refused as Go refuses it', async (t) => {
   const { door, amber } = await shared();
   const before = amber.asked;
   const get = 'GET /clusters/root:org/echo HTTP/1.1\r\n';
@@ -133,7 +136,7 @@ test.serial('a request of HTTP/1.1 of which Node passes something over is refuse
   t.is(amber.asked, before);
 });
 
-test.serial('health is for everybody, metrics for who may read, and both are answered here', async (t) => {
+test.serial('everybody may read health, only readers may read metrics, and the front door answers both itself', async (t) => {
   const { door } = await shared();
   const nobody = door.authority.issue({ user: 'nobody', groups: [] });
   const status = async (target: string, as: Parameters<TestServer['client']>[0] = {}) => (await door.client(as).raw('GET', target)).status;
@@ -164,7 +167,7 @@ test.serial('a websocket is opened at the backend and passed on both ways; every
   t.regex(await upgraded('SPDY/3.1'), /^HTTP\/1\.1 502 /);
 });
 
-test.serial('a client that speaks of two lengths, or of a length and of chunks, is refused before anything is sent', async (t) => {
+test.serial('a client that sends two lengths, or a length and chunks, is refused before anything reaches a backend', async (t) => {
   const { door, amber } = await shared();
   const before = amber.asked;
   for (const headers of ['Content-Length: 3\r\nTransfer-Encoding: chunked', 'Content-Length: 3\r\nContent-Length: 4']) {
@@ -180,13 +183,13 @@ test.serial('a client that speaks of two lengths, or of a length and of chunks, 
   t.is(amber.asked, before);
 });
 
-test.serial('a shard that claims root says nothing about where others are, and gets none of their requests', async (t) => {
+test.serial('a shard that claims root does not decide where other shards are, and gets none of their requests', async (t) => {
   const { door, amber, birch, pushers } = await anInstallation(t);
   const both = [aShard('root', birch.url), aShard('birch', birch.url)];
   await pushers.birch.syncWhole(sliceOf('shards', { group: 'core.kcp.io', shard: 'birch' }), both, 'v1alpha1');
   const claim = pushedCluster('root', { path: 'root', parentless: true });
   await pushers.birch.acknowledged(pushers.birch.put(clusterSlice('birch'), [claim], pathEntryVersion));
-  // What comes after the claim has come, so has the claim.
+  // This change was sent after the claim, so once it shows, the claim has arrived.
   await pushers.amber.acknowledged(
     pushers.amber.put(workspaceSlice('root'), [pushedWorkspace('root later', { cluster: 'org1' })], pathEntryVersion),
   );
@@ -197,7 +200,7 @@ test.serial('a shard that claims root says nothing about where others are, and g
   t.deepEqual([amber.asked, birch.asked], [before + 3, 0]);
 });
 
-test.serial('an answer that nobody reads holds little', async (t) => {
+test.serial('an answer that nobody reads takes at most 64 KiB', async (t) => {
   const { door } = await shared();
   const held = (): Promise<number> => door.metric('strata_buffered_bytes');
   const before = await held();
@@ -210,10 +213,10 @@ test.serial('an answer that nobody reads holds little', async (t) => {
   const each = ((await held()) - before) / unread.length;
   t.log(`${each} bytes each`);
   t.true(each > 16 * 1024 && each <= 64 * 1024, `${each} bytes each`);
-  t.is((await door.client().raw('GET', '/clusters/root/big?bytes=600000')).text.length, 600_000, 'others of the connection read on');
+  t.is((await door.client().raw('GET', '/clusters/root/big?bytes=600000')).text.length, 600_000, 'other streams continue');
 });
 
-test.serial('headers that are too long with what the front door adds are refused, and no connection to a shard ends of them', async (t) => {
+test.serial('headers that the front door makes too long are refused, and end no connection to a shard', async (t) => {
   const installation = await anInstallation(t);
   const { door } = installation;
   const sockets = new Set<unknown>();

@@ -1,4 +1,4 @@
-/** The front door through the wire: real clients, real backends, HTTP/1.1 and HTTP/2 on both sides. */
+/** The front door over the wire: real clients, real backends, HTTP/1.1 and HTTP/2 on both sides. */
 import { setMaxListeners } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,13 +17,13 @@ import { echoed, sharedInstallation } from './shared-installation.js';
 
 const shared = sharedInstallation();
 
-/** Of a session, as Node counts them. */
+/** Counters of an HTTP/2 session, by Node. */
 type SessionCounts = Readonly<{ type: 'server' | 'client'; streamCount: number; framesReceived: number }>;
 
 for (const http2 of [false, true]) {
   const over = http2 ? 'HTTP/2' : 'HTTP/1.1';
 
-  test.serial(`over ${over}, a request reaches the shard that has its path, with who asks and everything else as it came`, async (t) => {
+  test.serial(`over ${over}, a request reaches the shard of its path with the caller's identity, and otherwise unchanged`, async (t) => {
     const { door } = await shared();
     const user = door.authority.issue({ user: 'alice', groups: ['team', 'system:masters'] });
 
@@ -49,14 +49,14 @@ for (const http2 of [false, true]) {
     t.is(headers['x-from'], 'backend');
   });
 
-  test.serial(`over ${over}, in whose name a request asks reaches the server that decides about that, as it came`, async (t) => {
+  test.serial(`over ${over}, impersonation headers reach the server that authorizes them, unchanged`, async (t) => {
     const { door } = await shared();
     const headers = { 'impersonate-user': 'bob', 'impersonate-group': 'team', 'impersonate-uid': '7', 'impersonate-extra-a': 'b' };
 
     for (const target of ['/clusters/root:org/echo', '/clusters/root:org:team/echo', '/services/echo/x'])
       for (const method of ['GET', 'DELETE', 'POST'])
         t.like((await echoed(door, target, { http2, headers, method })).headers, { ...headers, 'x-remote-user': 'cache-client' });
-    t.is((await door.client({ http2 }).raw('GET', '/metrics', { headers })).status, 403, 'nobody decides about what is answered here');
+    t.is((await door.client({ http2 }).raw('GET', '/metrics', { headers })).status, 403, 'the front door allows no impersonation');
     if (http2) return;
     const [crowded, named] = ['a:\r\n'.repeat(2_500), 'Connection: close, Impersonate-User\r\n'];
     for (const before of [crowded, named]) {
@@ -64,12 +64,12 @@ for (const http2 of [false, true]) {
         door,
         `GET /clusters/root:org/echo HTTP/1.1\r\nHost: x\r\n${before}Impersonate-User: bob\r\nConnection: close\r\n\r\n`,
       );
-      // Node, which plays the backend, takes no such crowd over HTTP/2.
+      // Over HTTP/2 the backend, which is Node, refuses so many headers.
       t.regex(text, before === crowded ? /"impersonate-user":"bob"|^HTTP\/1.1 502 / : /"impersonate-user":"bob"/);
     }
   });
 
-  test.serial(`over ${over}, what leads nowhere is answered as kcp’s proxy answers it`, async (t) => {
+  test.serial(`over ${over}, a path that leads nowhere is answered as kcp’s proxy answers it`, async (t) => {
     const { door, amber, birch } = await shared();
     const asked = [amber.asked, birch.asked];
     const ask = async (target: string, as: Parameters<TestServer['client']>[0] = {}) => {
@@ -109,10 +109,10 @@ for (const http2 of [false, true]) {
       t.deepEqual(await ask(target).then(({ status, text }) => [status, text]), [404, '404 page not found\n'], target);
     for (const target of ['/clusters/root/%2e%2e/x', '/services/echo/a%2Fclusters%2Froot/clusters/root:nope/x'])
       t.is((await ask(target)).status, 400, target);
-    t.deepEqual([amber.asked, birch.asked], asked, 'no backend heard of any of it');
+    t.deepEqual([amber.asked, birch.asked], asked, 'no such request reached a backend');
   });
 
-  test.serial(`over ${over}, a watch is passed on line by line, and given up at the backend when its client goes`, async (t) => {
+  test.serial(`over ${over}, a watch is passed on line by line, and ended at the backend when its client leaves`, async (t) => {
     const { door, birch } = await shared();
     const stop = new AbortController();
     const names: (string | undefined)[] = [];
@@ -129,12 +129,12 @@ for (const http2 of [false, true]) {
     t.pass();
   });
 
-  test.serial(`over ${over}, an answer of which the backend sends half is no whole answer`, async (t) => {
+  test.serial(`over ${over}, an answer that the backend breaks off is not whole at the client`, async (t) => {
     const { door } = await shared();
     await t.throwsAsync(door.client({ http2 }).raw('GET', '/clusters/root/half'));
   });
 
-  test.serial(`over ${over}, an answer is whole with the last byte that was announced, however its frames come together`, async (t) => {
+  test.serial(`over ${over}, an answer is whole with the last announced byte, whatever frames arrive together`, async (t) => {
     const { door } = await shared();
     for (let i = 0; i < 40; i += 1) {
       const { text } = await door.client({ http2 }).raw('GET', '/clusters/team1/whole', { timeoutMs: 5_000 });
@@ -142,7 +142,7 @@ for (const http2 of [false, true]) {
     }
   });
 
-  test.serial(`over ${over}, large answers and bodies pass whole`, async (t) => {
+  test.serial(`over ${over}, large answers and bodies pass completely`, async (t) => {
     const { door } = await shared();
     const { text } = await door.client({ http2 }).raw('GET', '/clusters/root/big?bytes=5000000');
     t.is(text.length, 5_000_000);
@@ -151,7 +151,7 @@ for (const http2 of [false, true]) {
   });
 }
 
-test.serial('without a certificate the backend asks for a token; with one that nobody vouches for nothing is asked at all', async (t) => {
+test.serial('without a certificate the backend gets the token; a certificate of an unknown CA reaches no backend', async (t) => {
   const { door, amber } = await shared();
   const anonymous = await echoed(door, '/clusters/root/echo', {
     as: null,
@@ -164,11 +164,11 @@ test.serial('without a certificate the backend asks for a token; with one that n
   const stranger = new TestAuthority(folder).issue({ user: 'alice', groups: ['system:kcp:admin'] });
   const before = amber.asked;
   t.is((await door.client({ as: stranger }).raw('GET', '/clusters/root/echo')).status, 401);
-  t.is((await door.client({ as: stranger }).raw('GET', '/clusters/root:nope/echo')).status, 403, 'where it leads is looked up first');
+  t.is((await door.client({ as: stranger }).raw('GET', '/clusters/root:nope/echo')).status, 403, 'the front door resolves the path first');
   t.is(amber.asked, before);
 });
 
-test.serial('the token of a service account says in which logical cluster a path without one is', async (t) => {
+test.serial('the token of a service account names the logical cluster for a path without one', async (t) => {
   const { door } = await shared();
   const token = (claims: unknown): string => `Bearer e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2ln`;
   const ask = async (target: string, authorization: string, more: Record<string, string> = {}) =>
@@ -194,7 +194,7 @@ test.serial('the token of a service account says in which logical cluster a path
   for (const authorization of others) t.is((await ask('/api', authorization)).status, 404, authorization);
 });
 
-test.serial('a backend that speaks HTTP/1.1 alone is asked in that', async (t) => {
+test.serial('a backend that speaks only HTTP/1.1 is asked over HTTP/1.1', async (t) => {
   const { door } = await shared(1);
   t.like(await echoed(door, '/clusters/root:org:team/echo', { method: 'POST', body: { a: 1 } }), {
     http: '1.1',
@@ -205,7 +205,7 @@ test.serial('a backend that speaks HTTP/1.1 alone is asked in that', async (t) =
   await t.throwsAsync(door.client().raw('GET', '/clusters/root:org:team/half'));
 });
 
-test.serial('an answer that cannot be passed on ends its request and nothing else, whatever a backend makes up', async (t) => {
+test.serial('an answer that cannot be passed on ends its request and no other, whatever the backend sends', async (t) => {
   const { door } = await shared(1);
   for (const http2 of [false, true])
     for (const status of ['099', '101', '102', '199', '200', '204', '299', '599', '600', '999', '1000', 'abc']) {
@@ -215,7 +215,7 @@ test.serial('an answer that cannot be passed on ends its request and nothing els
     }
 });
 
-test.serial('a header of any name passes, and ends nothing', async (t) => {
+test.serial('a header with any name passes, and breaks nothing', async (t) => {
   const { door } = await shared();
   for (const http2 of [false, true])
     for (const name of ['constructor', 'toString', 'valueof']) {
@@ -225,7 +225,7 @@ test.serial('a header of any name passes, and ends nothing', async (t) => {
 });
 
 for (const speaks of [1, 2] as const) {
-  test.serial(`a body is the body of one request, whatever its method, at a backend that speaks HTTP/${speaks}`, async (t) => {
+  test.serial(`a body belongs to one request, whatever its method, at a backend that speaks HTTP/${speaks}`, async (t) => {
     const { door, birch } = await shared(speaks);
     const smuggled = 'GET /clusters/team1/secrets/echo HTTP/1.1\r\nHost: x\r\nX-Remote-User: admin\r\n\r\n';
     for (const http2 of [false, true])
@@ -237,7 +237,7 @@ for (const speaks of [1, 2] as const) {
       }
   });
 
-  test.serial(`a body is whole however its frames come together, at a backend that speaks HTTP/${speaks}`, async (t) => {
+  test.serial(`a body arrives whole, whatever frames arrive together, at a backend that speaks HTTP/${speaks}`, async (t) => {
     const { door } = await shared(speaks);
     const { port, master } = door;
     const client = await RawHttp2.open({ port, as: master });
@@ -268,7 +268,7 @@ for (const speaks of [1, 2] as const) {
       }
   });
 
-  test.serial(`an upload that its client gives up is never whole at a backend that speaks HTTP/${speaks}`, async (t) => {
+  test.serial(`an upload that its client breaks off is never whole at a backend that speaks HTTP/${speaks}`, async (t) => {
     const { door, birch } = await shared(speaks);
     for (const [i, http2] of [false, true].entries()) {
       const before = birch.asked;
@@ -279,14 +279,14 @@ for (const speaks of [1, 2] as const) {
     t.deepEqual(birch.uploads.splice(0), ['broken off', 'broken off']);
   });
 
-  test.serial(`what a target holds reaches a backend that speaks HTTP/${speaks} as it came`, async (t) => {
+  test.serial(`any request target reaches a backend that speaks HTTP/${speaks} unchanged`, async (t) => {
     const { door } = await shared(speaks);
     for (const rest of ["?a='b'", '?a=%20|{}', '/x%5c..%5cy/echo', '/%2f../echo'.replace('..', 'z')])
       t.is((await echoed(door, `/clusters/root:org:team/echo${rest}`)).target, `/clusters/team1/echo${rest}`);
   });
 }
 
-test.serial('an upload that is given up once it is answered is never whole', async (t) => {
+test.serial('an upload that its client breaks off after the answer is never whole', async (t) => {
   const { door, birch } = await anInstallation(t, { birchSpeaks: 1 });
   const client = await RawHttp2.open({ port: door.port, as: door.master });
   t.teardown(() => client.destroy());
@@ -299,7 +299,7 @@ test.serial('an upload that is given up once it is answered is never whole', asy
 });
 
 test.serial(
-  'a request that was answered whole is not reset at its backend as well: servers end a connection with many resets',
+  'a request that was answered whole is not reset at its backend as well, because servers end connections with many resets',
   async (t) => {
     const { door, amber } = await anInstallation(t);
     const requests = 160;
@@ -326,7 +326,7 @@ test.serial(
   },
 );
 
-test.serial('a watch by its old path lasts as one by its query does', async (t) => {
+test.serial('a watch by the old /watch/ path may last as long as one by its query', async (t) => {
   const { door, amber } = await anInstallation(t, { flags: { 'request-timeout': '1s', 'headers-timeout': '500ms' } });
   const stop = new AbortController();
   t.teardown(() => stop.abort());
@@ -341,7 +341,7 @@ test.serial('a watch by its old path lasts as one by its query does', async (t) 
   await watching;
 });
 
-test.serial('many watches leave room for requests', async (t) => {
+test.serial('many watches leave room for other requests', async (t) => {
   const { door, amber } = await anInstallation(t);
   const stop = new AbortController();
   setMaxListeners(0, stop.signal);
@@ -349,7 +349,7 @@ test.serial('many watches leave room for requests', async (t) => {
   const watch = async (client: KubeClient): Promise<void> => {
     for await (const { type } of client.watch('/clusters/root/watch', { signal: stop.signal })) t.is(type, 'ADDED');
   };
-  // On a busy machine some find no room in time, and come again.
+  // On a busy machine some watches find no room in time, and are retried.
   const watchOn = async (client: KubeClient): Promise<void> => {
     while (!stop.signal.aborted) await watch(client).catch(() => setImmediate());
   };

@@ -1,17 +1,23 @@
-/** What /metrics of a cache, and of the front door below it, has left of logical clusters that are deleted, and of a shard that is removed. */
+/**
+ * Metrics of a cache and of its front door must not keep series of deleted logical clusters or of a
+ * removed shard.
+ */
 import { test } from '../../support/test.js';
 import { pathEntryVersion } from '../../../src/domain/path-entry.js';
 import { clusterSlice, pushedCluster, pushedWorkspace, workspaceSlice } from '../../support/path-pusher.js';
 import { anInstallation } from '../../support/proxy/a-front-door.js';
 import { until, type TestServer } from '../../support/test-server.js';
 
-/** Names and labels, without values; those of this process, such as its garbage collections by kind, are left out. */
+/**
+ * Names and labels of series, without values. Leaves out series of the process itself, such as
+ * garbage collections.
+ */
 async function seriesOf(server: TestServer): Promise<ReadonlySet<string>> {
   const { text } = await server.client().raw('GET', '/metrics');
   return new Set(text.match(/^(?:strata|proxy|kcp)_.*(?= )/gm));
 }
 
-test('logical clusters that come, are asked for and go leave no series behind', async (t) => {
+test('logical clusters that are created, requested and deleted leave no series behind', async (t) => {
   const { door, cache, pushers } = await anInstallation(t);
   const status = async (name: string): Promise<number> => (await door.client().raw('GET', `/clusters/root:org:${name}/echo`)).status;
   const comeAndGo = async (names: readonly string[]): Promise<void> => {
@@ -30,7 +36,7 @@ test('logical clusters that come, are asked for and go leave no series behind', 
     }
     for (const name of names) await until(async () => (await status(name)) === 403);
   };
-  // Series that come with the first request of a kind, or its answer, stay.
+  // Series that begin with the first request or answer of a kind stay, so they must exist first.
   await comeAndGo(['passing-first']);
   for (const server of [cache, door]) await seriesOf(server);
   const before = [await seriesOf(cache), await seriesOf(door)];
@@ -46,7 +52,7 @@ test('logical clusters that come, are asked for and go leave no series behind', 
   }
 });
 
-test('a shard that is removed leaves no series behind, not even of what was passed on to it', async (t) => {
+test('a removed shard leaves no series behind, not even for requests passed on to it', async (t) => {
   const { door, cache, birch, pushers } = await anInstallation(t);
   t.is((await door.client().raw('POST', '/clusters/root:org:team/echo', { body: { a: 1 } })).status, 200);
   const of = async (server: TestServer): Promise<readonly string[]> =>

@@ -1,4 +1,7 @@
-/** A shard that root lists, and that claims what others have: what is asked of them never reaches it, and contradictions are said, not decided. */
+/**
+ * A shard that root lists claims what belongs to others: their requests must never reach it, and
+ * the front door must report contradictions instead of deciding them.
+ */
 import { test } from '../../support/test.js';
 import { pathEntryVersion } from '../../../src/domain/path-entry.js';
 import { clusterSlice, pushedCluster, pushedWorkspace, syncPaths, workspaceSlice } from '../../support/path-pusher.js';
@@ -8,7 +11,7 @@ import { anInstallation, aShard } from '../../support/proxy/a-front-door.js';
 import { EchoBackend } from '../../support/proxy/echo-backend.js';
 
 for (const http2 of [false, true])
-  test.serial(`over HTTP/${http2 ? 2 : 1.1}, a shard that claims what is on others gets none of their requests`, async (t) => {
+  test.serial(`over HTTP/${http2 ? 2 : 1.1}, a shard that claims what is on other shards gets none of their requests`, async (t) => {
     const { door, cache, pushers, amber, birch } = await anInstallation(t);
     const mallory = await EchoBackend.start(t, door.authority);
     const workspaces = [
@@ -38,7 +41,7 @@ for (const http2 of [false, true])
         'mal1 team': { cluster: 'team1', shard: 'mallory' },
       },
     });
-    // Homes, which no Workspace is of.
+    // Homes have no Workspace that says where they are.
     const ofNoWorkspace = [
       pushedCluster('v1u4alow0iv9', { path: 'user:alice', parentless: true }),
       pushedCluster('bob1', { path: 'home:bob', parentless: true }),
@@ -48,7 +51,7 @@ for (const http2 of [false, true])
     const asked = async (path: string): Promise<number> =>
       (await client.raw('GET', `/clusters/${path}/echo`, { headers: { authorization: 'Bearer secret' } })).status;
     await until(async () => (await asked('root:mal')) === 200);
-    t.is(mallory.asked > 0, true, 'what is its own it gets');
+    t.is(mallory.asked > 0, true, 'it gets requests for what is its own');
     const own = mallory.asked;
 
     for (const path of ['root', 'root:org', 'root:org:team', 'org1', 'org1:team']) t.is(await asked(path), 200, path);
@@ -57,7 +60,7 @@ for (const http2 of [false, true])
     t.is(await asked('bob1'), 200);
     t.is(mallory.asked, own);
     const { status, headers, text } = await client.raw('GET', '/clusters/team1/echo');
-    t.deepEqual([status, headers['retry-after']], [503, '1'], 'both paths that are given to it lead to it');
+    t.deepEqual([status, headers['retry-after']], [503, '1'], 'both paths lead to the disputed logical cluster');
     t.regex(text, /"reason":"ServiceUnavailable"/);
     t.notRegex(text, /mallory|birch/, 'nobody is authenticated yet');
     t.true(door.logged.some(({ event, fields }) => event === 'path.conflict' && JSON.stringify(fields).includes('team1')));
@@ -68,7 +71,7 @@ for (const http2 of [false, true])
       shards: ['birch', 'mallory'],
     });
 
-    // What is gone from its shard, and has not arrived anywhere, is nobody else's.
+    // org1 has left its shard and has not arrived anywhere, so no other shard gets it.
     const asksBefore = [amber.asked, birch.asked];
     await pushers.amber.acknowledged(pushers.amber.delete(clusterSlice('root'), ['cluster'], 'org1'));
     await until(async () => (await asked('root:org')) === 503);
@@ -77,7 +80,7 @@ for (const http2 of [false, true])
     t.is(mallory.asked, own);
     t.true(amber.asked + birch.asked >= asksBefore[0]! + asksBefore[1]!);
 
-    // It arrives once its Workspace says so.
+    // It arrives once its Workspace names the new shard.
     await pushers.birch.acknowledged(
       pushers.birch.put(clusterSlice('birch'), [pushedCluster('org1', { path: 'root:org' })], pathEntryVersion),
     );
@@ -90,7 +93,7 @@ for (const http2 of [false, true])
 
 for (const http2 of [false, true])
   test.serial(
-    `over HTTP/${http2 ? 2 : 1.1}, no shard has root, nor says where others are, while nothing is known of the shard of that name`,
+    `over HTTP/${http2 ? 2 : 1.1}, no shard has root, or decides where shards are, while nothing is known of the shard named root`,
     async (t) => {
       const { door, cache, pushers, birch } = await anInstallation(t);
       const mallory = await EchoBackend.start(t, door.authority);
@@ -108,12 +111,12 @@ for (const http2 of [false, true])
       await pushers.amber.acknowledged(pushers.amber.delete(clusterSlice('root'), ['cluster'], 'root'));
       const client = door.client({ http2 });
       const asked = async (path: string): Promise<number> => (await client.raw('GET', `/clusters/${path}/echo`)).status;
-      // Every shard is connected and whole, so that is known.
+      // Every shard is connected and whole, so root is known to be nowhere.
       await until(async () => (await asked('root')) === 403);
       t.is(await asked('root:org'), 403);
       const before = birch.asked;
       t.is(await asked('team1'), 200);
-      t.is(birch.asked, before + 1, 'the Shards that root has lead there');
+      t.is(birch.asked, before + 1, 'the Shards that root has decide again');
       t.is(mallory.asked, 0);
     },
   );

@@ -1,6 +1,7 @@
 /**
- * What kcp's own front proxy has answered by itself, and what it has told a backend that says what it was asked: asked again here. `test/clients/golden/kcp-front-proxy.jsonl`
- * was recorded of kcp `dac74f595` with two shards; what comes from the shards themselves is compared by `e2e/live-front-door`.
+ * Repeats requests that kcp's own front proxy answered itself, or passed on to a backend that
+ * echoes them, and compares. `test/clients/golden/kcp-front-proxy.jsonl` was recorded from kcp
+ * `dac74f595` with two shards. `e2e/live-front-door` compares the answers of the shards themselves.
  */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -16,7 +17,7 @@ import type { Echoed } from '../../support/proxy/echo-backend.js';
 
 type Headers = Readonly<Record<string, string | string[]>>;
 type Own = Readonly<{ status: number; headers: Headers; body?: string }>;
-/** What the backend was asked. */
+/** What the backend received. */
 type Told = Readonly<{ http: string; method: string; target: string; headers: Headers; client: string }>;
 type Recorded = Readonly<{
   id: string;
@@ -29,17 +30,20 @@ type Recorded = Readonly<{
   answer: Own & Readonly<{ echoed?: Told }>;
 }>;
 
-/** What is answered otherwise on purpose, and why. */
+/** Answers that differ on purpose, and why. */
 const otherwise: Readonly<Record<string, (answer: Own) => Own>> = {
-  // Every client reads JSON, and looks at the content type of what it gets.
+  // Strata answers in JSON: every client reads it, and checks the content type.
   'path-unknown-protobuf': ({ status, headers }) => ({ status, headers: { ...headers, 'content-type': 'application/json' } }),
-  // What is checked is other things, with other names.
+  // The checks are other ones, with other names.
   'readyz-verbose': ({ status, headers }) => ({ status, headers }),
   'livez-verbose': ({ status, headers }) => ({ status, headers }),
 };
-/** Who asks is said by the proxy alone: kcp's lets this one through. And what is about one connection stays on it. */
+/**
+ * Headers that kcp's proxy passes on and Strata does not. Only the proxy may name the caller. `te`
+ * concerns one connection.
+ */
 const notPassedOn: ReadonlySet<string> = new Set(['x-remote-uid', 'te']);
-/** Asked for by what asked: Go's transport, and Node's client. */
+/** Headers that depend on the client: Go's transport in the recording, Node's client here. */
 const ofClients: ReadonlySet<string> = new Set(['accept', 'accept-encoding', 'host', 'content-length', 'content-type']);
 
 const recorded = readFileSync(projectFile('test', 'clients', 'golden', 'kcp-front-proxy.jsonl'), 'utf8')
@@ -70,7 +74,7 @@ async function anAuthority(t: ExecutionContext, name: string): Promise<TestAutho
   return new TestAuthority(folder, { name });
 }
 
-test('what kcp’s front proxy answers by itself, and tells a backend, is answered and told here as well', async (t) => {
+test("the front door gives kcp's own answers, and sends a backend what kcp's front proxy sends it", async (t) => {
   const requestheader = await anAuthority(t, 'requestheader');
   const { door } = await anInstallation(t, {
     settings: {
@@ -87,7 +91,8 @@ test('what kcp’s front proxy answers by itself, and tells a backend, is answer
     const target = path.replaceAll('${ORG}', 'org1').replaceAll('${TEAM}', 'team1');
     const asked = { headers: { ...headers }, ...(body !== undefined && { body }) };
     const ask = () => door.client({ as: certificate, http2 }).raw(method, target, asked);
-    // A front door that has not heard from its parent for a while is not certain that a path is unknown; upstream's always is.
+    // A front door that has not heard from its parent for a while answers 503 instead of unknown;
+    // upstream never does.
     if (answer.status !== 503) await until(async () => (await ask()).status !== 503);
     const got = await ask();
     if (answer.echoed !== undefined) {

@@ -1,4 +1,7 @@
-/** Answers that no server ought to give, byte by byte over HTTP/1.1 and frame by frame over HTTP/2: each ends its request, and what is cut off is never whole. */
+/**
+ * Answers that no server should give, byte by byte over HTTP/1.1 and frame by frame over HTTP/2.
+ * Each must end its request, and a truncated answer must never look complete.
+ */
 import type { TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
 import { someOf } from '../../support/sizes.js';
@@ -18,7 +21,10 @@ const switching = 'HTTP/1.1 101 Switching Protocols\r\n';
 type Ending = 'stays' | 'ends' | 'resets';
 type Case = Readonly<{ what: string; bytes: string; ending?: Ending; wanted: RegExp }>;
 
-/** `wanted`: the status, and the body if it is whole; `cut` where the client must see that it is not. */
+/**
+ * `wanted`: the status, and the body if it is whole; `cut` if the client must see that the answer
+ * is truncated.
+ */
 const answers: readonly Case[] = [
   { what: 'a 101 to a websocket', bytes: `${switching}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\nframes`, wanted: /^502 / },
   { what: 'a 101 to something else', bytes: `${switching}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`, ending: 'stays', wanted: /^502 / },
@@ -89,7 +95,9 @@ const answers: readonly Case[] = [
   { what: 'a header that no header can be', bytes: `${ok}X Odd: a\r\nContent-Length: 0\r\n\r\n`, wanted: /^502 / },
 ];
 
-/** A front door, and behind it a backend of HTTP/1.1 that gives the answer of whatever case is at hand. */
+/**
+ * A front door, and behind it an HTTP/1.1 backend that gives the answer of the case `given.now`.
+ */
 async function behind(t: ExecutionContext): Promise<Readonly<{ door: TestServer; given: { now: Case } }>> {
   const installation = await anInstallation(t);
   const given = { now: answers[0]! };
@@ -116,7 +124,7 @@ async function outcome(answer: Promise<Answer>): Promise<string> {
 for (const http2 of [false, true])
   for (const lasts of [false, true])
     test.serial(
-      `over HTTP/${http2 ? 2 : 1.1}, whatever a backend answers to a ${lasts ? 'watch' : 'request'} ends it, whole only if it is`,
+      `over HTTP/${http2 ? 2 : 1.1}, any answer of a backend to a ${lasts ? 'watch' : 'request'} ends it, whole only if complete`,
       async (t) => {
         t.timeout(120_000);
         const { door, given } = await behind(t);
@@ -129,7 +137,7 @@ for (const http2 of [false, true])
       },
     );
 
-test.serial('whatever a backend answers to an upgrade ends it, whole only if it is', async (t) => {
+test.serial('any answer of a backend to an upgrade ends it, whole only if complete', async (t) => {
   t.timeout(120_000);
   const { door, given } = await behind(t);
   for (const one of someOf(answers)) {
@@ -145,14 +153,15 @@ test.serial('whatever a backend answers to an upgrade ends it, whole only if it 
     const length = /^content-length: (\d+)$/im.exec(head)?.[1];
     const isWhole = length === undefined ? /^HTTP\/1\.1 (?:[23]04|205)/.test(head) : body.length === Number(length);
     const shown = isWhole ? `${head.split(' ')[1]} ${body}` : 'cut';
-    // Nothing was passed on before the whole had come, so what is cut is no answer at all.
+    // The front door passes on nothing before the answer is complete, so a truncated answer becomes
+    // 502.
     t.regex(shown.replace(/^502 [^]*/, '502 cut'), one.wanted.source.includes('cut') ? /^502 / : one.wanted, one.what);
   }
 });
 
 const [noError, internalError, refusedStream, cancel] = [0, 2, 7, 8];
 
-/** `wanted`: the status of what is whole; of a backend that frames its answer so. */
+/** `wanted`: the status if the answer is whole, for a backend that frames its answer with `act`. */
 const framed: readonly (readonly [what: string, act: (stream: RawStream) => void, wanted: string])[] = [
   ['a reset in the middle', (stream) => half(stream, () => stream.reset(internalError)), 'cut'],
   ['a reset in the middle of what has a length', (stream) => half(stream, () => stream.reset(cancel), 9), 'cut'],
@@ -208,7 +217,7 @@ function hints(stream: RawStream, count: number): void {
   for (let i = 0; i < count; i += 1) stream.headers(103);
 }
 
-/** Frames of RFC 8336, each with another one. */
+/** Sends ORIGIN frames (RFC 8336), each with another origin. */
 function origins(stream: RawStream, count: number): void {
   for (let i = 0; i < count; i += 1) {
     const origin = Buffer.from(`https://${i}.example`);
@@ -223,7 +232,7 @@ function half(stream: RawStream, then: () => void, length?: number): void {
   setTimeout(then, 100);
 }
 
-test.serial('however a backend frames its answer over HTTP/2, it is whole only if it is, and what is refused was not sent', async (t) => {
+test.serial('however a backend frames an HTTP/2 answer, it is whole only if complete, and what is refused was not sent', async (t) => {
   t.timeout(120_000);
   const installation = await anInstallation(t);
   const { door } = installation;
@@ -238,10 +247,10 @@ test.serial('however a backend frames its answer over HTTP/2, it is whole only i
       }
 });
 
-/** What a header may hold, a character for each byte. */
+/** All that a header value may contain, one character per byte. */
 const headerValues = [Buffer.from('299 - "日本 😀 é"').toString('latin1'), '\u00e9\u0080\u009f\u00ff', 'a\tb', 'x'.repeat(4_096)];
 
-test.serial('the headers of an answer are passed on byte for byte, over HTTP/1.1, over HTTP/2 and to a websocket', async (t) => {
+test.serial('headers of an answer are passed on byte for byte, over HTTP/1.1, over HTTP/2 and to a websocket', async (t) => {
   const { door, given } = await behind(t);
   for (const value of headerValues) {
     const bytes = `Content-Length: 2\r\nWarning: ${value}\r\nX-Odd: ${value}\r\n\r\nok`;

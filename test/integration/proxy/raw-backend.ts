@@ -1,4 +1,7 @@
-/** Backends that answer byte by byte as a test says, because no server of Node's answers so. They take birch's place. */
+/**
+ * Backends that answer byte by byte as a test says, because no Node server can. They take birch's
+ * place.
+ */
 import type { Socket } from 'node:net';
 import { createServer, type TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
@@ -9,7 +12,10 @@ import { until } from '../../support/test-server.js';
 import { aShard, type Installation } from '../../support/proxy/a-front-door.js';
 import { portOf, serving } from '../../support/proxy/serving.js';
 
-/** Speaks HTTP/1.1. `answer`: called for each request once its headers have come; `reset` ends its connection so. `open`: its connections. */
+/**
+ * Speaks HTTP/1.1. `answer` is called for each request once its headers have arrived; its `reset`
+ * resets the TCP connection. `open`: the connections.
+ */
 export async function aRawBackend(
   t: ExecutionContext,
   authority: TestAuthority,
@@ -31,18 +37,20 @@ export async function aRawBackend(
   return { port: await portOf(t, server), open };
 }
 
-/** A stream of `aRawHttp2Backend`: the frames that it is answered with. */
+/** A stream of `aRawHttp2Backend`, with functions that send frames on it. */
 export type RawStream = Readonly<{
   headers: (status: number, length?: number, ends?: boolean) => void;
   data: (text: string, ends?: boolean) => void;
   reset: (code: number) => void;
-  /** `last`: the last stream that was looked at. */
+  /** `last`: the last stream that the backend processed. */
   goAway: (last: number, code: number) => void;
   id: number;
   socket: TLSSocket;
 }>;
 
-/** Speaks HTTP/2, frame by frame. `answer`: called for each request once its headers have come. */
+/**
+ * Speaks HTTP/2, frame by frame. `answer` is called for each request once its headers have arrived.
+ */
 export async function aRawHttp2Backend(
   t: ExecutionContext,
   authority: TestAuthority,
@@ -101,7 +109,10 @@ function numbers(...values: readonly number[]): Buffer {
   return bytes;
 }
 
-/** Resolves once the front door asks there for what is on birch, which must not answer 200 then, nor 502. */
+/**
+ * Resolves once the front door sends requests for birch's paths to `port`. Until then the backend
+ * must answer neither 200 nor 502.
+ */
 export async function moveBirch({ pushers, door }: Installation, port: number): Promise<void> {
   const shards = sliceOf('shards', { group: 'core.kcp.io', shard: 'root' });
   await pushers.amber.acknowledged(pushers.amber.put(shards, [aShard('birch', `https://127.0.0.1:${port}`)], 'v1alpha1'));

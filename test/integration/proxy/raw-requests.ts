@@ -10,7 +10,7 @@ import type { Echoed } from '../../support/proxy/echo-backend.js';
 
 type Raw = Readonly<{ target: string; http2: boolean }>;
 
-/** A body without a length, with any method. */
+/** Sends a body without a length, with any method. */
 export async function chunked(
   door: TestServer,
   { method, target, body, http2 }: Raw & Readonly<{ method: string; body: string }>,
@@ -30,14 +30,14 @@ export async function chunked(
   return JSON.parse(await text(answer)) as Echoed;
 }
 
-/** Half a body, and once that has arrived nothing more of it. */
+/** Sends half a body and breaks the request off once that half has arrived. */
 export async function brokenOff(
   door: TestServer,
   { target, http2, arrived }: Raw & Readonly<{ arrived: () => Promise<void> }>,
 ): Promise<void> {
   const tls = { cert: door.master.certificate, key: door.master.key, rejectUnauthorized: false };
   if (http2) {
-    // Node's client ends a body before it resets it.
+    // A raw client, because Node's ends a body before it resets the stream.
     const client = await RawHttp2.open({ port: door.port, as: door.master });
     const stream = client.request('POST', target, { ends: false });
     client.data(stream.id, Buffer.from('kind: half of it\n'));
@@ -53,14 +53,14 @@ export async function brokenOff(
   outgoing.destroy();
 }
 
-/** What is answered to these bytes, until the connection ends. */
+/** Sends these bytes; returns everything that is received until the connection ends. */
 export async function asked(door: TestServer, bytes: string): Promise<string> {
   const socket = connected(door);
   socket.write(bytes);
   return text(socket);
 }
 
-/** For bytes that no client writes. Its errors are nobody's: it ends with them. */
+/** For bytes that no client sends. Errors are ignored, because the connection ends with them. */
 export function connected({ port, master }: TestServer): TLSSocket {
   const { certificate: cert, key } = master;
   const socket = connect({ host: '127.0.0.1', port, cert, key, rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] });

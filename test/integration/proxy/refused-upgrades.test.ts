@@ -1,4 +1,7 @@
-/** Upgrades that do not come about: nothing of them stays, whatever their clients do, and what one address has open counts. */
+/**
+ * Refused upgrades must leave no connection behind, whatever their clients do, and open upgrades of
+ * one address count.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -15,7 +18,7 @@ import { aRawBackend, moveBirch } from './raw-backend.js';
 
 type Opened = { readonly socket: Socket; readonly tls: TLSSocket; text: string; hasEnded: boolean };
 
-/** Sends this, and keeps its own side open. It reads what comes unless it is `deaf`. */
+/** Sends the request, and keeps its own side open. It reads the answer unless it is `deaf`. */
 async function sent(
   t: ExecutionContext,
   { port, master }: TestServer,
@@ -39,7 +42,10 @@ function upgrade(target: string, { protocol = 'websocket', method = 'GET', heade
   return `${method} ${target} HTTP/1.1\r\nHost: door\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n${headers}\r\n${more}`;
 }
 
-/** Connections of HTTP/1.1 and websockets at the front door, but for the one that asks. */
+/**
+ * Open HTTP/1.1 connections and websockets at the front door. The request for metrics uses HTTP/2,
+ * so it does not count.
+ */
 async function held(door: TestServer): Promise<number> {
   const { text } = await door.client({ http2: true }).raw('GET', '/metrics');
   return [...text.matchAll(/^strata_connections_open\{[^}]*protocol="(?:HTTP\/1\.1|websocket)"[^}]*\} (\d+)$/gm)]
@@ -82,7 +88,7 @@ test.serial('a refused upgrade leaves no connection, though its client keeps its
   t.is(amber.upgrades, 0);
 });
 
-test.serial('a refusal that a backend makes long is held for no longer than a client may take to read it', async (t) => {
+test.serial('a long refusal of a backend is kept only for as long as a client may take to read it', async (t) => {
   t.timeout(120_000);
   const installation = await anInstallation(t);
   const { door } = installation;
@@ -101,7 +107,7 @@ test.serial('a refusal that a backend makes long is held for no longer than a cl
   t.pass();
 });
 
-test.serial('an upgrade whose client goes before it is answered is given up at the backend', async (t) => {
+test.serial('an upgrade whose client leaves before the answer is aborted at the backend', async (t) => {
   const { door, amber } = await anInstallation(t);
   amber.answersUpgrades = false;
   const before = await held(door);
@@ -119,7 +125,7 @@ test.serial('an upgrade whose client goes before it is answered is given up at t
   t.pass();
 });
 
-test.serial('what a client sends before it is answered reaches the backend in order, and no more than a little is held', async (t) => {
+test.serial('what a client sends before the answer reaches the backend in order, and the front door buffers only a little', async (t) => {
   const { door } = await anInstallation(t);
   const early = Array.from({ length: 20_000 }, (_, i) => `${i} `).join('');
   const opened = await sent(t, door, upgrade('/clusters/root:org/exec', { more: early }));
@@ -127,12 +133,12 @@ test.serial('what a client sends before it is answered reaches the backend in or
   t.is(opened.text.split('\r\n\r\n')[1], early);
 });
 
-test.serial('upgrades count among the watches of their caller, an address where there is no certificate', async (t) => {
+test.serial('upgrades count as watches of their caller; callers without a certificate are counted by address', async (t) => {
   const { door, amber } = await anInstallation(t, { flags: { 'open-watches-max': '100' } });
   const opened = await Promise.all(Array.from({ length: 12 }, () => sent(t, door, upgrade('/clusters/root:org/exec'), { as: null })));
   await until(() => opened.every(({ text }) => text.includes('\r\n\r\n')));
   const statuses = opened.map(({ text }) => text.split(' ')[1]);
-  // A tenth is for all without a certificate.
+  // All callers without a certificate share a tenth of the maximum.
   t.is(statuses.filter((status) => status === '101').length, 10);
   t.is(statuses.filter((status) => status === '429').length, 2);
   t.is(amber.upgrades, 10);

@@ -1,4 +1,7 @@
-/** In another's name, nobody gets through the front door what only kcp may grant (kcp#4226): a shard that does not look believes a warrant. */
+/**
+ * Nobody may gain through the front door what only kcp may grant (kcp#4226): a shard that does not
+ * check believes a warrant in an impersonation header.
+ */
 import { once } from 'node:events';
 import { test } from '../../support/test.js';
 import { anInstallation } from '../../support/proxy/a-front-door.js';
@@ -7,7 +10,7 @@ import { connected } from './raw-requests.js';
 const warrant = 'Impersonate-Extra-authorization.kcp.io%2Fwarrant';
 const value = '{"groups":["system:masters"]}';
 
-test('a request with an extra key of kcp.io is refused before a shard learns of it, a websocket too, and another key passes', async (t) => {
+test('a request with an extra key of kcp.io, also for a websocket, is refused before it reaches a shard, and another key passes', async (t) => {
   const { door, birch } = await anInstallation(t);
   const alice = door.authority.issue({ user: 'alice', groups: ['team'] });
   const path = '/clusters/root:org:team/echo';

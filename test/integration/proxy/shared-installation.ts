@@ -1,10 +1,16 @@
-/** What the tests of the front door share: an installation for all of a file, and a request whose backend answers with what came. */
+/**
+ * What the tests of the front door share: one installation per file, and a request whose backend
+ * echoes what it received.
+ */
 import { test } from '../../support/test.js';
 import type { TestServer } from '../../support/test-server.js';
 import { anInstallation, type Installation } from '../../support/proxy/a-front-door.js';
 import type { Echoed } from '../../support/proxy/echo-backend.js';
 
-/** For tests that change nothing of it: one for each version of HTTP that birch speaks. It ends with the file. */
+/**
+ * For tests that change nothing in it. One installation for each HTTP version that birch speaks; it
+ * ends with the file.
+ */
 export function sharedInstallation(): (birchSpeaks?: 1 | 2) => Promise<Installation> {
   const closers: (() => unknown)[] = [];
   const opened = new Map<1 | 2, Promise<Installation>>();
@@ -18,7 +24,7 @@ export function sharedInstallation(): (birchSpeaks?: 1 | 2) => Promise<Installat
   };
 }
 
-/** Throws where the backend is not reached. */
+/** Throws if the answer does not come from the backend. */
 export async function echoed(
   door: TestServer,
   target: string,

@@ -1,4 +1,6 @@
-/** What a stop ends first, what it lets complete, and what it holds until the grace is over. */
+/**
+ * What a stop ends first, what it lets complete, and what it keeps open until the grace is over.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { until } from '../../support/test-server.js';
@@ -15,7 +17,7 @@ const lasting = [
   'watch?follow=true',
 ];
 
-/** Resolves with what has come once the connection ends. */
+/** Resolves with everything received once the connection ends. */
 function received(t: ExecutionContext, { door }: Installation, request: string) {
   const socket = connected(door);
   t.teardown(() => void socket.destroy());
@@ -29,7 +31,7 @@ function received(t: ExecutionContext, { door }: Installation, request: string) 
 for (const http2 of [false, true]) {
   const over = http2 ? 'HTTP/2' : 'HTTP/1.1';
 
-  test.serial(`over ${over}, a stop ends what lasts at once and whole, and lets other requests complete`, async (t) => {
+  test.serial(`over ${over}, a stop ends watches at once and cleanly, and lets other requests complete`, async (t) => {
     const { door, amber } = await anInstallation(t, { flags });
     const client = door.client({ http2 });
     const begun = lasting.map((target) => client.raw('GET', `/clusters/root/${target}`, { timeoutMs: 50_000 }));
@@ -46,9 +48,9 @@ for (const http2 of [false, true]) {
     for (const [i, { status, text }] of (await Promise.all(begun)).entries())
       t.deepEqual([status, (JSON.parse(text) as { type: string }).type], [200, 'ADDED'], lasting[i]);
     const { status, headers } = await unanswered;
-    t.deepEqual([status, headers['retry-after']], [503, '1'], 'it may be asked again elsewhere');
+    t.deepEqual([status, headers['retry-after']], [503, '1'], 'the client may retry elsewhere');
     await until(() => amber.open.get('watch')?.size === 0 && amber.open.get('never')?.size === 3);
-    t.false(isStopped, 'a request is under way');
+    t.false(isStopped, 'a request is in progress');
 
     for (const response of amber.open.get('never') ?? []) response.end('done');
     for (const answer of await Promise.all([...others, written])) t.like(answer, { status: 200, text: 'done' });
@@ -56,7 +58,7 @@ for (const http2 of [false, true]) {
   });
 }
 
-test.serial('a stop ends a watch over a websocket, answered or not, and lets a session go on for the grace', async (t) => {
+test.serial('a stop ends a watch over a websocket, answered or not, and lets an exec session continue for the grace', async (t) => {
   const installation = await anInstallation(t, { flags: { 'shutdown-grace': '3s' } });
   const { door, amber } = installation;
   const watch = received(t, installation, 'GET /clusters/root/api/v1/pods?watch=1 HTTP/1.1');

@@ -1,4 +1,7 @@
-/** Tokens at a front door that checks them: a token that is taken for another one, for none, or for one that still holds; and a token that a backend gets to see. */
+/**
+ * Tokens at a front door that checks them. It would find a token that is taken for another one, an
+ * invalid token that is accepted, and a token that a backend sees.
+ */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import { tmpdir } from 'node:os';
@@ -20,7 +23,7 @@ async function aFolder(t: ExecutionContext): Promise<string> {
   return folder;
 }
 
-/** Flags that name the issuer. */
+/** Flags that configure the issuer. */
 function flagsOf(issuer: AnIssuer, caFile: string): Record<string, string> {
   return {
     'oidc-issuer-url': issuer.url,
@@ -49,7 +52,7 @@ function protocolOf(token: string): string {
   return `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`;
 }
 
-/** What a backend is told of who asks; the status where it was not asked. */
+/** The caller as the backend sees it; the status if the backend was not asked. */
 async function told(installation: Installation, token: string): Promise<unknown> {
   const { status, headers } = await ask(installation, `Bearer ${token}`);
   if (status !== 200) return status;
@@ -57,7 +60,7 @@ async function told(installation: Installation, token: string): Promise<unknown>
 }
 
 for (const http2 of [false, true]) {
-  test(`over ${http2 ? 'HTTP/2' : 'HTTP/1.1'}, a token of the file is whom the file says, without the token and the groups that are dropped`, async (t) => {
+  test(`over ${http2 ? 'HTTP/2' : 'HTTP/1.1'}, a token of the file names the user in the file; the backend sees no token and no dropped groups`, async (t) => {
     const file = join(await aFolder(t), 'tokens.csv');
     await writeFile(file, 'one,alice,7,"team,system:masters,secret"\r\n\ntwo,"b ""b""",8,\nö,carol,9\n');
     const frontDoorFlags = { 'token-auth-file': file, 'authentication-drop-groups': 'secret' };
@@ -82,11 +85,11 @@ for (const http2 of [false, true]) {
     t.deepEqual(reasons, [{ reason: 'nobody knows the token' }]);
 
     const { headers: ofBoth } = await ask(installation, 'Bearer one', { http2, showsCertificate: true });
-    t.like(ofBoth, { 'x-remote-user': 'cache-client', authorization: 'Bearer one' }, 'a certificate counts first');
+    t.like(ofBoth, { 'x-remote-user': 'cache-client', authorization: 'Bearer one' }, 'a certificate takes precedence');
   });
 }
 
-test('a token of an issuer is whom its claims name, and any that does not hold is 401 and reaches no backend', async (t) => {
+test('a token of an issuer names the user in its claims; an invalid one is 401 and reaches no backend', async (t) => {
   const authority = new TestAuthority(await aFolder(t));
   const issuer = await AnIssuer.start(t, authority);
   const rsa = aKeyPair('second', 'RS256');
@@ -144,7 +147,7 @@ test('a token of an issuer is whom its claims name, and any that does not hold i
   t.is(installation.amber.asked, asked);
 });
 
-/** The head of the answer to a websocket that is opened without a certificate. */
+/** The head of the answer to a websocket request without a certificate. */
 async function upgraded(t: ExecutionContext, port: number, protocols: string): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
   t.teardown(() => socket.destroy());
@@ -164,7 +167,7 @@ async function upgraded(t: ExecutionContext, port: number, protocols: string): P
   return head;
 }
 
-test('a token of a service account goes on to the shard that looks it up, and every other is refused', async (t) => {
+test('a service account token is passed on to the shard that looks it up, and every other token is refused', async (t) => {
   const key = aKeyPair('');
   const file = join(await aFolder(t), 'sa.pub');
   await writeFile(file, key.publicKey.export({ type: 'spki', format: 'pem' }));
@@ -175,7 +178,7 @@ test('a token of a service account goes on to the shard that looks it up, and ev
   t.is(await told(installation, 'other'), 401);
 });
 
-test('a service account whose token a key of a JSON Web Key Set has signed is named to the shard, and one of another key is refused', async (t) => {
+test('a service account token signed by a key of the JSON Web Key Set names its caller to the shard; any other is refused', async (t) => {
   const [key, foreign] = [aKeyPair(''), aKeyPair('')];
   const file = join(await aFolder(t), 'keys.json');
   await writeFile(file, JSON.stringify({ keys: [{ ...key.publicKey.export({ format: 'jwk' }), use: 'sig' }] }));
@@ -188,7 +191,7 @@ test('a service account whose token a key of a JSON Web Key Set has signed is na
   t.is(await told(installation, aJwt(claims, foreign, { kid: undefined })), 401);
 });
 
-test('a request does not wait for an issuer for longer than it may take', async (t) => {
+test('a request waits for an issuer no longer than it may take', async (t) => {
   const authority = new TestAuthority(await aFolder(t));
   const issuer = await AnIssuer.start(t, authority);
   issuer.answers = () => new Promise(() => {});
@@ -198,7 +201,7 @@ test('a request does not wait for an issuer for longer than it may take', async 
   t.is(await told(installation, issuer.token()), 504);
 });
 
-test('a websocket of a browser has its token in a subprotocol, which the backend does not see', async (t) => {
+test("a browser's websocket carries its token in a subprotocol, which the backend does not see", async (t) => {
   const file = join(await aFolder(t), 'tokens.csv');
   await writeFile(file, 'one,alice,7\n');
   const installation = await anInstallation(t, { frontDoorFlags: { 'token-auth-file': file } });
@@ -221,7 +224,7 @@ test('a websocket of a browser has its token in a subprotocol, which the backend
   t.is(amber.upgrades, upgrades);
 });
 
-test('a webhook is asked for a token that is not known otherwise, and nobody else’s token is sent to it', async (t) => {
+test('a webhook is asked about tokens that nothing else knows, and receives no others', async (t) => {
   const folder = await aFolder(t);
   const authority = new TestAuthority(folder);
   const { certificate: cert, key } = authority.issue({ user: 'webhook', groups: [], hosts: ['127.0.0.1'], usages: ['server'] });

@@ -1,4 +1,4 @@
-/** How connections end that are no HTTP any more, and how they do not begin. */
+/** How upgraded connections end, and which upgrades must not begin. */
 import { connect, type TLSSocket } from 'node:tls';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
@@ -19,7 +19,7 @@ function aConnection(t: ExecutionContext, { port }: TestServer, { certificate: c
   return seen;
 }
 
-test.serial('a websocket ends with the certificate that it was opened with', async (t) => {
+test.serial('a websocket ends when the certificate that opened it expires', async (t) => {
   const { door } = await anInstallation(t);
   const short = door.authority.issue({ user: 'alice', groups: [], validitySeconds: 6 });
   const [ending, lasting] = [aConnection(t, door, short), aConnection(t, door, door.master)];
@@ -31,7 +31,7 @@ test.serial('a websocket ends with the certificate that it was opened with', asy
   await until(() => lasting.text.endsWith('still here'));
 });
 
-test.serial('an upgrade behind a request that is not answered yet ends the connection, and begins nothing', async (t) => {
+test.serial('an upgrade sent before an earlier request is answered ends the connection, and does not begin', async (t) => {
   const { door, amber } = await anInstallation(t);
   const behind = aConnection(t, door, door.master);
   behind.socket.write('GET /clusters/root/watch?watch=1 HTTP/1.1\r\nHost: door\r\n\r\n');
@@ -44,7 +44,7 @@ test.serial('an upgrade behind a request that is not answered yet ends the conne
   t.is(amber.asked, before);
 });
 
-test.serial('a backend that answers an upgrade with what is no answer has broken it off', async (t) => {
+test.serial('an invalid answer of a backend to an upgrade is 502', async (t) => {
   const { door } = await anInstallation(t, { birchSpeaks: 1 });
   for (const status of ['999', '600']) {
     const asked = aConnection(t, door, door.master);

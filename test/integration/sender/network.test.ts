@@ -1,4 +1,4 @@
-/** A sender and a server with a network between them that is slow, silent or broken (F9). */
+/** A sender and a server over a slow, silent or broken network (F9). */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
@@ -19,13 +19,13 @@ import { silent } from '../../support/test-store.js';
 
 const exports = sliceOf('apiexports');
 const everywhere = '/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
-/** How much faster time runs where a minute is waited for. */
+/** How much faster time runs in the test that waits a minute. */
 const factor = 20;
 const pingMs = 300;
-/** A quarter of a second there and back, on a machine that others use too. */
+/** The round trip takes a quarter of a second, on a shared machine. */
 const patientPongMs = 10_000;
 
-/** Gives what a test adds to it, after a sync of nothing. */
+/** After a sync of an empty slice, it sends the objects that the test adds. */
 class Tap implements SliceSource {
   readonly connected = true;
   #waiting: Outgoing[] = [];
@@ -51,7 +51,7 @@ class Tap implements SliceSource {
   }
 }
 
-/** `clock`: of the sender; its connections live in real time. */
+/** `clock` is for the sender; its connections use real time. */
 function aSender({
   url,
   identity: own,
@@ -97,7 +97,7 @@ async function listed(server: TestServer): Promise<number> {
   return (await server.client().list(everywhere)).items.length;
 }
 
-test('on a slow network every change arrives, in one connection', async (t) => {
+test('on a slow network every change arrives over one connection', async (t) => {
   const { server, proxy, tap } = await aPush(t, patientPongMs);
 
   proxy.delay(125);
@@ -108,7 +108,7 @@ test('on a slow network every change arrives, in one connection', async (t) => {
   t.is(tap.opened, 1);
 });
 
-test('both ends notice a network that swallows everything; afterwards the sender goes on without a resync', async (t) => {
+test('both ends notice a network that swallows everything; afterwards the sender continues without a resync', async (t) => {
   const { server, proxy, sender, tap } = await aPush(t);
 
   proxy.blackhole();
@@ -136,7 +136,7 @@ test('a connection that is cut again and again loses nothing and repeats no sync
   t.is(tap.opened, 1);
 });
 
-test('a sender leaves a cache that answers pings and acknowledges nothing after a minute, and comes back', async (t) => {
+test('a sender leaves a cache that answers pings but acknowledges nothing for a minute, and reconnects', async (t) => {
   const cache = await SocketServer.open(t);
   const sender = aSender({ url: cache.url, identity, clock: quickened(factor) });
   sender.add(exports, new Tap());
@@ -157,7 +157,7 @@ test('a sender leaves a cache that answers pings and acknowledges nothing after 
   t.true(tookMs > 55_000, `${tookMs}`);
 });
 
-/** Reads on, and answers nothing but the hello. */
+/** Reads all frames, and answers only the hello. */
 async function welcome(socket: FrameSocket): Promise<void> {
   for await (const { kind } of socket.frames())
     if (kind === 'hello')

@@ -1,4 +1,7 @@
-/** A kubeconfig for a stand-in, and an exec plugin, in a folder of their own. A test rewrites either while an agent uses it. */
+/**
+ * A kubeconfig for a stand-in, and an exec plugin, in their own folder. A test may rewrite either
+ * while an agent uses it.
+ */
 import { chmod, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,13 +18,13 @@ export async function aFolder(t: ExecutionContext): Promise<string> {
   return folder;
 }
 
-/** Nobody sees half of it. */
+/** Replaces the file atomically, so that no reader sees half of it. */
 export async function replace(path: string, text: string): Promise<void> {
   await writeFile(`${path}.new`, text);
   await rename(`${path}.new`, path);
 }
 
-/** Answers what its file `answer` holds. */
+/** An exec plugin that prints its file `answer`. */
 export class TestPlugin {
   readonly folder: string;
 
@@ -29,14 +32,14 @@ export class TestPlugin {
     this.folder = folder;
   }
 
-  /** `body`: what it does, in sh; `$folder` is its own. */
+  /** `body`: the commands of the plugin, in sh; `$folder` is the plugin's folder. */
   static async make(folder: string, body = 'cat "$folder/answer"'): Promise<TestPlugin> {
     const plugin = new TestPlugin(folder);
     await plugin.does(body);
     return plugin;
   }
 
-  /** Of kubeconfigs beside it. */
+  /** Relative to a kubeconfig in the same folder. */
   get command(): string {
     return './plugin.sh';
   }
@@ -52,7 +55,7 @@ export class TestPlugin {
     await replace(join(this.folder, 'answer'), JSON.stringify({ apiVersion: execVersion, kind: 'ExecCredential', status, ...rest }));
   }
 
-  /** The process of each run, in their order. */
+  /** The process id of each run, in order. */
   async runs(): Promise<readonly number[]> {
     try {
       return (await readFile(join(this.folder, 'runs'), 'utf8')).trim().split('\n').map(Number);
@@ -61,7 +64,7 @@ export class TestPlugin {
     }
   }
 
-  /** A kubeconfig that has it; gives its path. */
+  /** Writes a kubeconfig that uses the plugin; returns its path. */
   async kubeconfig(shard: ShardStandIn, exec: Members = {}, cluster: Members = {}): Promise<string> {
     const path = join(this.folder, 'kubeconfig');
     await replace(path, shard.kubeconfigText({ exec: { apiVersion: execVersion, command: this.command, ...exec } }, cluster));

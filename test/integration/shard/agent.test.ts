@@ -52,7 +52,7 @@ test('the whole recording fits into a stand-in', async (t) => {
   t.true((await fill(rig.shard, 'shard-1')) > 0);
 });
 
-test('changes follow the sync: creates, updates and deletes', async (t) => {
+test('creates, updates and deletes follow the sync', async (t) => {
   const rig = await anAgent(t, { prepare: ({ store }) => store.put(exports, 'root', named('a')) });
   await rig.synced();
 
@@ -66,7 +66,7 @@ test('changes follow the sync: creates, updates and deletes', async (t) => {
   t.deepEqual(Object.keys(rig.slices.objects(sliceOf(exports))), ['acme||a', 'root||b']);
 });
 
-test('only marked objects of marked types are pushed, and one that loses its mark leaves', async (t) => {
+test('only marked objects of marked types are pushed, and one that loses its mark is deleted', async (t) => {
   const rig = await anAgent(t, {
     prepare: ({ store }) => {
       store.put(roles, 'root', named('marked', { annotations: replicate }));
@@ -82,7 +82,7 @@ test('only marked objects of marked types are pushed, and one that loses its mar
   await untilNames(rig, sliceOf(roles), ['plain']);
 });
 
-test('an object that is being deleted stays as it was while finalizers hold it, and a sync keeps it', async (t) => {
+test('an object that is being deleted keeps its last state while finalizers hold it, also in a sync', async (t) => {
   const deleting = { finalizers: ['x'], deletionTimestamp: '2026-11-20T22:53:25Z' } as KubeObject['metadata'];
   const rig = await anAgent(t, { prepare: ({ store }) => store.put(exports, 'root', named('held', {}, { spec: 1 })) });
   await rig.synced();
@@ -105,7 +105,7 @@ test('an object that is being deleted stays as it was while finalizers hold it, 
   await untilNames(rig, sliceOf(exports), ['next']);
 });
 
-test('no system cluster is pushed unless it is named', async (t) => {
+test('system clusters are pushed only if they are named', async (t) => {
   const rig = await anAgent(t, {
     systemClusters: ['system:shard'],
     prepare: ({ store }) => {
@@ -122,7 +122,7 @@ test('no system cluster is pushed unless it is named', async (t) => {
   t.false(rig.slices.received.get(sliceOf(exports))?.includes('delete a'));
 });
 
-test("types bound from kcp's own exports are requested with the shard's identity, which is looked up again when it is not found", async (t) => {
+test("types bound from kcp's own exports are requested with the shard's identity, which is looked up again after a 404", async (t) => {
   const rig = await anAgent(t);
   await rig.synced();
   const lookups = (): number => rig.asked('configmaps/apiexport-identity-cache').length;
@@ -138,7 +138,7 @@ test("types bound from kcp's own exports are requested with the shard's identity
   t.true(lookups() > before);
 });
 
-test('a type that the shard does not serve is waited for, logged once, and pushed when it comes', async (t) => {
+test('a type that the shard does not serve is waited for, logged once, and pushed when the shard serves it', async (t) => {
   const clock = new ManualClock();
   const absent = 'apiconversions.apis.kcp.io';
   const rig = await anAgent(t, { clock, prepare: ({ store }) => store.hide(absent) });

@@ -1,4 +1,4 @@
-/** A stand-in for a shard, and an agent that reads it into memory. */
+/** A stand-in for a shard, and an agent that reads it into a sink in memory. */
 import type { ExecutionContext } from 'ava';
 import { systemClock } from '../../../src/clock.js';
 import type { Log, LogFields } from '../../../src/diagnostics/log.js';
@@ -14,7 +14,7 @@ import { CollectedSlices } from './collected-slices.js';
 
 export type Logged = Readonly<{ level: string; event: string; fields: LogFields }>;
 
-/** `clock` is for the agent alone. Waits are as short as jitter can make them. */
+/** `clock` and `random` are for the agent alone. By default its waits have the smallest jitter. */
 export type AgentOptions = Readonly<{
   clock?: Clock;
   random?: () => number;
@@ -44,7 +44,7 @@ export class AgentRig {
     );
   }
 
-  /** Once every slice is synced. */
+  /** Resolves once every slice is synced. */
   async synced(): Promise<void> {
     await until(() => this.slices.slices.every((slice) => this.slices.synced.has(slice)));
   }
@@ -53,7 +53,7 @@ export class AgentRig {
     return this.logged.filter((each) => each.event === event);
   }
 
-  /** The requests for a type, without the query. */
+  /** The paths of requests for a type, without the query. */
   asked(resource: string): readonly string[] {
     return this.shard.requests.filter((path) => path.includes(`/${resource}`));
   }
@@ -65,7 +65,7 @@ export async function anAgent(t: ExecutionContext, options: AgentOptions = {}): 
   return started(t, new AgentRig(shard, options));
 }
 
-/** The same, by a kubeconfig for the stand-in. */
+/** Like `anAgent`, with a kubeconfig for the stand-in. */
 export async function anAgentWith(t: ExecutionContext, shard: ShardStandIn, path: string): Promise<AgentRig> {
   const logged: Logged[] = [];
   const parts = { clock: systemClock, log: recording(logged), environment: process.env };
@@ -83,7 +83,7 @@ function started(t: ExecutionContext, rig: AgentRig): AgentRig {
   return rig;
 }
 
-/** The slice of a type: `apiexports.apis.kcp.io`, or with its identity. */
+/** The name of a slice. `resource` includes the group: `apiexports.apis.kcp.io`. */
 export function sliceOf(resource: string, identity = ''): string {
   return `amber|${resource}:${identity}`;
 }

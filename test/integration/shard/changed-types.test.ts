@@ -1,6 +1,6 @@
 /**
- * A type of `--types-file` that changes at a shard's agent before it does at the cache. It would find objects that stay refused once both files say the
- * same.
+ * A type of `--types-file` that changes at a shard's agent before it changes at the cache. It would
+ * find objects that stay refused once both files agree.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -30,7 +30,7 @@ for (const [how, between] of [
   ['', undefined],
   [', though the cache has read a file without the type in between', '{}'],
 ] as const)
-  test(`a version that the agent reads before the cache serves it comes whole once it does${how}`, async (t) => {
+  test(`a version that the agent reads before the cache serves it arrives whole once the cache serves it${how}`, async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'strata-types-'));
     t.teardown(() => rm(folder, { recursive: true, force: true }));
     const [atCache, atAgent] = [join(folder, 'cache.yaml'), join(folder, 'agent.yaml')];
@@ -59,7 +59,7 @@ for (const [how, between] of [
     t.pass();
   });
 
-test('a type that changes its scope at one end of a link before it does at the other one comes whole once both say the same', async (t) => {
+test('a type that changes its scope at one end of a link first arrives whole once both ends agree', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-types-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const [atRoot, atLeaf] = [join(folder, 'root.yaml'), join(folder, 'leaf.yaml')];

@@ -1,6 +1,7 @@
 /**
- * A sink that keeps what it is sent, as a cache would: at `end` it removes what was not synced since `begin`, and the same of each logical cluster.
- * Every source is open at once.
+ * A sink in memory that keeps what it receives, as a cache would. At `end` it removes objects that
+ * were not synced since `begin`; at `clusterEnd` the same for one logical cluster. All sources are
+ * open at the same time.
  */
 import { formatSlice, type Slice } from '../../../src/domain/slice.js';
 import type { SliceSink } from '../../../src/shard/slice-sink.js';
@@ -11,7 +12,10 @@ export type Held = Readonly<{ version: string; sourceVersion: string; text: stri
 type Following = { readonly source: SliceSource; readonly abort: AbortController; readonly ended: Promise<void> };
 
 export class CollectedSlices implements SliceSink {
-  /** Everything that was sent, by slice, one word each: `begin`, `begin acme`, `put a`, `keep a`, `delete a`, `end acme`, `end`. */
+  /**
+   * Everything received, by slice, one word each: `begin`, `begin acme`, `put a`, `keep a`, `delete
+   * a`, `end acme`, `end`.
+   */
   readonly received = new Map<string, string[]>();
   readonly synced = new Set<string>();
   readonly withdrawn: string[] = [];
@@ -47,7 +51,7 @@ export class CollectedSlices implements SliceSink {
     return this.#following.get(slice)?.source.connected === true;
   }
 
-  /** By `cluster|namespace|name`. */
+  /** Objects by `cluster|namespace|name`. */
   objects(slice: string): Readonly<Record<string, Held>> {
     return Object.fromEntries([...(this.#objects.get(slice) ?? [])].toSorted(([left], [right]) => (left < right ? -1 : 1)));
   }

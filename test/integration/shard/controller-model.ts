@@ -1,6 +1,8 @@
 /**
- * What kcp's controllers leave in a cache: pkg/reconciler/cache of kcp as of August 2026 (dac74f59), as a model in which each change is reconciled as
- * it happens. With `exact` it has the agent's rules where they differ on purpose (docs/differences.md):
+ * What kcp's controllers leave in a cache: pkg/reconciler/cache of kcp as of August 2026
+ * (dac74f59).
+ * The model reconciles each change as it happens. With `isExact` it has the agent's rules
+ * where they deliberately differ (docs/differences.md):
  *
  *                                                 kcp's controller           the agent
  *   labels of an object match no longer           the object stays           it leaves
@@ -15,13 +17,16 @@ export type Local = Readonly<{
   hasFinalizers: boolean;
 }>;
 
-/** A ClusterCachedResource of the declared type. `selects`: a label's value; undefined selects everything. */
+/**
+ * A ClusterCachedResource of the declared type. `selects`: a label's value; undefined selects
+ * everything.
+ */
 export type Declaring = Readonly<{ selects: string | undefined; isDeleting: boolean }>;
 
 export const declaredType = 'instances.machines.svm.io';
 export const markedType = 'clusterroles.rbac.authorization.k8s.io';
 
-/** By type, logical cluster and name. */
+/** Objects and copies, by type, logical cluster and name. */
 export class ControllerModel {
   readonly #isExact: boolean;
   readonly #locals = new Map<string, Local>();
@@ -39,13 +44,16 @@ export class ControllerModel {
     return Object.fromEntries(found.map(([place, state]) => [place.slice(type.length + 1), state] as const).toSorted());
   }
 
-  /** Those of a type that are not being deleted: of the others a copy may have any earlier state. */
+  /**
+   * The objects of a type that are not being deleted. The copy of an object that is being deleted
+   * may have any earlier state.
+   */
   lasting(type: string): ReadonlySet<string> {
     const all = [...this.#locals].filter(([place, local]) => place.startsWith(`${type}|`) && !local.isDeleting);
     return new Set(all.map(([place]) => place.slice(type.length + 1)));
   }
 
-  /** An object is written, or is gone. */
+  /** An object is written; undefined: it is deleted. */
   change(type: string, place: string, local: Local | undefined): void {
     const key = `${type}|${place}`;
     if (local === undefined) this.#locals.delete(key);
@@ -54,7 +62,7 @@ export class ControllerModel {
     else if (!place.startsWith('system:')) this.#reconcile(key, type === markedType && local?.isMarked !== true ? undefined : local);
   }
 
-  /** A ClusterCachedResource is written, or is gone. */
+  /** A ClusterCachedResource is written; undefined: it is deleted. */
   declare(cluster: string, name: string, declaring: Declaring | undefined): void {
     const ofCluster = this.#declaring.get(cluster) ?? new Map<string, Declaring>();
     this.#declaring.set(cluster, ofCluster);
@@ -62,10 +70,10 @@ export class ControllerModel {
     if (declaring === undefined) ofCluster.delete(name);
     else ofCluster.set(name, declaring);
     const own = (places: Iterable<string>): readonly string[] => [...places].filter((key) => key.startsWith(`${declaredType}|${cluster}|`));
-    // Purged before the finalizer goes.
+    // Its copies are purged before its finalizer is removed.
     const isPurged = declaring?.isDeleting !== false && (!this.#isExact || this.#bringing(cluster).length === 0);
     if (isPurged) return void own(this.#copies.keys()).forEach((key) => this.#copies.delete(key));
-    // Its controller starts with all objects that are there; later it has events alone.
+    // A controller starts with all existing objects; afterwards it gets only events.
     const isStarted = former !== undefined && !former.isDeleting;
     if (!isStarted || this.#isExact) for (const key of own(this.#locals.keys())) this.#reconcileDeclared(key, cluster);
   }
@@ -79,7 +87,7 @@ export class ControllerModel {
     else if (this.#isExact) this.#copies.delete(key);
   }
 
-  /** Those whose objects are to be there. */
+  /** The ClusterCachedResources whose objects must be in the cache. */
   #bringing(cluster: string): readonly Declaring[] {
     return [...(this.#declaring.get(cluster)?.values() ?? [])].filter(({ isDeleting }) => !isDeleting);
   }

@@ -40,7 +40,7 @@ function machines(t: Parameters<typeof anAgent>[0], prepare: NonNullable<AgentOp
   });
 }
 
-/** Requests for instances of that logical cluster fail. */
+/** The stand-in refuses requests for instances of that logical cluster. */
 function failing(cluster: string, status: number): AgentRig['shard']['instead'] {
   return ({ pathname }, answer) => {
     if (!pathname.startsWith(`/clusters/${cluster}/`) || !pathname.endsWith('/instances')) return false;
@@ -74,7 +74,7 @@ test('a ClusterCachedResource selects objects of its own logical cluster by thei
   t.deepEqual(places(rig), ['acme half']);
 });
 
-test('labels that no object can have select nothing, whatever they would be in a URL', async (t) => {
+test('labels that no object can have select nothing, whatever they would mean in a URL', async (t) => {
   const never: readonly Readonly<Record<string, string>>[] = [
     { app: 'x,tier' },
     { 'app in (x,y),tier': 'y' },
@@ -96,7 +96,7 @@ test('labels that no object can have select nothing, whatever they would be in a
   t.deepEqual(places(rig), ['acme in']);
 });
 
-test('nothing is declared before kcp has written kind, scope and identity, nor for a type every cache has', async (t) => {
+test('nothing is declared before kcp has written kind, scope and identity, nor for a type that every cache has', async (t) => {
   const rig = await machines(t, ({ store }) => {
     store.put(cached, 'acme', declaring({ identity: '' }));
     store.put(cached, 'builtin', { ...declaring(), spec: { group: 'apis.kcp.io', version: 'v1alpha2', resource: 'apiexports' } });
@@ -110,7 +110,7 @@ test('nothing is declared before kcp has written kind, scope and identity, nor f
   t.is(rig.slices.slices.length, 19);
 });
 
-test('ClusterCachedResources of several logical clusters with one identity are one slice, of which each is synced by itself', async (t) => {
+test('ClusterCachedResources of several logical clusters with one identity are one slice; each logical cluster is synced alone', async (t) => {
   const rig = await machines(t, ({ store }) => {
     store.put(cached, 'acme', declaring());
     for (const cluster of ['acme', 'other']) store.put(instances, cluster, named('a'));
@@ -130,10 +130,10 @@ test('ClusterCachedResources of several logical clusters with one identity are o
   rig.shard.store.delete(cached, 'acme', 'instances');
   await until(() => places(rig).length === 0);
   t.deepEqual(rig.slices.withdrawn, []);
-  t.true(rig.slices.synced.has(slice), 'what is left of it stays synced');
+  t.true(rig.slices.synced.has(slice), 'the rest of the slice stays synced');
 });
 
-test('two ClusterCachedResources of one logical cluster select together: an object leaves when the last of them selects it no more', async (t) => {
+test('two ClusterCachedResources of one logical cluster select together: an object leaves when neither selects it any more', async (t) => {
   const rig = await machines(t, ({ store }) => {
     store.put(cached, 'acme', declaring({ name: 'one', labels: { a: '1' } }));
     store.put(cached, 'acme', declaring({ name: 'two', labels: { b: '2' } }));
@@ -152,14 +152,14 @@ test('two ClusterCachedResources of one logical cluster select together: an obje
   rig.shard.store.put(instances, 'acme', named('late', { a: '1' }));
   await until(() => places(rig).join() === 'acme both,acme late');
   await until(() => rig.slices.isConnected(slice));
-  t.true(rig.asked('instances').at(-1)?.includes('labelSelector=a%3D1'), 'the shard selects for the one that is left');
+  t.true(rig.asked('instances').at(-1)?.includes('labelSelector=a%3D1'), 'the remaining one selects it');
   t.deepEqual(
     rig.slices.received.get(slice)?.filter((word) => word === 'begin'),
     ['begin'],
   );
 });
 
-test('a logical cluster that cannot be read delays no other, and no other is without its updates', async (t) => {
+test('a logical cluster that cannot be read does not delay others, nor their updates', async (t) => {
   const rig = await machines(t, ({ store }) => {
     for (const cluster of ['acme', 'bold']) {
       store.put(cached, cluster, declaring());
@@ -175,7 +175,7 @@ test('a logical cluster that cannot be read delays no other, and no other is wit
     rig.shard.store.put(instances, 'acme', named(`at-${status}`));
     rig.shard.store.delete(instances, 'acme', 'a');
     await until(() => places(rig).includes(`acme at-${status}`) && !places(rig).includes('acme a'));
-    t.true(places(rig).includes('bold a'), 'what cannot be read stays');
+    t.true(places(rig).includes('bold a'), 'objects that cannot be read stay');
     rig.shard.store.put(instances, 'acme', named('a'));
     rig.shard.instead = () => false;
     await until(() => rig.slices.isConnected(slice));
@@ -186,7 +186,7 @@ test('a logical cluster that cannot be read delays no other, and no other is wit
   );
 });
 
-test('a logical cluster that cannot be read from the beginning keeps the slice from counting as synced, and nothing else from being sent', async (t) => {
+test('a logical cluster that was never readable keeps the slice from counting as synced, but nothing else from being sent', async (t) => {
   const rig = await machines(t, (shard) => {
     const { store } = shard;
     shard.instead = failing('bold', 403);
@@ -206,7 +206,7 @@ test('a logical cluster that cannot be read from the beginning keeps the slice f
   t.deepEqual(places(rig), ['acme a', 'acme b', 'bold a']);
 });
 
-test('of a shard whose history is gone each logical cluster is read anew, and what went meanwhile leaves', async (t) => {
+test('after the history of a shard is compacted, each logical cluster is read again, and objects deleted since are removed', async (t) => {
   const rig = await machines(t, ({ store }) => {
     for (const cluster of ['acme', 'other']) {
       store.put(cached, cluster, declaring());
@@ -225,7 +225,7 @@ test('of a shard whose history is gone each logical cluster is read anew, and wh
   t.deepEqual(places(rig), ['other a']);
 });
 
-test('a hundred edits of one logical cluster in five seconds leave the others alone, and count two seconds after the last', async (t) => {
+test('a hundred edits of one logical cluster in five seconds do not affect others, and take effect two seconds after the last', async (t) => {
   const clusters = ['c1', 'c2', 'c3', 'c4', 'c5', 'c6'];
   const rig = await machines(t, ({ store }) => {
     for (const cluster of clusters) {
@@ -243,7 +243,7 @@ test('a hundred edits of one logical cluster in five seconds leave the others al
     await setTimeout(50);
     if (edit % 20 !== 0) continue;
     rig.shard.store.put(instances, 'c1', named(`while-${edit}`, { edit: '0' }));
-    // Another logical cluster goes on.
+    // Another logical cluster still gets its updates.
     await until(() => places(rig).includes(`c1 while-${edit}`));
   }
   const lastMs = performance.now();
@@ -256,7 +256,7 @@ test('a hundred edits of one logical cluster in five seconds leave the others al
     ['c6 of-100'],
   );
   const asked = rig.asked('instances').slice(before);
-  // Two in ten seconds at most.
+  // At most two in ten seconds.
   const askedMax = 2 * (Math.ceil((performance.now() - firstMs) / 10_000) + 1);
   t.true(asked.length >= 1 && asked.length <= askedMax, `${asked.length} requests`);
   t.true(asked.every((path) => path.startsWith('/clusters/c6/')));
@@ -266,7 +266,7 @@ test('a hundred edits of one logical cluster in five seconds leave the others al
   );
 });
 
-test('objects leave when the deletion of their ClusterCachedResource is requested, and the slice goes with it', async (t) => {
+test('objects leave when the deletion of their ClusterCachedResource is requested, and the slice is withdrawn', async (t) => {
   const rig = await machines(t, ({ store }) => {
     store.put(cached, 'acme', declaring());
     store.put(instances, 'acme', named('a'));
@@ -285,7 +285,7 @@ test('objects leave when the deletion of their ClusterCachedResource is requeste
   await until(() => rig.slices.names(sliceOf(cached)).length === 0);
 });
 
-test('a ClusterCachedResource that went while the shard was away is withdrawn with the next sync; another identity is another slice', async (t) => {
+test('a ClusterCachedResource that was deleted while the shard was away is withdrawn with the next sync; another identity is another slice', async (t) => {
   const rig = await machines(t, ({ store }) => store.put(cached, 'acme', declaring()));
   await until(() => rig.slices.synced.has(slice));
 

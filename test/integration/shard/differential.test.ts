@@ -1,4 +1,7 @@
-/** Random histories of a shard, by the rules of kcp's controllers and through the agent: in the end both hold the same. */
+/**
+ * Random histories of a shard, through a model of kcp's controllers and through the agent: both
+ * must end with the same objects.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { systemClock } from '../../../src/clock.js';
@@ -21,7 +24,10 @@ const namesEach = 2;
 const steps = 150;
 const settledMsMax = 5_000;
 
-/** Edits wait for each other up to ten seconds; how long is seen in declared.test.ts. */
+/**
+ * Time runs this much faster, because edits wait for each other up to ten seconds. declared.test.ts
+ * tests how long.
+ */
 const haste = 50;
 const hastened: Clock = {
   now: () => systemClock.now() * haste,
@@ -29,7 +35,7 @@ const hastened: Clock = {
   after: (delayMs, task) => systemClock.after(delayMs / haste, task),
 };
 
-/** A shard, the two models of it, and an agent. */
+/** A shard, both models of it, and an agent. */
 class History {
   readonly rig: AgentRig;
   readonly kcp = new ControllerModel({ isExact: false });
@@ -55,7 +61,7 @@ class History {
     this.#change(type, place, local === undefined ? this.#written() : this.#after(local));
   }
 
-  /** What the agent has pushed of a type. */
+  /** The states of the objects of a type that the agent has pushed. */
   pushed(type: string): Readonly<Record<string, number>> {
     const slice = type === declaredType ? sliceOf(type, 'hash') : sliceOf(type);
     if (!this.rig.slices.slices.includes(slice)) return {};
@@ -66,8 +72,10 @@ class History {
   }
 
   /**
-   * Resolves once the agent has what the model has. Of what is being deleted it has whatever it likes, if `lasting`; and of the declared type in any case, because
-   * the agent may see a ClusterCachedResource go and come back in one edit, and then keeps what the model has purged.
+   * Resolves once the agent has what the exact model has. With `lasting`, objects that are being
+   * deleted are not compared. For the declared type they never are: the agent may see a
+   * ClusterCachedResource deleted and recreated in one edit, and then keeps what the model has
+   * purged.
    */
   async settled(t: ExecutionContext, { lasting = false } = {}): Promise<void> {
     const kept = (type: string, all: Readonly<Record<string, number>>): Readonly<Record<string, number>> =>
@@ -98,7 +106,7 @@ class History {
     };
   }
 
-  /** Its next state; undefined: it is gone. */
+  /** Its next state; undefined: it is deleted. */
   #after(local: Local): Local | undefined {
     const choice = this.#random.below(6);
     if (local.isDeleting) return choice === 0 ? undefined : { ...local, state: (this.#states += 1) };
@@ -121,7 +129,9 @@ class History {
     for (const model of [this.kcp, this.exact]) model.change(type, place, local);
   }
 
-  /** A ClusterCachedResource comes, selects something else, is to be deleted, or goes. */
+  /**
+   * Creates the ClusterCachedResource, changes its selector, requests its deletion, or deletes it.
+   */
   #declareAnew(cluster: string, name: string): void {
     const former = this.#declaring.get(`${cluster}|${name}`);
     const written: Declaring = { selects: this.#any([...apps, undefined]), isDeleting: false };
@@ -147,7 +157,7 @@ class History {
     for (const model of [this.kcp, this.exact]) model.declare(cluster, name, next);
   }
 
-  /** A logical cluster is deleted with all that is in it. */
+  /** Deletes a logical cluster with everything in it. */
   #empty(cluster: string): void {
     for (const key of this.#locals.keys()) {
       const [type = '', place = ''] = key.split(' ');
@@ -209,13 +219,13 @@ for (let run = 0; run < 4; run += 1) {
       history.step();
       await history.settled(t);
     }
-    // Without both, a difference that is on purpose would hide one that is not.
+    // Compares both models too; otherwise a deliberate difference could hide an accidental one.
     for (const type of [exports, markedType]) t.deepEqual(history.kcp.copies(type), history.exact.copies(type));
     for (const [place, state] of Object.entries(history.exact.copies(declaredType)))
       t.true((history.kcp.copies(declaredType)[place] ?? state) <= state, `${place}: kcp’s copy is no newer`);
   });
 
-  test(`in bursts, the agent ends with what the model has of all that lasts (${run})`, async (t) => {
+  test(`in bursts of changes, the agent ends with all that the model has and that is not being deleted (${run})`, async (t) => {
     const history = await aHistory(t, seed + 1_000 + run);
     for (let burst = 0; burst < 5; burst += 1) {
       for (let step = 0; step < steps; step += 1) history.step();

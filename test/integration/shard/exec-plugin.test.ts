@@ -1,6 +1,7 @@
 /**
- * Exec plugins of kubeconfigs: real programs that issue credentials to an agent, or fail to. One test at a time: a program that is being written
- * by one cannot be started while another one forks (ETXTBSY).
+ * Exec plugins of kubeconfigs: real programs that issue credentials to an agent, or fail to. One
+ * test at a time, because a program cannot be started while another process that forked during its
+ * writing has it open (ETXTBSY).
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -22,7 +23,7 @@ import { anAgentWith, recording } from './an-agent.js';
 
 const secret = 'hunter2-hunter2';
 const never = new AbortController().signal;
-/** An end that is far away. */
+/** An expiry that is far away. */
 const expirationTimestamp = '2999-01-01T00:00:00Z';
 
 async function aPlugin(t: ExecutionContext, body?: string): Promise<TestPlugin> {
@@ -34,7 +35,7 @@ function opened({ folder, command }: TestPlugin, clock = systemClock, exec: Memb
   return new ExecPlugin({ clock, environment: process.env }, parseExecCommand(entry, { folder, cluster: {} }));
 }
 
-test.serial('readers that start together start one plugin, and what it issues serves them all', async (t) => {
+test.serial('readers that start together start one plugin, and its credential serves them all', async (t) => {
   const [shard, plugin] = await Promise.all([ShardStandIn.start(), aPlugin(t)]);
   shard.accepts = ({ authorization }) => authorization === 'Bearer issued';
   await plugin.answers({ token: 'issued' });
@@ -62,7 +63,7 @@ test.serial('an answer without a status is an error that names the plugin, and i
   );
 });
 
-test.serial('a credential that the shard answers 401 is dropped, and the plugin issues another one', async (t) => {
+test.serial('a credential that the shard answers with 401 is dropped, and the plugin issues another one', async (t) => {
   const [shard, plugin] = await Promise.all([ShardStandIn.start(), aPlugin(t)]);
   let accepted = 'first';
   shard.accepts = ({ authorization }) => authorization === `Bearer ${accepted}`;
@@ -102,7 +103,7 @@ test.serial('a certificate that a plugin issues is shown to the shard, and so is
   t.is((await plugin.runs()).length, 2);
 });
 
-test.serial('a plugin that fails is not started by every reader that tries again', async (t) => {
+test.serial('readers that retry do not each start a plugin that fails', async (t) => {
   const [shard, plugin] = await Promise.all([ShardStandIn.start(), aPlugin(t, 'exit 7')]);
 
   const began = performance.now();
@@ -111,12 +112,12 @@ test.serial('a plugin that fails is not started by every reader that tries again
 
   const runs = (await plugin.runs()).length;
   const tookMs = performance.now() - began;
-  // A second after the first, two after the second, and so on.
+  // At least a second after the first run, two after the second, and so on.
   t.true(tookMs >= 1_000 * (2 ** (runs - 1) - 1), `${runs} runs in ${tookMs.toFixed(0)} ms`);
   t.regex(String(rig.events('source.read.failed')[0]?.fields['why']), /plugin\.sh gives no credential: it ended with the exit code 7/);
 });
 
-test.serial('a 401 drops the credential that the request had, and no later one', async (t) => {
+test.serial('a 401 drops the credential of its request, and no later one', async (t) => {
   const plugin = await aPlugin(t);
   await plugin.answers({ token: 'issued' });
   const clock = new ManualClock();
@@ -132,7 +133,7 @@ test.serial('a 401 drops the credential that the request had, and no later one',
   t.is((await plugin.runs()).length, 2);
 });
 
-test.serial('a plugin ends once nobody waits for it, though it ignores SIGTERM and has started another program', async (t) => {
+test.serial('a plugin is ended once no request waits for it, though it ignores SIGTERM and has started another program', async (t) => {
   const plugin = await aPlugin(t, `trap '' TERM\nsleep 30 &\necho $! > "$folder/other"\nwait\nsleep 30`);
   const exec = opened(plugin);
   const [leaves, stays] = [new AbortController(), new AbortController()];
@@ -152,7 +153,7 @@ test.serial('a plugin ends once nobody waits for it, though it ignores SIGTERM a
   t.is((await plugin.runs()).length, 1);
 });
 
-test.serial('a run that was ended is not joined: the next request starts another one', async (t) => {
+test.serial('a new request does not join a run that was ended, but starts another one', async (t) => {
   const plugin = await aPlugin(t, '[ -f "$folder/answer" ] || exec sleep 30\ncat "$folder/answer"');
   const exec = opened(plugin);
   const leaving = new AbortController();
@@ -196,7 +197,8 @@ test.serial('a credential is used until ten seconds before it expires', async (t
   clock.advance(589_999);
   t.is(await use(), 1);
   clock.advance(1);
-  // The plugin issues it to its end: asking earlier again would change nothing.
+  // The plugin issues the same credential until it expires, so asking again earlier would change
+  // nothing.
   t.is(await use(), 2);
   clock.advance(9_999);
   t.is(await use(), 2);
@@ -207,7 +209,7 @@ test.serial('a credential is used until ten seconds before it expires', async (t
   t.is(await use(), 3);
 });
 
-test.serial('a wrong answer is refused with what is wrong, and nothing of it is repeated', async (t) => {
+test.serial('the error about a wrong answer says what is wrong, and quotes nothing of the answer', async (t) => {
   const folder = await aFolder(t);
   const authority = new TestAuthority(folder);
   const [one, other] = ['one', 'other'].map((user) => authority.issue({ user, groups: [] }));
@@ -243,7 +245,7 @@ test.serial('a wrong answer is refused with what is wrong, and nothing of it is 
   t.like(await opened(plugin).credential(undefined, never), { certificate: one?.certificate, key: one?.key });
 });
 
-test.serial('no error has an argument or the environment, and one about a missing plugin has its install hint', async (t) => {
+test.serial('no error contains an argument or the environment, and the one about a missing plugin has its install hint', async (t) => {
   const plugin = await aPlugin(t, 'head -c 2000000 /dev/zero');
   const given = { args: [secret], env: [{ name: 'SECRET', value: secret }], installHint: 'Get it at the counter.' };
   const missing = opened(plugin, systemClock, { ...given, command: './absent' });
@@ -258,7 +260,7 @@ test.serial('no error has an argument or the environment, and one about a missin
   }
 });
 
-test.serial('a plugin gets its arguments, its environment and what is wanted of it, and no terminal', async (t) => {
+test.serial('a plugin gets its arguments, its environment and its ExecCredential input, but no terminal', async (t) => {
   const plugin = await aPlugin(
     t,
     'printf "%s|" "$@" "$AUDIENCE" "$INHERITED" > "$folder/given"\nprintf %s "$KUBERNETES_EXEC_INFO" > "$folder/info"\nwc -c > "$folder/typed"\ncat "$folder/answer"',
@@ -302,7 +304,7 @@ test.serial('a plugin gets its arguments, its environment and what is wanted of 
   });
 });
 
-test.serial('a plugin that cannot be run is refused when the kubeconfig is read', async (t) => {
+test.serial('a plugin that cannot be run is an error when the kubeconfig is read', async (t) => {
   const shard = await ShardStandIn.start();
   t.teardown(() => shard.close());
   const plugin = await aPlugin(t);
@@ -327,7 +329,7 @@ test.serial('a plugin that cannot be run is refused when the kubeconfig is read'
   }
 });
 
-test.serial('a user with a token or a certificate needs no plugin, as with client-go', async (t) => {
+test.serial('a user with a token or a certificate needs no plugin, as in client-go', async (t) => {
   const shard = await ShardStandIn.start();
   t.teardown(() => shard.close());
   const plugin = await aPlugin(t, 'exit 1');

@@ -41,7 +41,10 @@ async function loaded(
   return load(path, options);
 }
 
-/** A stand-in that accepts certificates, an authority that issues them, and a kubeconfig that names `agent.crt` and `agent.key`. */
+/**
+ * A stand-in that accepts certificates, an authority that issues them, and a kubeconfig that names
+ * `agent.crt` and `agent.key`.
+ */
 async function aPlace(t: ExecutionContext) {
   const folder = await aFolder(t);
   await mkdir(join(folder, 'ca'));
@@ -66,7 +69,7 @@ async function aPlace(t: ExecutionContext) {
 const identitiesPath = '/clusters/system:shard/api/v1/namespaces/default/configmaps/apiexport-identity-cache';
 const watchPath = '/clusters/*/apis/core.kcp.io/v1alpha1/shards:identity-of-shards-core-kcp-io?watch=true&sendInitialEvents=true';
 
-/** Asks for something and reads all of the answer; gives the user as whom the shard knew the caller. */
+/** Sends a request and reads the whole answer; returns the user that the shard saw. */
 async function ask({ client, shard }: { client: KubeClient; shard: ShardStandIn }): Promise<string> {
   for await (const _ of await client.open({ path: identitiesPath, answerMsMax: 5_000, silenceMsMax: 5_000, signal: never }));
   return shard.callers.at(-1)?.user ?? '';
@@ -79,7 +82,7 @@ async function failure(place: { client: KubeClient; shard: ShardStandIn }): Prom
   );
 }
 
-test('a shard is reached with the credentials of its kubeconfig', async (t) => {
+test('the agent reaches a shard with the credentials of its kubeconfig', async (t) => {
   const shard = await ShardStandIn.start();
   t.teardown(() => shard.close());
 
@@ -108,7 +111,7 @@ test("certificates come from the file or from files beside it; the logical clust
   t.deepEqual(await access.credentials(never), { ca: await readFile(join(folder, 'ca.crt'), 'utf8'), certificate, key });
 });
 
-test('a token file is read for every request, and one that holds no token changes nothing', async (t) => {
+test('a token file is read for every request, and a file without a token changes nothing', async (t) => {
   const folder = await aFolder(t);
   const file = join(folder, 'token');
   const logged: Logged[] = [];
@@ -133,7 +136,7 @@ test('a token file is read for every request, and one that holds no token change
   );
 });
 
-test('what merge keys bring into a kubeconfig counts: what is not supported is refused, and what is is used', async (t) => {
+test('members that YAML merge keys bring into a kubeconfig are used, or refused if not supported', async (t) => {
   const folder = await aFolder(t);
   const path = join(folder, 'kubeconfig');
   const text = (user: string, cluster = '{ server: "https://shard:6443" }'): string => `
@@ -149,7 +152,7 @@ current-context: one
   }
   for (const behind of ['{ token: t, <<: { token: merged } }', '{ token: t, <<: [*viewer] }']) {
     await writeFile(path, text(behind));
-    await t.throwsAsync(load(path), { message: /line 4 is no YAML, or may be read in two ways/ }, 'kubectl takes what it merges');
+    await t.throwsAsync(load(path), { message: /line 4 is no YAML, or may be read in two ways/ }, 'kubectl accepts merged members');
   }
   await writeFile(path, text('{ token: t }', '{ <<: *away }'));
   await t.throwsAsync(load(path), { message: /behind a proxy/ });
@@ -226,13 +229,13 @@ test('an unsupported kubeconfig is refused when it is read, with the reason', as
   t.false(message.includes('hunter2'));
 });
 
-test('a certificate goes unchecked only when the file and the operator both say so', async (t) => {
+test('a certificate goes unverified only when the file and the operator both allow that', async (t) => {
   const access = await loaded(await aFolder(t), { cluster: { 'insecure-skip-tls-verify': true } }, { allowInsecure: true });
 
   t.true(access.insecure);
 });
 
-test('a rotated certificate is shown to the shard by the next request, and a watch goes on with the former one', async (t) => {
+test('the next request shows a rotated certificate to the shard, and a watch continues with the former one', async (t) => {
   const place = await aPlace(t);
   const { shard, client, issue, install } = place;
   t.is(await ask(place), 'first');
@@ -252,7 +255,7 @@ test('a rotated certificate is shown to the shard by the next request, and a wat
   over.abort();
 });
 
-test('a half-written certificate keeps the former one, with one warning', async (t) => {
+test('a half-written certificate leaves the former one in use, with one warning', async (t) => {
   const place = await aPlace(t);
   const { folder, logged, issue, install } = place;
   const second = issue('second');
@@ -270,7 +273,7 @@ test('a half-written certificate keeps the former one, with one warning', async 
   t.regex(String(logged[0]?.fields['error']), /agent\.key is not the key of the certificate in .*agent\.crt/);
 });
 
-test('a shard that shows a certificate of another authority is trusted once the CA file has that', async (t) => {
+test('a shard with a certificate of another authority is trusted once the CA file contains that authority', async (t) => {
   const place = await aPlace(t);
   const { folder, shard } = place;
   const caFile = join(folder, 'shard-ca.crt');
@@ -283,7 +286,7 @@ test('a shard that shows a certificate of another authority is trusted once the 
   t.teardown(() => other.close());
   shard.present(other.certificate);
   shard.cut();
-  // The client may not have noticed yet that its connection is gone.
+  // The client may notice only later that its connection is gone.
   await until(async () => /is not one that a CA in .* signed/.test(await failure(place)));
   await writeFile(caFile, other.certificate.cert.slice(0, -60));
   t.regex(await failure(place), /is not one that a CA in .* signed/);
@@ -322,7 +325,7 @@ test('a kubeconfig that is rewritten with another certificate is read again', as
   t.false(inspect(failures, { depth: 9 }).includes('LS0t'));
 });
 
-test('the context that was current at the start stays, whatever becomes current', async (t) => {
+test('the context that was current at the start stays in use, whatever becomes current', async (t) => {
   const place = await aPlace(t);
   const text = await readFile(place.path, 'utf8');
 
@@ -335,7 +338,7 @@ test('the context that was current at the start stays, whatever becomes current'
   );
 });
 
-test('the certificate that the shard is shown is known, so that its end can be warned of', async (t) => {
+test('the agent reports the certificate that it shows to the shard, so that it can warn before the certificate expires', async (t) => {
   const place = await aPlace(t);
   const present = (): readonly string[] => place.access.certificates().map(({ use, file, subject }) => [use, file, subject].join(' '));
 

@@ -1,4 +1,7 @@
-/** An object whose annotation names another shard came out of a cache. The agent does not push it, in whatever form. */
+/**
+ * An object whose annotation names another shard was copied from a cache. The agent must not push
+ * it in any form.
+ */
 import { test } from '../../support/test.js';
 import { formatResource } from '../../../src/domain/resource.js';
 import { clusterEntries, workspaceEntries } from '../../../src/domain/path-entry.js';
@@ -12,14 +15,14 @@ const roles = 'clusterroles.rbac.authorization.k8s.io';
 const cached = 'clustercachedresources.cache.kcp.io';
 const passedOver = 'source.object.of-other-shard';
 
-/** `shard`: what the annotation says; undefined: it is not there. */
+/** `shard`: the value of the annotation; undefined: no annotation. */
 function annotated(name: string, shard: string | undefined, rest: Readonly<Record<string, unknown>> = {}): KubeObject {
   const annotations = { 'internal.kcp.io/replicate': 'x', ...(shard !== undefined && { 'kcp.io/shard': shard }) };
   return { ...rest, metadata: { name, annotations } };
 }
 
 for (const how of ['watching', 'lists'] as const) {
-  test(`objects of other shards are passed over in a sync by ${how}, and logged`, async (t) => {
+  test(`objects of other shards are skipped in a sync by ${how}, and logged`, async (t) => {
     const rig = await anAgent(t, {
       prepare: (shard) => {
         shard.refusesWatchList = how === 'lists';
@@ -44,7 +47,7 @@ for (const how of ['watching', 'lists'] as const) {
   });
 }
 
-test('an object that comes to name another shard leaves, and is pushed again once it does not', async (t) => {
+test('an object leaves when its annotation names another shard, and is pushed again once it does not', async (t) => {
   const rig = await anAgent(t, { prepare: ({ store }) => store.put(exports, 'root', annotated('one', undefined)) });
   await rig.synced();
   const { store } = rig.shard;
@@ -65,7 +68,7 @@ test('an object that comes to name another shard leaves, and is pushed again onc
   );
 });
 
-test('LogicalClusters and Workspaces of other shards give no path entries', async (t) => {
+test('LogicalClusters and Workspaces of other shards produce no path entries', async (t) => {
   const rig = await anAgent(t, {
     pushesPaths: true,
     prepare: ({ store }) => {

@@ -1,4 +1,7 @@
-/** What an agent pushes so that paths can be resolved: entries of LogicalClusters and Workspaces, as kcp's own proxy indexes them. */
+/**
+ * The path entries that an agent pushes: from LogicalClusters and Workspaces, as kcp's own proxy
+ * indexes them.
+ */
 import { test } from '../../support/test.js';
 import { formatResource } from '../../../src/domain/resource.js';
 import { clusterEntries, workspaceEntries } from '../../../src/domain/path-entry.js';
@@ -34,21 +37,21 @@ function aWorkspace(name: string, spec: object, phase = 'Ready', annotations: Re
   return { metadata: { name, annotations }, spec: { type: { name: 'universal', path: 'root' }, ...spec }, status: { phase } };
 }
 
-/** By `cluster|name`. */
+/** Entries by `cluster|name`. */
 function entriesOf(rig: AgentRig, slice: string): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     Object.entries(rig.slices.objects(slice)).map(([place, { text }]) => [place.replace('||', '|'), JSON.parse(text) as unknown]),
   );
 }
 
-test('entries are pushed only if they are asked for', async (t) => {
+test('entries are pushed only if they are requested', async (t) => {
   const rig = await anAgent(t, { prepare: prepared });
   await rig.synced();
   t.false(rig.slices.slices.includes(clusters));
   t.false(rig.slices.slices.includes(edges));
 });
 
-test('a LogicalCluster is pushed as its path, whether it has an owner, and whether it migrates; none of the system’s is', async (t) => {
+test('the entry of a LogicalCluster has its path, whether it has an owner and whether it migrates; system clusters have none', async (t) => {
   const owner = { name: 'org', cluster: 'root', resource: 'workspaces' };
   const rig = await anAgent(t, {
     pushesPaths: true,
@@ -74,7 +77,7 @@ test('a LogicalCluster is pushed as its path, whether it has an owner, and wheth
   });
 });
 
-test('a Workspace is pushed as where it leads, and not while it leads nowhere', async (t) => {
+test('the entry of a Workspace says where it leads; a Workspace that leads nowhere has none', async (t) => {
   const mount = { ref: { apiVersion: 'proxy.kcp.io/v1alpha1', kind: 'KubeCluster', name: 'one' } };
   const rig = await anAgent(t, {
     pushesPaths: true,
@@ -106,7 +109,7 @@ test('a Workspace is pushed as where it leads, and not while it leads nowhere', 
   });
 });
 
-test('entries follow their objects until those are gone, also while they are deleted', async (t) => {
+test('entries follow their objects until these are gone, also while they are being deleted', async (t) => {
   const rig = await anAgent(t, {
     pushesPaths: true,
     prepare: (shard) => {

@@ -1,4 +1,7 @@
-/** How a reader treats a shard that refuses, breaks off, or has lost some of its history: over TLS, and on the real clock unless it leaps. */
+/**
+ * How a reader treats a shard that refuses, breaks off, or has lost some of its history: over TLS,
+ * and on the real clock unless a test uses a LeapingClock.
+ */
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
@@ -22,7 +25,7 @@ function refuse(answer: ServerResponse, code: number, more: object = {}, headers
   return true;
 }
 
-/** Requests for APIExports, with their queries. */
+/** The URLs of requests for APIExports. */
 function asked(rig: AgentRig): readonly URL[] {
   return rig.asked('apiexports').map((path) => new URL(path, 'https://shard'));
 }
@@ -39,14 +42,17 @@ function isOf(url: URL, resource: string): boolean {
   return url.pathname.endsWith(`/${resource}`);
 }
 
-/** Lets so much time of the clock pass, or less if the condition holds before; returns how much. Each leap leaves the agent some turns for what is due. */
+/**
+ * Advances the clock by `ms`, or less if the condition holds earlier; returns by how much. After
+ * each leap the agent gets some turns for its due work.
+ */
 async function pass(clock: LeapingClock, ms: number, condition = (): boolean => false): Promise<number> {
   const beganMs = clock.now();
   for (; clock.now() - beganMs < ms && !condition(); await sleep(5)) clock.leap(50);
   return clock.now() - beganMs;
 }
 
-test('a type whose lists fail is asked for ever more seldom, and warned of once', async (t) => {
+test('a type whose lists fail is requested at growing intervals, with one warning', async (t) => {
   let isFailing = true;
   const clock = new LeapingClock();
   const rig = await anAgent(t, {
@@ -62,11 +68,11 @@ test('a type whose lists fail is asked for ever more seldom, and warned of once'
 
   await pass(clock, 10_000);
 
-  // Waits of at least 0, 0.8, 1.6, 3.2 and 6.4 s, behind the one watch-list that is refused.
+  // Waits of at least 0, 0.8, 1.6, 3.2 and 6.4 s, after the one watch-list that is refused.
   t.true(asked(rig).length <= 6, `${asked(rig).length} requests in 10 s`);
   t.is(warnings(rig).length, 1);
   isFailing = false;
-  // The wait that began last is one of at most 12.8 s.
+  // The current wait is at most 12.8 s.
   await pass(clock, 15_000, () => rig.slices.names(slice).length === 1);
   t.is(rig.slices.names(slice).length, 1);
   const recoveries = () => rig.logged.filter(({ event }) => event === 'source.read.recovered').length;
@@ -74,7 +80,7 @@ test('a type whose lists fail is asked for ever more seldom, and warned of once'
   t.is(recoveries(), 1);
 });
 
-test('a shard that asks for a wait is not asked before that', async (t) => {
+test('a shard that asks for a wait gets no request before the wait is over', async (t) => {
   const at: number[] = [];
   const rig = await anAgent(t, {
     prepare: (shard) => {
@@ -92,7 +98,7 @@ test('a shard that asks for a wait is not asked before that', async (t) => {
   t.true((at[1] ?? 0) - (at[0] ?? 0) >= 2_000, at.join());
 });
 
-test('bookmarks that repeat a revision are no progress', async (t) => {
+test('bookmarks that repeat a revision do not count as progress', async (t) => {
   let asked = 0;
   const rig = await anAgent(t, {
     prepare: (shard) => {
@@ -115,7 +121,7 @@ test('bookmarks that repeat a revision are no progress', async (t) => {
   t.true(asked <= 6, `${asked} requests in 5 s`);
 });
 
-test('a shard that is away is warned of in a few lines, however many types are read', async (t) => {
+test('a shard that is away is logged in a few lines, however many types are read', async (t) => {
   let isAway = false;
   const rig = await anAgent(t, {
     random: Math.random,
@@ -138,12 +144,12 @@ test('a shard that is away is warned of in a few lines, however many types are r
   t.true(lines.length > 0 && lines.length <= 20, `${lines.length} lines`);
 });
 
-test('a type that the shard serves after a while is read within some seconds', async (t) => {
+test('a type that the shard begins to serve later is read within some seconds', async (t) => {
   const late = 'apiconversions.apis.kcp.io';
   const clock = new LeapingClock();
   const rig = await anAgent(t, { clock, random: Math.random, prepare: ({ store }) => store.hide(late) });
   await until(() => rig.slices.synced.has(slice));
-  // Of other failures the waits grow to half a minute by then.
+  // By then, the waits for any other failure would have grown to half a minute.
   await pass(clock, 40_000);
 
   rig.shard.store.serve({ group: 'apis.kcp.io', version: 'v1alpha1', resource: 'apiconversions', kind: 'APIConversion', identity: '' });
@@ -152,7 +158,7 @@ test('a type that the shard serves after a while is read within some seconds', a
   t.true(servedAfterMs <= 8_000, `${servedAfterMs} ms`);
 });
 
-test('a watch-list that the shard always closes within is not asked for again and again', async (t) => {
+test('a watch-list that the shard always breaks off is not requested again and again', async (t) => {
   const rig = await anAgent(t, {
     prepare: (shard) => {
       for (let i = 0; i < 20; i += 1) shard.store.put(exports, 'root', named(`e${i}`));
@@ -171,7 +177,7 @@ test('a watch-list that the shard always closes within is not asked for again an
   t.is(asked(rig).filter((url) => url.searchParams.has('sendInitialEvents')).length, 1);
 });
 
-test('a page that breaks off costs no other page', async (t) => {
+test('a page that breaks off causes no other page to be read again', async (t) => {
   let pages = 0;
   const rig = await anAgent(t, {
     prepare: (shard) => {
@@ -224,7 +230,7 @@ for (const isContinued of [true, false]) {
   });
 }
 
-test('a shard that was restored from a snapshot is read anew once a bookmark shows it', async (t) => {
+test('a shard that was restored from a snapshot is read again once a bookmark reveals it', async (t) => {
   const rig = await anAgent(t, { prepare: ({ store }) => store.put(exports, 'root', named('stays')) });
   await rig.synced();
   const { revision } = rig.shard.store;

@@ -1,4 +1,7 @@
-/** `strata push` for the shard amber with a file of types, in this process and in a fiftieth of the time, until the test ends. */
+/**
+ * Runs `strata push` for the shard amber with a types file, in this process and fifty times faster,
+ * until the test ends.
+ */
 import { PassThrough } from 'node:stream';
 import { push } from '../../../src/commands/push.js';
 import { deferred } from '../../../src/domain/deferred.js';

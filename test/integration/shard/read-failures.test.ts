@@ -1,4 +1,4 @@
-/** What an operator reads who has given an agent what does not fit its shard. */
+/** What an operator reads when the kubeconfig of an agent does not fit its shard. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from '../../support/test.js';
@@ -33,7 +33,7 @@ test('a CA that did not sign the certificate of the shard is reported with the s
   }
 });
 
-test('what a server or a network did has no stack in the log, and a bug has its own', (t) => {
+test('an error caused by a server or a network is logged without a stack, and a bug with its stack', (t) => {
   const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
   const bug = new TypeError('undefined is not a function');
 

@@ -19,7 +19,7 @@ function count(words: readonly string[], word: string): number {
   return words.filter((each) => each === word).length;
 }
 
-/** Resolves once the test's cache holds what the shard holds. */
+/** Resolves once the test's sink holds what the shard holds. */
 async function untilSame(rig: AgentRig): Promise<void> {
   await until(() => {
     const source = rig.shard.store.all(exports).map(({ metadata }) => metadata.resourceVersion);
@@ -28,7 +28,7 @@ async function untilSame(rig: AgentRig): Promise<void> {
   });
 }
 
-test('a watch that breaks resumes where it was, without another sync', async (t) => {
+test('a watch that breaks resumes at its position, without another sync', async (t) => {
   const rig = await anAgent(t, { prepare: ({ store }) => store.put(exports, 'root', named('a')) });
   await rig.synced();
 
@@ -43,7 +43,7 @@ test('a watch that breaks resumes where it was, without another sync', async (t)
   t.is(count(received(rig), 'put b0'), 1);
 });
 
-test('an object whose bytes broke off in the middle arrives whole, and once', async (t) => {
+test('an object whose bytes break off in the middle arrives whole, and once', async (t) => {
   const rig = await anAgent(t);
   await rig.synced();
 
@@ -54,7 +54,7 @@ test('an object whose bytes broke off in the middle arrives whole, and once', as
   t.deepEqual(received(rig), ['begin', 'end', 'put a']);
 });
 
-test('bookmarks advance the position, so that history without changes of ours may be compacted', async (t) => {
+test('bookmarks advance the position, so compacting changes of other types loses nothing', async (t) => {
   const rig = await anAgent(t);
   await rig.synced();
   rig.shard.store.put('apiconversions.apis.kcp.io', 'root', named('other'));
@@ -70,7 +70,7 @@ test('bookmarks advance the position, so that history without changes of ours ma
   t.deepEqual(received(rig), ['begin', 'end', 'put a']);
 });
 
-test('compacted history leads to a new sync, which does not name what was deleted meanwhile', async (t) => {
+test('compacted history leads to a new sync, which does not name objects deleted in the meantime', async (t) => {
   const rig = await anAgent(t, { prepare: ({ store }) => ['a', 'b'].forEach((name) => store.put(exports, 'root', named(name))) });
   await rig.synced();
 
@@ -84,7 +84,7 @@ test('compacted history leads to a new sync, which does not name what was delete
   t.deepEqual(received(rig), ['begin', 'put a', 'put b', 'end', 'begin', 'put b', 'put c', 'end']);
 });
 
-test('if history is compacted again and again, syncs come ever more seldom', async (t) => {
+test('if history is compacted again and again, syncs happen at growing intervals', async (t) => {
   const clock = new ManualClock();
   const rig = await anAgent(t, { clock });
   await rig.synced();
@@ -117,7 +117,7 @@ test('if history is compacted again and again, syncs come ever more seldom', asy
 });
 
 for (const how of ['watching', 'lists'] as const) {
-  test(`a sync by ${how} that breaks off begins again, and ends only when it is whole`, async (t) => {
+  test(`a sync by ${how} that breaks off begins again, and ends only when it is complete`, async (t) => {
     const rig = await anAgent(t);
     await rig.synced();
     await rig.shard.stop();
@@ -156,7 +156,7 @@ test('lists are read page by page, and changes between the pages are sent after 
   t.is(count(received(rig), 'begin'), 1);
 });
 
-test('a shard that is away is asked again ever more seldom, and its source reports it away', async (t) => {
+test('a shard that is away is retried at growing intervals, and its source reports it as away', async (t) => {
   const clock = new ManualClock();
   const rig = await anAgent(t, { clock });
   await rig.synced();
@@ -174,7 +174,7 @@ test('a shard that is away is asked again ever more seldom, and its source repor
   t.is(count(received(rig), 'begin'), 1);
 });
 
-test('a shard that falls silent is disconnected and asked again', async (t) => {
+test('a silent shard is disconnected and asked again', async (t) => {
   const clock = new ManualClock();
   const rig = await anAgent(t, { clock });
   await rig.synced();

@@ -24,7 +24,7 @@ test('the agent pushes what kcp recorded as created, except for the shard, which
     const recorded = JSON.parse(body) as KubeObject;
     const { apiVersion = '', kind = '', ...rest } = asOnShard(recorded);
     const [group, version] = apiVersion.split('/') as [string, string];
-    // RBAC comes without kind and apiVersion, custom resources with them.
+    // kcp serves RBAC objects without kind and apiVersion, and custom resources with them.
     const served = JSON.stringify(group.endsWith('.kcp.io') ? { apiVersion, kind, ...rest } : rest);
 
     const pushed = JSON.parse(decoder.decode(stamp(readSourceObject(encoder.encode(served)), { group, version, kind }))) as KubeObject;
@@ -34,7 +34,7 @@ test('the agent pushes what kcp recorded as created, except for the shard, which
   }
 });
 
-test('every recorded type is one that the agent replicates, or is declared', async (t) => {
+test('every recorded type is one that the agent replicates, or a declared one', async (t) => {
   const kinds = new Set(replicatedTypes(kcpTypes).map(({ kind }) => kind));
   const posts = (await readRecording('kcp-2-shards.jsonl')).filter(({ method, status }) => method === 'POST' && status === 201);
 
@@ -44,7 +44,7 @@ test('every recorded type is one that the agent replicates, or is declared', asy
   );
 });
 
-test('every member that is not stamped is copied byte for byte', (t) => {
+test('every member that the agent does not stamp is copied byte for byte', (t) => {
   const annotated = '"annotations":{"cache.kcp.io/original-resource-UID":"u","cache.kcp.io/original-resource-version":"7"';
   const spec = '"spec":{"a":1.0,"b":9007199254740993,"__proto__":{"c":"\\u00e9é"}}';
   const typed = '"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport"';

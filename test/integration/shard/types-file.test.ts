@@ -1,6 +1,8 @@
 /**
- * `--types-file` at a cache and at the agent of a shard, both as an operator starts them, while the files change. It would find a type that one of them takes up
- * only at its next start, a watch of a type that is gone and does not end, and objects that stay where nobody replicates them any more.
+ * `--types-file` at a cache and at a shard's agent, both started as an operator does, while the
+ * files change. It would find a type that one of them uses only after a restart, and a watch of a
+ * removed type that does not end. It would also find objects that stay though nobody replicates
+ * them any more.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,10 +19,10 @@ import { pushing } from './pushing.js';
 
 const slices = { group: 'cache.kcp.io', version: 'v1alpha1', resource: 'replicationendpointslices', kind: 'ReplicationEndpointSlice' };
 const listed = '/services/cache/shards/*/clusters/*/apis/cache.kcp.io/v1alpha1/replicationendpointslices';
-/** JSON is YAML. */
+/** JSON is valid YAML. */
 const added = JSON.stringify(documentedYaml('kcp.md', 'plural: replicationendpointslices'));
 
-test('a type of the file is replicated and served once both know it, and leaves as they do', async (t) => {
+test('a type of the file is replicated and served once cache and agent have it, and ends when they drop it', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-types-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const [atCache, atAgent] = [join(folder, 'cache.yaml'), join(folder, 'agent.yaml')];
@@ -68,7 +70,7 @@ test('a type of the file is replicated and served once both know it, and leaves 
   await until(async () => (await namesAt(server)).length === 0);
 });
 
-test('a type that only one end of a link knows waits there, in both directions, until the other one knows it', async (t) => {
+test('objects of a type that only one end of a link has wait there, in both directions, until the other end has it', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-types-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const [atRoot, atLeaf] = [join(folder, 'root.yaml'), join(folder, 'leaf.yaml')];
@@ -105,7 +107,7 @@ async function namesAt(server: TestServer): Promise<readonly string[]> {
   return items.map(({ metadata }) => metadata.name);
 }
 
-/** How many events there were. */
+/** The number of events until the watch ended. */
 async function toItsEnd(watch: AsyncIterable<unknown>): Promise<number> {
   let events = 0;
   for await (const _ of watch) events += 1;

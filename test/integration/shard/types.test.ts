@@ -1,6 +1,6 @@
 /**
- * An agent that reads a shard and pushes into a real cache: objects that the shard no longer has leave, and nothing leaves because the
- * agent could not read something.
+ * An agent that reads a shard and pushes into a real cache. Objects that the shard no longer has
+ * must be removed, but nothing may be removed because the agent could not read something.
  */
 import { randomUUID } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -26,7 +26,7 @@ const instances = 'instances.machines.svm.io';
 const exports = 'apiexports.apis.kcp.io';
 const hash = 'hash';
 const amber = shardName('amber');
-/** A type that caches serve and the agent does not push. */
+/** A type that caches serve and agents do not push. */
 const roles: Slice = { shard: amber, resource: { group: 'rbac.authorization.k8s.io', resource: 'roles', identity: '' } };
 const machines = sliceOf('instances', { group: 'machines.svm.io', identity: hash });
 
@@ -45,7 +45,10 @@ class Rig {
     this.server = server;
   }
 
-  /** Begins with a declared type of one object, on amber and on birch, and a role of amber that no agent pushes. */
+  /**
+   * Begins with one object of a declared type, on amber and on birch, and a role of amber that no
+   * agent pushes.
+   */
   static async start(t: ExecutionContext): Promise<Rig> {
     const server = await aServer(t);
     const shard = await ShardStandIn.start();
@@ -103,26 +106,29 @@ class Rig {
     this.#stop = undefined;
   }
 
-  /** How many objects the cache has of the slice. */
+  /** The number of objects that the cache has in the slice. */
   async objects(slice: Slice): Promise<number> {
     return (await this.slice(slice))?.objects ?? 0;
   }
 
-  /** What the cache reports of the slice; undefined where it does not know it. */
+  /** The status of the slice in the cache; undefined if the cache does not know the slice. */
   async slice({ shard, resource }: Slice): Promise<SliceStatus | undefined> {
     const { shards } = JSON.parse((await this.server.client().raw('GET', '/services/cache/status')).text) as StatusReport;
     const { slices = [] } = shards.find((each) => each.shard === shard) ?? {};
     return slices.find((each) => each.resource === resource.resource && each.identity === resource.identity);
   }
 
-  /** Resolves once an export that is written now is in the cache, and so is everything sent before it. */
+  /**
+   * Resolves once an export written during the call is in the cache, and thereby everything sent
+   * before it.
+   */
   async settled(): Promise<void> {
     const before = await this.objects(sliceOf('apiexports'));
     this.shard.store.put(exports, 'acme', { metadata: { name: `marker-${before}` } });
     await until(async () => (await this.objects(sliceOf('apiexports'))) > before);
   }
 
-  /** As `settled`, and a while longer, so that a wrong change would have come. */
+  /** Like `settled`, and a while longer, so that a wrong change would have arrived. */
   async quiet(): Promise<void> {
     await this.settled();
     await new Promise((resolve) => setTimeout(resolve, 300));
@@ -130,7 +136,7 @@ class Rig {
   }
 }
 
-test.serial('what an earlier agent pushed and this one no longer has is removed once all types are known; the rest stays', async (t) => {
+test.serial('objects of an earlier agent that this one does not have are removed once all types are known; the rest stays', async (t) => {
   const rig = await Rig.start(t);
   rig.startAgent();
 
@@ -146,7 +152,7 @@ test.serial('what an earlier agent pushed and this one no longer has is removed 
   t.true((await rig.objects(sliceOf('apiexports'))) > 0);
 });
 
-test.serial('a type whose declaration goes while the agent runs leaves the shard, though another shard declares it', async (t) => {
+test.serial('a type whose declaration is deleted while the agent runs leaves the shard, though another shard declares it', async (t) => {
   const rig = await Rig.start(t);
   rig.startAgent();
   await until(async () => (await rig.objects(machines)) === 1);
@@ -162,7 +168,7 @@ for (const [why, hinder] of Object.entries<(shard: ShardStandIn) => void>({
   'finds no ClusterCachedResources served': (shard) => shard.store.hide(cached),
   'reads one that does not declare anything yet': (shard) => void shard.store.put(cached, 'acme', declaring('')),
 }))
-  test.serial(`an agent that ${why} empties nothing, neither after its restart nor after that of the cache's connection`, async (t) => {
+  test.serial(`an agent that ${why} removes nothing, neither in its first run nor after its restart`, async (t) => {
     const rig = await Rig.start(t);
     hinder(rig.shard);
     rig.startAgent();
@@ -175,7 +181,7 @@ for (const [why, hinder] of Object.entries<(shard: ShardStandIn) => void>({
     t.is(await rig.objects(roles), 1);
   });
 
-test.serial('the objects of a declared type that may not be read after a restart stay in the cache', async (t) => {
+test.serial('objects of a declared type that the agent may not read after a restart stay in the cache', async (t) => {
   const rig = await Rig.start(t);
   rig.startAgent();
   await until(async () => (await rig.objects(machines)) === 1);
@@ -190,7 +196,7 @@ test.serial('the objects of a declared type that may not be read after a restart
 });
 
 test.serial(
-  'a declaration that loses its identity removes no objects, and once every declaration is known again, unnamed types go',
+  'a declaration that loses its identity removes nothing; once all declarations are known again, types without one are removed',
   async (t) => {
     const rig = await Rig.start(t);
     rig.shard.store.put(cached, 'other', { ...declaring(''), metadata: { name: 'later', annotations: {} } });
@@ -212,7 +218,7 @@ test.serial(
   },
 );
 
-test.serial('a type is shown with its source connected soon after its first sync', async (t) => {
+test.serial('the status shows a type with its source connected soon after its first sync', async (t) => {
   const rig = await Rig.start(t);
   rig.startAgent();
   await until(async () => (await rig.slice(sliceOf('apiexports')))?.syncedIn === 'this-term');

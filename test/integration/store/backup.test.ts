@@ -1,4 +1,4 @@
-/** Copies of a store, how one is restored, and what a start does with a damaged store (F5, F26, F27). */
+/** Copies of a store, restores, and what a start does with a damaged store (F5, F26, F27). */
 import {
   chmodSync,
   copyFileSync,
@@ -50,7 +50,7 @@ const isOpenIn = (file: string): unknown => {
   return value;
 };
 
-/** As a killed process leaves it: the files as they are now, in a directory of their own. */
+/** The files as they are now, in another directory, as a killed process leaves them. */
 function killed(t: ExecutionContext, engine: SqliteEngine): string {
   const directory = join(storeDirectory(t), 'data');
   mkdirSync(directory);
@@ -58,7 +58,7 @@ function killed(t: ExecutionContext, engine: SqliteEngine): string {
   return directory;
 }
 
-/** A store that holds so many objects, and a copy of it. */
+/** A store with `count` objects, and a copy of it. */
 async function backedUp(t: ExecutionContext, count: number, bytes = 0): Promise<Readonly<{ engine: SqliteEngine; backup: string }>> {
   const engine = await SqliteEngine.start(t);
   await write(engine, count, 'n', bytes);
@@ -67,14 +67,18 @@ async function backedUp(t: ExecutionContext, count: number, bytes = 0): Promise<
   return { engine, backup };
 }
 
-/** A restored store as a start leaves it that is killed before it has switched to the log: part of a transaction is in the file, and its journal beside it. */
+/**
+ * A restored store whose first start was killed before it switched to the log: the file has part of
+ * a transaction, and its journal is beside it.
+ */
 async function halfDone(t: ExecutionContext): Promise<Readonly<{ directory: string; backup: string }>> {
   const { backup } = await backedUp(t, 50, 20_000);
   const [live, directory] = [storeDirectory(t), join(storeDirectory(t), 'data')];
   mkdirSync(directory);
   copyFileSync(backup, join(live, 'strata.db'));
   const database = openPlain(join(live, 'strata.db'));
-  // SQLite writes into the file before the commit once the transaction has outgrown its cache.
+  // Once a transaction has outgrown SQLite's cache, SQLite writes it into the file before the
+  // commit.
   database.pragma('cache_size = 1');
   database.exec(`BEGIN; UPDATE changes SET body = zeroblob(length(body))`);
   for (const name of ['strata.db', 'strata.db-journal']) copyFileSync(join(live, name), join(directory, name));
@@ -89,7 +93,7 @@ function flip(file: string, at: number): void {
   closeSync(fd);
 }
 
-test('a copy of a store under writes is whole, private, one file, and of one moment', async (t) => {
+test('a copy of a store under writes is complete, private, a single file, and of one moment', async (t) => {
   const engine = await SqliteEngine.start(t);
   await write(engine, 200, 'before', 5_000);
   const file = join(storeDirectory(t), 'copy.db');
@@ -103,15 +107,15 @@ test('a copy of a store under writes is whole, private, one file, and of one mom
   t.is(bytes, statSync(file).size);
   t.is(statSync(file).mode & 0o777, 0o600);
   t.deepEqual(problemsOf(file), []);
-  t.deepEqual(readdirSync(join(file, '..')), ['copy.db'], 'there is no other file beside it, also once it was read');
+  t.deepEqual(readdirSync(join(file, '..')), ['copy.db'], 'no other file is beside it, even after it was read');
   t.true(meanwhile > 0);
   const directory = join(storeDirectory(t), 'data');
   await restoreStore(file, directory, restoring);
   const copy = await SqliteEngine.start(t, {}, { directory });
-  t.is((await listTexts(copy.store, aScope())).length, 200, 'as of the moment in which it began');
+  t.is((await listTexts(copy.store, aScope())).length, 200, 'as of the moment at which the copy began');
 });
 
-test('a copy is given up when more is written meanwhile than the log may grow by, and leaves nothing behind', async (t) => {
+test('a copy is given up when the log grows too much in the meantime, and leaves nothing behind', async (t) => {
   const engine = await SqliteEngine.start(t);
   await write(engine, 400, 'before', 20_000);
   const directory = storeDirectory(t);
@@ -145,13 +149,13 @@ test('a restore sets the old store aside with its log, begins another epoch, and
   await restored.store.close();
 
   const second = await restoreStore(before!, directory, restoring);
-  t.is(second.before, join(directory, 'strata.db.replaced-20261122T061501Z'), 'within one second too each keeps what it replaces');
+  t.is(second.before, join(directory, 'strata.db.replaced-20261122T061501Z'), 'even within one second each keeps the old one');
   await restored.open();
   t.is((await listTexts(restored.store, aScope())).length, 15);
   t.is(restored.store.revisions.locate(lost).kind, 'ours');
 });
 
-test('a restore that is cut short is finished by the next start, wherever it was', async (t) => {
+test('the next start finishes a restore that was cut short, wherever it was cut', async (t) => {
   const { engine, backup } = await backedUp(t, 3);
   await write(engine, 2, 'lost');
   const move = (directory: string, from: string, to: string): void => renameSync(join(directory, from), join(directory, to));
@@ -180,7 +184,7 @@ for (const [reader, read] of Object.entries({
   check: (_, directory) => inspectStopped(directory, ownMigrations, thorough),
   backup: (t, directory) => copyDatabase(join(directory, 'strata.db'), join(storeDirectory(t), 'copy.db')),
 } satisfies Readonly<Record<string, (t: ExecutionContext, directory: string) => unknown>>))
-  test(`a ${reader} rolls back what was half done when the first start after a restore was killed`, async (t) => {
+  test(`a ${reader} rolls back the unfinished transaction of a killed first start after a restore`, async (t) => {
     const { directory } = await halfDone(t);
 
     await read(t, directory);
@@ -190,7 +194,7 @@ for (const [reader, read] of Object.entries({
     t.is((await listTexts((await SqliteEngine.start(t, {}, { directory })).store, aScope())).length, 50);
   });
 
-test('a restore sets aside what was half done with the store that it replaces, and it is never played on another', async (t) => {
+test('a restore sets the journal aside with the store that it replaces, and it is never applied to another store', async (t) => {
   const { directory, backup } = await halfDone(t);
 
   const { before } = await restoreStore(backup, directory, restoring);
@@ -204,7 +208,7 @@ test('a restore sets aside what was half done with the store that it replaces, a
   t.is((await listTexts((await SqliteEngine.start(t, {}, { directory: again })).store, aScope())).length, 50);
 });
 
-test('a restore that is refused changes nothing: an open store, a damaged copy, a newer one, none at all', async (t) => {
+test('a refused restore changes nothing: of an open store, from a damaged copy, from a newer one, from none', async (t) => {
   const engine = await SqliteEngine.start(t);
   await write(engine, 20, 'n', 20_000);
   const directory = storeDirectory(t);
@@ -259,7 +263,7 @@ test('a server starts on a restored store while another process still reads it',
 });
 
 for (const name of ['strata.db.restoring', 'strata.db.restored-20261122T061500Z'])
-  test(`a restore of ${name}, which one that was cut short has left there, is refused, and leaves it and the store`, async (t) => {
+  test(`a restore of ${name} that a restore which was cut short left there is refused, and leaves it and the store`, async (t) => {
     const { engine, backup } = await backedUp(t, 2);
     await write(engine, 1, 'later');
     await engine.store.close();
@@ -274,7 +278,7 @@ for (const name of ['strata.db.restoring', 'strata.db.restored-20261122T061500Z'
     t.is(Buffer.compare(readFileSync(left), readFileSync(backup)), 0);
   });
 
-test('a restore of the store is refused while one that was cut short is about to take its place', async (t) => {
+test('a restore of the store is refused while an unfinished restore is about to replace it', async (t) => {
   const { engine, backup } = await backedUp(t, 2);
   await write(engine, 1, 'later');
   await engine.store.close();
@@ -286,7 +290,7 @@ test('a restore of the store is refused while one that was cut short is about to
   t.deepEqual(names(engine), before);
 });
 
-test('a restore into a missing directory makes it', async (t) => {
+test('a restore into a missing directory creates it', async (t) => {
   const { backup } = await backedUp(t, 2);
   const directory = join(storeDirectory(t), 'new', 'data');
 
@@ -295,7 +299,7 @@ test('a restore into a missing directory makes it', async (t) => {
   t.is((await listTexts((await SqliteEngine.start(t, {}, { directory })).store, aScope())).length, 2);
 });
 
-test('a check finds faults of the tables that SQLite does not see', async (t) => {
+test('a check finds faults of the tables that SQLite does not detect', async (t) => {
   const engine = await SqliteEngine.start(t);
   await write(engine, 5);
   await mustWrite(engine.store, aPut({ name: 'with-path' }, 'absent', { path: 'root:acme' }));
@@ -331,7 +335,7 @@ test('a check finds faults of the tables that SQLite does not see', async (t) =>
   }
 });
 
-test('a store is known to have been left open, or closed', async (t) => {
+test('a store remembers whether it was closed or left open', async (t) => {
   const engine = await SqliteEngine.start(t);
   await write(engine, 1);
   const directory = killed(t, engine);
@@ -342,7 +346,7 @@ test('a store is known to have been left open, or closed', async (t) => {
   t.is(isOpenIn(engine.file('strata.db')), 0);
 });
 
-test('a damaged store that was left open is set aside with its log, never served, and no empty one begins until somebody acts', async (t) => {
+test('a damaged store that was left open is set aside with its log and never served, and no empty one replaces it by itself', async (t) => {
   const { engine, backup } = await backedUp(t, 50, 20_000);
   const directory = killed(t, engine);
   truncateSync(join(directory, 'strata.db-wal'), 0);
@@ -371,7 +375,7 @@ for (const [what, lose] of [
   ['empty', (file: string) => truncateSync(file, 0)],
   ['gone', (file: string) => rmSync(file)],
 ] as const)
-  test(`a database that is ${what} beside its log is damaged: the log holds what was answered, and nobody deletes it`, async (t) => {
+  test(`a database that is ${what} beside its log is damaged: the log holds acknowledged writes and is never deleted`, async (t) => {
     const { engine, backup } = await backedUp(t, 50, 20_000);
     const directory = killed(t, engine);
     const file = join(directory, 'strata.db');
@@ -390,7 +394,7 @@ for (const [what, lose] of [
     t.is((await listTexts((await SqliteEngine.start(t, {}, { directory })).store, aScope())).length, 50);
   });
 
-test('a restore completes a start that was cut short while it set a damaged store aside: the log stays with it', async (t) => {
+test('a restore completes a start that was cut short while setting a damaged store aside: the log stays with that store', async (t) => {
   const { engine, backup } = await backedUp(t, 3);
   const directory = killed(t, engine);
   const damaged = join(directory, 'strata.db.damaged-20261122T061400Z');
@@ -407,7 +411,7 @@ test('a restore completes a start that was cut short while it set a damaged stor
   ]);
 });
 
-test('a log is not given to a store that was set aside with its own', async (t) => {
+test('a store that was set aside with its own log is not given another log', async (t) => {
   const { engine, backup } = await backedUp(t, 3);
   const directory = killed(t, engine);
   const [file, earlier] = [join(directory, 'strata.db'), join(directory, 'strata.db.damaged-20261122T061400Z')];
@@ -425,7 +429,7 @@ test('a log is not given to a store that was set aside with its own', async (t) 
   t.is(Buffer.compare(readFileSync(join(directory, 'strata.db.replaced-20261122T061500Z-wal')), log), 0, 'it is kept');
 });
 
-test('a file that is empty is no copy of a store', async (t) => {
+test('an empty file is not a copy of a store', async (t) => {
   const directory = storeDirectory(t);
   writeFileSync(join(directory, 'strata.db'), '');
 
@@ -436,7 +440,7 @@ test('a file that is empty is no copy of a store', async (t) => {
   t.deepEqual(readdirSync(directory), ['strata.db']);
 });
 
-test('once an operator has taken a damaged store away, an empty one may begin', async (t) => {
+test('once an operator has removed a damaged store, a start may create an empty one', async (t) => {
   const directory = storeDirectory(t);
   writeFileSync(join(directory, 'strata.db'), 'no database, but long enough to be taken for one'.repeat(100));
   const damaged = (await t.throwsAsync(SqliteEngine.start(t, {}, { directory }), { instanceOf: DamagedStore }))!;
@@ -446,7 +450,7 @@ test('once an operator has taken a damaged store away, an empty one may begin', 
   t.is((await SqliteEngine.start(t, {}, { directory })).store.revisions.published, 0);
 });
 
-test('the log of a newer store beside an older file is found, not served', async (t) => {
+test('the log of a newer store beside an older file is detected, not served', async (t) => {
   const engine = await SqliteEngine.start(t);
   await write(engine, 40, 'old', 30_000);
   await engine.store.close();
@@ -472,7 +476,7 @@ test('a first start that was cut short before there was a schema starts over', a
   t.is(engine.store.revisions.published, 0);
 });
 
-test('a store that meets damage while it runs ends, wherever it is met, and the next start sets it aside', async (t) => {
+test('a store that meets damage while it runs stops, wherever the damage is, and the next start sets it aside', async (t) => {
   const meet: Readonly<Record<string, (engine: SqliteEngine) => Promise<unknown>>> = {
     reading: (engine) => listTexts(engine.store, aScope()),
     writing: (engine) => engine.store.writer.submit(aPut({ name: 'one-more' }, 'absent')),
@@ -510,11 +514,11 @@ test('a store that is larger than a start may check is not checked, and the log 
   t.deepEqual(
     events.filter((event) => event.includes('checked')),
     ['store.not-checked', 'store.checked'],
-    'after a clean end nothing is checked',
+    'after a clean stop nothing is checked',
   );
 });
 
-test('the copy from before the last migration is kept, and no older one', async (t) => {
+test('only the copy from before the last migration is kept', async (t) => {
   const engine = await SqliteEngine.start(t);
   await engine.store.close();
   rmSync(engine.file('strata.db'));

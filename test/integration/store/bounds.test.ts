@@ -1,4 +1,7 @@
-/** What readers may cost: the write-ahead log (F28), and snapshots from before many deletes. */
+/**
+ * What readers may cost: the size of the write-ahead log (F28), and the time for snapshots from
+ * before many deletes.
+ */
 import { statSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
 import { largeTest } from '../../support/sizes.js';
@@ -27,7 +30,7 @@ largeTest('the write-ahead log stays small while many read: no page of a list an
     writing = false;
   };
   const revision = store.revisions.published;
-  // Lists that are read page by page and do not end while the writer is at work.
+  // Reads lists page by page until the writer has finished.
   const slowReader = async (): Promise<void> => {
     while (writing) {
       await listTexts(store, aScope(), { revision, between: () => turn() });
@@ -48,14 +51,14 @@ largeTest('the write-ahead log stays small while many read: no page of a list an
   t.true(walBytesMax < 64 * mebibyte, `${(walBytesMax / mebibyte).toFixed(1)} MiB`);
 });
 
-largeTest('a snapshot from before more deletes than one bucket of the log has is exact, and gives others their turns', async (t) => {
+largeTest('a snapshot from before more deletes than fit into one bucket of the log is exact', async (t) => {
   const { store } = await SqliteEngine.start(t);
   for (let i = 0; i < 3000; i++) void store.writer.submit(aPut({ name: `n${i}`, cluster: `c${i % 3}` }, 'absent'));
   const { revision } = await mustWrite(store, aPut({ name: 'last' }, 'absent'));
   const scopes = [aScope(), aScope({ cluster: 'c1' }), aScope({ shard: 'amber' }), aScope({ shard: 'amber', cluster: 'c2' })];
   const expected = await Promise.all(scopes.map((scope) => listTexts(store, scope)));
   for (let i = 0; i < 3000; i += 2) void store.writer.submit(aDelete({ name: `n${i}`, cluster: `c${i % 3}` }));
-  // Two buckets of deletes: of keys that did not exist yet, and of others.
+  // Two buckets of deletes: of keys that did not exist at the snapshot, and of others.
   for (let round = 0; round < 2; round++) {
     for (let i = 0; i < 3000; i++) void store.writer.submit(aPut({ name: `n${i}-later`, cluster: `c${i % 3}` }, 'absent'));
     for (let i = 0; i < 3000; i++) void store.writer.submit(aDelete({ name: `n${i}-later`, cluster: `c${i % 3}` }));
@@ -68,7 +71,7 @@ largeTest('a snapshot from before more deletes than one bucket of the log has is
   for (const [i, scope] of scopes.entries()) t.deepEqual(await listTexts(store, scope, { revision }), expected[i]);
 });
 
-largeTest('an object that changed very often does not hold up a list of its past', async (t) => {
+largeTest('an object that changed very often does not slow down a list of its past', async (t) => {
   const { store } = await SqliteEngine.start(t);
   let { revision } = await mustWrite(store, aPut({ name: 'hot' }, 'absent'));
   await mustWrite(store, aPut({ name: 'cold' }, 'absent'));
@@ -80,7 +83,7 @@ largeTest('an object that changed very often does not hold up a list of its past
   for (let i = 0; i < 100; i++) await update();
   const lane = store.writer.lane();
   await mustPush(lane, [aClaim()]);
-  // Pushes of one object that wait together are written one after the other.
+  // The store commits pushes of one object one after another, even when they wait together.
   for (let round = 0; round < 40; round++)
     await mustPush(
       lane,
@@ -89,7 +92,7 @@ largeTest('an object that changed very often does not hold up a list of its past
 
   const middle = begun + 10_000;
   let [oldest, older]: readonly string[][] = [];
-  // The shortest of some rounds, because something else held up the others.
+  // The fastest of several rounds, because other work may have slowed the others.
   let elapsedMs = Infinity;
   for (let round = 0; round < 5; round++) {
     const startedMs = performance.now();
@@ -103,7 +106,7 @@ largeTest('an object that changed very often does not hold up a list of its past
   t.true(elapsedMs < 20, `${elapsedMs} ms`);
 });
 
-test('a snapshot that is held too long is given up once it is compacted away, never shown in part', async (t) => {
+test('a snapshot that is kept too long ends with an error once it is compacted away, and is never shown in part', async (t) => {
   const engine = await SqliteEngine.start(t, { history: { historyChangesMax: 500 }, snapshot: { rowsMax: 5 }, snapshotHoldMs: 60_000 });
   const { store, clock } = engine;
   for (let i = 0; i < 20; i++) await mustWrite(store, aPut({ name: `n${String(i).padStart(2, '0')}` }, 'absent'));

@@ -13,7 +13,7 @@ import { aScope } from '../../support/objects.js';
 
 const step = { tombstonesUpTo: 0, tombstonesMax: 1_000_000, budgetMs: 1_000 };
 
-/** 1 put a, 2 put b, 3 put a, 4 delete b, 5 put c, 6 delete a. */
+/** Revisions: 1 put a, 2 put b, 3 put a, 4 delete b, 5 put c, 6 delete a. */
 function aHistory(t: ExecutionContext): WritingHalf {
   const half = aWritingHalf(t);
   half.commit(
@@ -27,7 +27,7 @@ function aHistory(t: ExecutionContext): WritingHalf {
   return half;
 }
 
-test('a row goes when the row that superseded it is compacted, never by its own age; a delete leaves a tombstone', (t) => {
+test('a row is removed when the row that superseded it is compacted, never by its own age; a delete leaves a tombstone', (t) => {
   const expected = [
     ['1', '2', '3', '4 tombstone', '5', '6 tombstone'],
     ['1', '2', '3', '4 tombstone', '5', '6 tombstone'],
@@ -46,7 +46,7 @@ test('a row goes when the row that superseded it is compacted, never by its own 
   }
 });
 
-test('a step ends when its time is over, and steps add up to the whole', (t) => {
+test('a step ends when its time is over, and the steps together do the whole compaction', (t) => {
   const half = aWritingHalf(t);
   half.commit(...Array.from({ length: 100 }, (_, i) => aPut({ name: 'a' }, i === 0 ? 'absent' : i)));
   let nowMs = 0;
@@ -63,7 +63,7 @@ test('a step ends when its time is over, and steps add up to the whole', (t) => 
   t.deepEqual(rowsOf(half.database), ['99', '100']);
 });
 
-test('large bodies make a step check the time more often', (t) => {
+test('with large bodies a step checks the time more often', (t) => {
   const half = aWritingHalf(t);
   half.commit(...Array.from({ length: 4 }, (_, i) => aPut({ name: 'a' }, i === 0 ? 'absent' : i, { spec: 'x'.repeat(400_000) })));
   let nowMs = 0;
@@ -72,7 +72,7 @@ test('large bodies make a step check the time more often', (t) => {
   t.is(compaction.step({ ...step, upTo: 4, budgetMs: 1 }).compacted, 2);
 });
 
-largeTest('the cost of a step does not grow with the remembered deletes', (t) => {
+largeTest('the cost of a step does not grow with the number of tombstones', (t) => {
   const { database } = aWritingHalf(t);
   // A million deleted keys, and after them an object that changed a hundred times.
   database.pragma('synchronous = OFF');
@@ -98,7 +98,7 @@ largeTest('the cost of a step does not grow with the remembered deletes', (t) =>
   t.true(Math.min(...tookMs) <= 1, `${tookMs.join()} ms`);
 });
 
-test('the compacted revision never falls, and a repeated step changes nothing', (t) => {
+test('the compacted revision never decreases, and a repeated step changes nothing', (t) => {
   const { compaction, database } = aHistory(t);
   compaction.step({ ...step, upTo: 5 });
   const before = dump(database);
@@ -109,12 +109,12 @@ test('the compacted revision never falls, and a repeated step changes nothing', 
   t.deepEqual(dump(database), before);
 });
 
-test('a step that is cut short leaves no trace, and is repeated without harm', (t) => {
+test('a step that is cut short leaves no trace, and can be repeated', (t) => {
   const whole = aHistory(t);
   whole.compaction.step({ ...step, upTo: 6 });
   const { database } = aHistory(t);
   const before = dump(database);
-  // The row before last is refused, so the transaction is cut in the middle.
+  // The trigger rejects the last row but one, so the transaction fails in the middle.
   database.exec(`CREATE TEMP TRIGGER cut BEFORE DELETE ON changes WHEN old.revision = 2 BEGIN SELECT raise(ABORT, 'cut'); END`);
 
   t.throws(() => new Compaction(database).step({ ...step, upTo: 6 }), { any: true, message: /cut/ });
@@ -125,7 +125,7 @@ test('a step that is cut short leaves no trace, and is repeated without harm', (
   t.deepEqual(dump(database), dump(whole.database));
 });
 
-test('tombstones go by age or by count, whichever asks for more, never above the compacted revision', (t) => {
+test('tombstones are removed by age or by count, whichever removes more, never above the compacted revision', (t) => {
   const cases: [object, string[], number][] = [
     [{ upTo: 6, tombstonesUpTo: 3 }, ['4 tombstone', '5', '6 tombstone'], 3],
     [{ upTo: 6, tombstonesUpTo: 4 }, ['5', '6 tombstone'], 4],
@@ -145,7 +145,7 @@ test('tombstones go by age or by count, whichever asks for more, never above the
   }
 });
 
-test('milestones of a busy object are dropped when they are compacted, and a delete drops those of the life it ended', (t) => {
+test('milestones of a busy object are dropped when they are compacted, and a delete drops those of the incarnation it ended', (t) => {
   const half = aWritingHalf(t);
   const dumped = (table: string, column: string): unknown[] =>
     half.database.prepare(`SELECT revision, ${column} FROM ${table} WHERE ${column} > 0 ORDER BY revision`).raw().all();
@@ -164,7 +164,7 @@ test('milestones of a busy object are dropped when they are compacted, and a del
   t.deepEqual(dumped('changes', 'born'), []);
 });
 
-test('the move of a path is dropped with the change that moved it', (t) => {
+test('the path move is dropped with the change that caused it', (t) => {
   const half = aWritingHalf(t);
   const moves = () => half.database.prepare('SELECT revision, before, after FROM path_moves ORDER BY revision').raw().all();
   half.commit(aPut({}, 'absent', { path: 'root:a' }), aPut({}, 1, { path: 'root:b' }), aDelete({}));
@@ -179,7 +179,7 @@ test('the move of a path is dropped with the change that moved it', (t) => {
   t.deepEqual(moves(), [[3, 'root:b', '']]);
 });
 
-test('the bytes of the log are those of the bodies above the compacted revision, rewritten survivors included', (t) => {
+test('log_bytes is the size of the bodies above the compacted revision, rewritten survivors included', (t) => {
   const { commit, compaction, database } = aWritingHalf(t);
   const above = (): number =>
     Number(
@@ -205,7 +205,7 @@ test('the bytes of the log are those of the bodies above the compacted revision,
   }
 });
 
-test('age follows the moments that commits note, at most one an interval; the newest one below the tombstones is kept', (t) => {
+test('age is measured by the moments that commits record, at most one per interval; the newest below the tombstones is kept', (t) => {
   const early = aWritingHalf(t, 1_000_000);
   early.commit(aPut({ name: 'a' }, 'absent'));
   early.commit(aPut({ name: 'b' }, 'absent'));
@@ -213,7 +213,7 @@ test('age follows the moments that commits note, at most one an interval; the ne
   t.deepEqual(dump(early.database)['moments'], [{ revision: 1, at_ms: 1_000_000 }]);
 });
 
-test('history goes by age: what is older than the limit is compacted, in steps', async (t) => {
+test('changes older than the limit are compacted, in steps', async (t) => {
   const engine = await SqliteEngine.start(t, { history: { historyAgeMs: 3_600_000, tombstoneAgeMs: 7_200_000 } });
   const { store, clock } = engine;
   for (let i = 0; i < 450; i++) void store.writer.submit(aPut({ name: `n${i}` }, 'absent'));
@@ -237,7 +237,7 @@ test('history goes by age: what is older than the limit is compacted, in steps',
   t.is((await list(store, aScope())).length, 451);
 });
 
-test('history goes by bytes', async (t) => {
+test('history is compacted by bytes', async (t) => {
   const engine = await SqliteEngine.start(t, { history: { historyBytesMax: 50_000 } });
   for (let i = 0; i < 300; i++) await mustWrite(engine.store, aPut({ name: `n${i}` }, 'absent', { spec: 'x'.repeat(1000) }));
 
@@ -248,7 +248,7 @@ test('history goes by bytes', async (t) => {
   t.true(bytes <= 50_000, `${bytes} bytes`);
 });
 
-test('more tombstones than one step drops go too, without a further change', async (t) => {
+test('more tombstones than one step removes are all removed, even without a further change', async (t) => {
   const engine = await SqliteEngine.start(t, { history: { historyChangesMax: 0, tombstonesMax: 10 } });
   for (let i = 0; i < 700; i++) {
     void engine.store.writer.submit(aPut({ name: `n${i}` }, 'absent'));
@@ -264,14 +264,15 @@ test('more tombstones than one step drops go too, without a further change', asy
   t.is(database.prepare('SELECT count(*) FROM changes WHERE kind = 2').pluck().get(), 10);
 });
 
-test('a store that stopped in the middle of a compaction goes on with it, though nothing changes any more', async (t) => {
+test('a store that stopped during a compaction continues it at its next start, even if nothing changes any more', async (t) => {
   const engine = await SqliteEngine.start(t, { history: { historyChangesMax: 1000 } });
   let { revision } = await mustWrite(engine.store, aPut({}, 'absent'));
   for (let i = 0; i < 900; i++) ({ revision } = await mustWrite(engine.store, aPut({}, revision)));
   await engine.store.close();
   const { database } = reopened(t, engine);
   teachChecksums(database);
-  // The compacted revision is set and the rows are still there, as a step of an older release or a lowered bound leaves them.
+  // The compacted revision is set but the rows are still there, as after a step of an older release
+  // or a lowered bound.
   for (let i = 0; i < 50; i++)
     database
       .prepare(
@@ -295,7 +296,7 @@ function reopened(t: ExecutionContext, engine: SqliteEngine): { database: Connec
   return { database };
 }
 
-/** The same directory, with room for ten tombstones. */
+/** Opens the same directory with room for only ten tombstones. */
 function narrowed(t: ExecutionContext, { directory }: SqliteEngine): Promise<SqliteEngine> {
   return SqliteEngine.start(t, { history: { historyChangesMax: 0, tombstonesMax: 10 } }, { directory });
 }

@@ -1,6 +1,6 @@
 /**
- * A row that differs from the one that was written, though SQLite finds nothing wrong (F5): its reader gets an error, the store ends, the
- * row is never served, and the next start sets the store aside.
+ * A row that differs from the one that was written, though SQLite finds nothing wrong (F5). The
+ * reader must get an error, the store must stop, and the next start must set the store aside.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
@@ -13,11 +13,14 @@ import { aDelete, aKey, aPut, aScope, type Place } from '../../support/objects.j
 import { aWritingHalf, rowsOf } from '../../support/store/a-database.js';
 import { SqliteEngine } from '../../support/store/sqlite-engine.js';
 
-/** In the logical cluster `acme`; the namesake on the shard `birch` outlives the objects beside it. */
+/**
+ * In the logical cluster `acme` on amber. An object of the same name on the shard `birch` must
+ * survive.
+ */
 const place = (name: string): Place => ({ name });
 const [first, replaced, fresh, gone, deleted] = [1, 2, 3, 4, 5] as const;
 
-/** As the constants above name the revisions; nothing that was read or written is cached. */
+/** A store with the revisions above. Nothing is cached that was read or written. */
 async function aStore(t: ExecutionContext): Promise<SqliteEngine> {
   const engine = await SqliteEngine.start(t);
   const { store } = engine;
@@ -49,7 +52,7 @@ const reads = {
   healing: (store) => touchedBehind(store, aScope(), first),
 } as const satisfies Record<string, Read>;
 
-/** The first also takes the row out of the index by type. */
+/** Changes of columns. The first also removes the row from the index by type. */
 const head = [
   `resource = 99`,
   `kind = 3 - kind`,
@@ -113,7 +116,7 @@ for (const read of ['list', 'get'] as const)
   });
 
 for (const read of ['list', 'get', 'list of the past'] as const)
-  test(`${read} does not pass over a missing row`, async (t) => {
+  test(`${read} does not skip a missing row`, async (t) => {
     const engine = await aStore(t);
     spoil(engine, `DELETE FROM changes WHERE revision = ${read === 'list of the past' ? gone : fresh}`);
 
@@ -122,7 +125,7 @@ for (const read of ['list', 'get', 'list of the past'] as const)
     t.regex((await engine.store.failed).message, /damaged/);
   });
 
-/** The index then names revision 5 where it should name 1, 4 where it should name 2, and so on. */
+/** An index that names revision 5 where it should name 1, 4 where it should name 2, and so on. */
 const turnedAround = `
   DROP INDEX changes_by_resource;
   CREATE INDEX changes_by_resource ON changes (resource, (6 - revision));
@@ -139,7 +142,7 @@ for (const read of ['changes', 'healing'] as const)
     t.regex((await engine.store.failed).message, /damaged/);
   });
 
-test('a compaction removes nothing because of a damaged row', (t) => {
+test('a damaged row makes a compaction fail before it removes anything', (t) => {
   const { database, compaction, commit } = aWritingHalf(t);
   commit(aPut(place('kept'), 'absent'), aPut(place('old'), 'absent'), aPut(place('old'), 2, { spec: 'second' }));
   database.exec('UPDATE changes SET replaced = 1 WHERE revision = 3');
@@ -150,7 +153,7 @@ test('a compaction removes nothing because of a damaged row', (t) => {
   t.deepEqual(rowsOf(database), ['1', '2', '3']);
 });
 
-test('a damaged survivor is not rewritten', async (t) => {
+test('a damaged survivor is not rewritten, and the store stops', async (t) => {
   for (const column of ["name = 'olf'", "body = x'7b7d'"]) {
     const engine = await aStore(t);
     spoil(engine, `UPDATE changes SET ${column} WHERE revision = ${first}`);

@@ -1,4 +1,4 @@
-/** What the disk gets back when most objects are deleted: the files of an open store, on the real clock. */
+/** How far the files of an open store shrink when most objects are deleted. On the real clock. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,11 +13,14 @@ import { openTestStore, storeDirectory, storeLimits, write } from '../../support
 const mebibyte = 1024 * 1024;
 const objects = 4_000;
 const batch = 500;
-/** The size of a remaining object, 20 kB, in pages of 8 KiB; and of all others, as tombstones. */
+/**
+ * The size of the remaining objects: 20 kB each in pages of 8 KiB, and 1 MiB for the tombstones of
+ * all others.
+ */
 const heldMiB = (objects / 10) * 0.024 + 1;
-/** An eighth of the database may be free, and always 8 MiB; both files together are at most 24 MiB longer. */
+/** At most 8 MiB of the database may be free, and both files together may be 24 MiB longer. */
 const promisedMiB = heldMiB + 8 + 24;
-/** Longer than any machine takes; how fast it is, the bench says. */
+/** Longer than any machine takes. The benchmark measures the speed. */
 const withinMs = 45_000;
 
 type Full = Readonly<{ store: SqliteStore; reader: Connection; filesMiB: () => number }>;
@@ -46,7 +49,7 @@ async function given(isSmall: () => boolean): Promise<void> {
   while (!isSmall() && performance.now() < untilMs) await sleep(20);
 }
 
-largeTest('when nine of ten objects are deleted, the files become small, though nothing is written any more', async (t) => {
+largeTest('when nine of ten objects are deleted, the files shrink, even if nothing is written any more', async (t) => {
   const { store, reader, filesMiB } = await aFullStore(t);
   const before = filesMiB();
 
@@ -61,7 +64,7 @@ largeTest('when nine of ten objects are deleted, the files become small, though 
   t.true(free <= 8 * mebibyte, `${free} bytes are free in the database`);
 });
 
-test('a reader that stands in the log delays that only until it has gone', async (t) => {
+test('a reader that pins the log delays that only until it has finished', async (t) => {
   const { store, reader, filesMiB } = await aFullStore(t);
   reader.exec('BEGIN');
   reader.prepare('SELECT count(*) FROM objects').get();

@@ -1,4 +1,7 @@
-/** What is said where SQLite's package is installed, and the binding that it loads is not: after `npm install --ignore-scripts`, say. */
+/**
+ * The error message when SQLite's package is installed but its binary binding is not, as after `npm
+ * install --ignore-scripts`.
+ */
 import { spawnSync } from 'node:child_process';
 import { cpSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -9,7 +12,7 @@ import { storeDirectory } from '../../support/test-store.js';
 const newer = Number(process.versions['napi']) >= 10;
 const packages = newer ? ['better-sqlite3-napi'] : ['better-sqlite3', 'bindings', 'file-uri-to-path'];
 
-test('without its binding SQLite cannot be loaded, and one line says why and what it takes', (t) => {
+test('without its binding SQLite cannot be loaded, and one line says why and how to install it', (t) => {
   const folder = storeDirectory(t);
   for (const file of ['store/sqlite/driver.js', 'domain/errors.js'])
     cpSync(join(dirname(builtMain()), file), join(folder, 'build/src', file));

@@ -1,4 +1,7 @@
-/** What the store does when it cannot write: a refused batch, a full disk (F4), a committer that dies. */
+/**
+ * What the store does when it cannot write: a refused batch, a full disk (F4), a committer that
+ * dies.
+ */
 import { rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,7 +16,7 @@ import { SqliteEngine } from '../../support/store/sqlite-engine.js';
 
 const probeIntervalMs = 5_000;
 
-/** A mutation that the database refuses, and one that the committer has no code for. */
+/** A mutation that SQLite refuses, or one that throws in the committer. */
 function spoiled(name: string, how: 'refused by SQLite' | 'a bug'): Mutation {
   const mutation = aPut({ name }, 'absent');
   if (mutation.kind !== 'put') throw new Error('the mutation is no put');
@@ -22,7 +25,7 @@ function spoiled(name: string, how: 'refused by SQLite' | 'a bug'): Mutation {
   return { ...mutation, key: { ...mutation.key, resource } };
 }
 
-test('a refused batch leaves no trace, and revisions go on without a gap', async (t) => {
+test('a refused batch leaves no trace, and the next revision follows without a gap', async (t) => {
   const { store } = await SqliteEngine.start(t);
   await mustWrite(store, aPut({ name: 'before' }, 'absent'));
   await mustWrite(store, aPut({ name: 'another' }, 'absent'));
@@ -46,7 +49,7 @@ test('a refused batch leaves no trace, and revisions go on without a gap', async
   );
 });
 
-test('a store that failed tries again by itself, and a refused mutation does not count as written', async (t) => {
+test('a failed store tries again by itself, and a refused mutation does not count as a successful write', async (t) => {
   const { store, clock } = await SqliteEngine.start(t);
   await mustWrite(store, aPut({}, 'absent'));
   await store.writer.submit(spoiled('bad', 'refused by SQLite'));
@@ -56,10 +59,10 @@ test('a store that failed tries again by itself, and a refused mutation does not
   clock.advance(probeIntervalMs);
   await until(() => store.lastFailure === undefined);
 
-  t.is(store.revisions.published, 1, 'a probe is no change');
+  t.is(store.revisions.published, 1, 'a probe writes no change');
 });
 
-test('a committer that dies takes the store with it: waiting writers are answered, the lock is free, no timer is left', async (t) => {
+test('when the committer dies the store closes: waiting writers get an answer, the lock is free, no timer is left', async (t) => {
   const engine = await SqliteEngine.start(t);
   const { store, clock } = engine;
   await mustWrite(store, aPut({}, 'absent'));
@@ -80,7 +83,7 @@ test('a committer that dies takes the store with it: waiting writers are answere
   t.is((await list(again, aScope())).length, 1);
 });
 
-test('a full disk: writers get an error, reads go on, the store is not ready, and heals by itself when there is space', async (t) => {
+test('on a full disk writers get an error, reads continue, the store is not ready, and it recovers by itself', async (t) => {
   const disk = smallDisk(t);
   if (disk === undefined) {
     t.pass();

@@ -11,7 +11,7 @@ const max = 4;
 const order = (a: Key, b: Key): number => (a.name === b.name ? 0 : a.name < b.name ? -1 : 1);
 const nameOf = ({ key }: Held): string => key.name;
 
-test('the first keys of several runs are the first of all of them, and no run is read further than the others leave room for', (t) => {
+test('the first keys of several runs are the first keys of all, and no run is read further than necessary', (t) => {
   const letters = fc.uniqueArray(fc.constantFrom(...'abcdefghijklmnop'), { maxLength: 12 }).map((names) => names.toSorted());
   fc.assert(
     fc.property(fc.array(letters, { maxLength: 5 }), (runs) => {
@@ -32,7 +32,7 @@ test('the first keys of several runs are the first of all of them, and no run is
   );
 });
 
-test('deleted keys are merged in where SQLite sorts them, whatever their names are made of', async (t) => {
+test('deleted keys are merged into a list in the order of SQLite, whatever characters their names have', async (t) => {
   const { store } = await SqliteEngine.start(t, { snapshot: { rowsMax: 7 } });
   const names = [
     ...new Set(['~', '\u{1F600}', '\uFF5E', '\uFFFD', 'é', 'é1', ...fc.sample(fc.string({ unit: anyCharacter, minLength: 1 }), 150)]),

@@ -1,4 +1,7 @@
-/** A process that opens the store in the given directory, writes once, prints that, and stays until it is killed. */
+/**
+ * A process that opens the store in the given directory, writes once, prints a line, and stays
+ * until it is killed.
+ */
 import { aPut } from '../../support/objects.js';
 import { openTestStore, write } from '../../support/test-store.js';
 

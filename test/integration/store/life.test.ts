@@ -1,4 +1,4 @@
-/** How a store starts: another life of what its disk holds, whatever was there before (F17, F27). */
+/** How a store starts: each start begins a new epoch, whatever the disk holds (F17, F27). */
 import { copyFileSync, cpSync, mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,7 +15,9 @@ import { SqliteEngine } from '../../support/store/sqlite-engine.js';
 
 const epochOf = (resourceVersion: string): number => Number(resourceVersion.slice(0, 9));
 
-/** Writes objects until the store has reached `revision`; gives the acknowledged versions. */
+/**
+ * Writes objects until the store has reached `revision`; returns the acknowledged resourceVersions.
+ */
 async function writeUpTo({ store }: SqliteEngine, revision: number, tag = ''): Promise<string[]> {
   const texts: string[] = [];
   while (store.revisions.published < revision)
@@ -33,7 +35,10 @@ function epochsIn(engine: SqliteEngine): number[] {
   return epochs;
 }
 
-/** An engine that has written ten objects, a copy of its database then, and ten more in another life. */
+/**
+ * An engine that wrote ten objects, a copy of its database at that time, and ten more objects of
+ * another epoch.
+ */
 async function aBackup(t: ExecutionContext) {
   const engine = await SqliteEngine.start(t);
   const kept = await writeUpTo(engine, 10);
@@ -63,7 +68,7 @@ test('after a clean stop the database file alone is the whole store', async (t) 
   t.is(copy.store.revisions.format(50), texts.at(-1)!);
 });
 
-test('moments noted ahead of a clock that was set back count as noted when the store opens', async (t) => {
+test('moments that lie in the future because a clock was set back are moved to the time at which the store opens', async (t) => {
   const engine = await SqliteEngine.start(t);
   await writeUpTo(engine, 10);
   await engine.store.close();
@@ -78,7 +83,7 @@ test('moments noted ahead of a clock that was set back count as noted when the s
   t.is(latest('SELECT max(changed_ms) FROM slices'), notedMs - 3_600_000);
 });
 
-test('every start begins an epoch, and every earlier version stays as it was', async (t) => {
+test('every start begins an epoch, and every earlier resourceVersion stays as it was', async (t) => {
   const engine = await SqliteEngine.start(t);
   const texts = [engine.store.revisions.format(0)];
 
@@ -109,12 +114,12 @@ test('an epoch in which nothing was written leaves no row behind, however often 
 
   for (let i = 0; i < 5; i++) await engine.restart();
 
-  t.is(epochsIn(engine).length, 3, 'of the birth, of the change, and of now');
+  t.is(epochsIn(engine).length, 3, 'of the creation, of the change, and of now');
   t.is(engine.store.revisions.format(1), written);
   t.true(engine.store.epoch > epochOf(written));
 });
 
-test('an epoch is dropped once nothing of it is left, and its versions are then refused like any that is too old', (t) => {
+test('an epoch is dropped once nothing of it is left, and its versions are then refused as too old', (t) => {
   const { database, commit } = aWritingHalf(t);
   const start = (): ReturnType<typeof begin> => begin(database, { nowMs: 0, random: () => 0 });
   const epochs = (): number[] => start().epochs.map(({ firstRevision }) => firstRevision);
@@ -134,7 +139,7 @@ test('an epoch is dropped once nothing of it is left, and its versions are then 
   t.deepEqual(epochs(), [1, 4, 5], 'the first holds an object, which keeps its version');
 });
 
-test('counts that could run out begin another epoch with the next commit, and versions go on rising', (t) => {
+test('before a counter could overflow, the next commit begins another epoch, and versions keep increasing', (t) => {
   const { database, commit } = aWritingHalf(t);
   const first = commit(aPut({ name: 'first' }, 'absent'));
   database.exec(`UPDATE epochs SET nonce = 9998999999`);
@@ -154,7 +159,7 @@ test('counts that could run out begin another epoch with the next commit, and ve
   t.is(texts[0]!.slice(9), '9999000000');
 });
 
-test('a restored older database begins a higher epoch than any before; lost versions are not ours, the common part still is', async (t) => {
+test('a restored older database begins a higher epoch than any before; lost versions are foreign, common ones stay valid', async (t) => {
   const { engine, kept, lost, restore } = await aBackup(t);
 
   restore();
@@ -176,7 +181,7 @@ test('a restored older database begins a higher epoch than any before; lost vers
   t.is(engine.store.revisions.format(10), kept.at(-1)!);
 });
 
-test('a backup restored again and again within a second: no life takes the versions of another', async (t) => {
+test('when a backup is restored repeatedly within a second, no epoch reuses the versions of another', async (t) => {
   const { engine, lost, restore } = await aBackup(t);
   const versions = [lost];
 
@@ -189,7 +194,7 @@ test('a backup restored again and again within a second: no life takes the versi
   }
 });
 
-test('a database that is copied elsewhere is another store from then on', async (t) => {
+test('a database that is copied elsewhere becomes another store', async (t) => {
   const engine = await SqliteEngine.start(t);
   const texts = await writeUpTo(engine, 3);
   await engine.store.close();
@@ -206,7 +211,7 @@ test('a database that is copied elsewhere is another store from then on', async 
   for (const { store } of [engine, copy]) t.is(store.revisions.locate(texts[2]!).kind, 'ours');
 });
 
-test('a wiped database is born anew, and knows nothing of before', async (t) => {
+test('a wiped database is a new store, and knows nothing of the former', async (t) => {
   const engine = await SqliteEngine.start(t);
   const texts = await writeUpTo(engine, 5);
   await engine.store.close();
@@ -218,7 +223,7 @@ test('a wiped database is born anew, and knows nothing of before', async (t) => 
   t.true(texts.every((text) => engine.store.revisions.locate(text).kind !== 'ours'));
 });
 
-test('a log that lost its tail is a valid prefix, and lost versions are foreign, also after new writes', async (t) => {
+test('a log that lost its tail is a valid prefix, and the lost versions are foreign, also after new writes', async (t) => {
   const engine = await SqliteEngine.start(t);
   const texts = await writeUpTo(engine, 40);
   const elsewhere = mkdtempSync(join(tmpdir(), 'strata-store-'));

@@ -40,7 +40,7 @@ test('the lock holds between processes, and is gone with a process that was kill
   await store.close();
 });
 
-test('a lock that cannot be taken for another reason than a server is not said to be held by one', async (t) => {
+test('when a lock fails for another reason than a running server, the error names that reason', async (t) => {
   const directory = storeDirectory(t);
   writeFileSync(join(directory, 'strata.lock'), 'no database, but long enough to be taken for one'.repeat(100));
 

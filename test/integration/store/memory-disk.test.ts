@@ -7,7 +7,10 @@ import { ManualClock } from '../../support/store/manual-clock.js';
 import { MemoryDisk, type MemoryStore, type MemoryStoreOptions } from '../../support/store/memory-disk.js';
 import { aBody, aKey, aPut, aScope, shardName } from '../../support/objects.js';
 
-/** A disk in a machine whose turns and time pass by hand: `run` lets everything happen that does not wait for time. */
+/**
+ * A disk in a machine whose turns and time the test advances. `run` does everything that does not
+ * wait for time.
+ */
 class Machine {
   readonly clock = new ManualClock();
   readonly #tasks: (() => void)[] = [];
@@ -34,14 +37,14 @@ class Machine {
     }
   }
 
-  /** The outcome of a promise that waits for turns alone. */
+  /** The result of a promise that waits only for turns. */
   async done<T>(promise: Promise<T>): Promise<T> {
     const [result] = await Promise.all([promise, this.run()]);
     return result;
   }
 }
 
-/** Lets promises that wait only for each other settle, however many are chained. */
+/** Lets chained promises settle that wait only for each other. */
 async function settled(): Promise<void> {
   for (let i = 0; i < 50; i += 1) await Promise.resolve();
 }
@@ -57,7 +60,7 @@ const amber = shardName('amber');
 const slice = { shard: amber, resource: aKey().resource };
 const by = { kind: 'link', neighbour: 'parent' } as const;
 
-/** A link that has sent all of a slice. */
+/** The pushes of a link that sends a whole slice. */
 const received: readonly Push[] = [
   { kind: 'meet', neighbour: 'parent', cacheId: 'root' },
   { kind: 'claim', shard: amber, term: 7, process: '', removed: false, origin: 'root', via: 'parent', plain: false },
@@ -67,7 +70,7 @@ const received: readonly Push[] = [
   { kind: 'reach', neighbour: 'parent', position: '42' },
 ];
 
-test('what was acknowledged before a crash is there after it', async (t) => {
+test('acknowledged writes survive a crash', async (t) => {
   const machine = new Machine();
   const store = machine.open();
   await machine.done(store.writer.lane().push(received));
@@ -83,7 +86,7 @@ test('what was acknowledged before a crash is there after it', async (t) => {
   t.true(again.epoch > epoch);
 });
 
-test('a commit that was under way in a crash is lost, or is there without an acknowledgement', async (t) => {
+test('a commit in progress at a crash is lost, or is there without an acknowledgement', async (t) => {
   for (const underWay of ['lost', 'kept'] as const) {
     const machine = new Machine();
     const store = machine.open({ commitMs: 5 });
@@ -133,7 +136,7 @@ test('a store that has crashed answers no writer and publishes nothing', async (
   t.false(await isAnswered(Promise.any(asked)));
 });
 
-test('later writes do not change a backup; after a restore, the positions that are lost are foreign', async (t) => {
+test('later writes do not change a backup; after a restore, lost positions are foreign', async (t) => {
   const machine = new Machine();
   const store = machine.open();
   await machine.done(store.writer.lane().push(received));
@@ -160,7 +163,7 @@ test('later writes do not change a backup; after a restore, the positions that a
   t.deepEqual(again.revisions.locate(lost), { kind: 'below' }, 'the lost revision is not the new one');
 });
 
-test('a blank disk is another cache', async (t) => {
+test('a blank disk makes another cache', async (t) => {
   const machine = new Machine();
   const store = machine.open();
   await machine.done(mustWrite(store, aPut({}, 'absent')));
@@ -173,7 +176,7 @@ test('a blank disk is another cache', async (t) => {
   t.deepEqual(await listTexts(other, aScope()), []);
 });
 
-test('a full disk accepts nothing, and a sync whose begin was lost has not begun', async (t) => {
+test('a full disk accepts nothing, and a sync whose begin was refused has not begun', async (t) => {
   const machine = new Machine();
   const store = machine.open();
   const lane = store.writer.lane();
@@ -189,7 +192,7 @@ test('a full disk accepts nothing, and a sync whose begin was lost has not begun
   t.is(store.revisions.published, 0);
 });
 
-test('a removal that a crash cut short is finished when the store is opened again', async (t) => {
+test('a removal that a crash cut short is finished when the store opens again', async (t) => {
   const machine = new Machine();
   const store = machine.open();
   await machine.done(store.writer.lane().push(received));
@@ -208,7 +211,7 @@ test('a removal that a crash cut short is finished when the store is opened agai
   t.like([...again.state.shards][0], { term: 9, removed: true });
 });
 
-test('compaction drops what was superseded up to there, and a backup made before it still has that', async (t) => {
+test('compaction drops superseded changes up to its revision, and an earlier backup still has them', async (t) => {
   const machine = new Machine();
   const store = machine.open();
   let revision = 0;
@@ -229,7 +232,7 @@ test('compaction drops what was superseded up to there, and a backup made before
   t.is((await changesBehind(older, aScope(), 0)).length, 5);
 });
 
-test('the same seed and the same pushes make the same store', async (t) => {
+test('the same seed and the same pushes produce the same store', async (t) => {
   const texts = async (): Promise<readonly unknown[]> => {
     const machine = new Machine(3);
     const store = machine.open();

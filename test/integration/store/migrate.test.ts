@@ -29,7 +29,7 @@ const tablesOf = (database: Connection): unknown[] =>
 const first = { '0001-one.sql': 'CREATE TABLE one (a INTEGER) STRICT;' };
 const second = { ...first, '0002-two.sql': 'CREATE TABLE two (a INTEGER) STRICT; INSERT INTO two (a) SELECT a FROM one;' };
 
-test('a fresh database gets every step, an older one those it lacks, a current one none', (t) => {
+test('a fresh database gets every migration, an older one those it lacks, a current one none', (t) => {
   const { database, steps } = aDatabase(t);
 
   migrate(database, steps(first));
@@ -43,7 +43,7 @@ test('a fresh database gets every step, an older one those it lacks, a current o
   t.deepEqual(tablesOf(database), ['one', 'two']);
 });
 
-test('a database that could not give pages back can do so after its migration', (t) => {
+test('a database that could not return free pages can do so after its migration', (t) => {
   const { database, steps } = aDatabase(t);
   migrate(database, steps(first));
   database.exec('PRAGMA auto_vacuum = NONE; VACUUM');
@@ -52,7 +52,7 @@ test('a database that could not give pages back can do so after its migration', 
   database.exec('INSERT INTO one (a) VALUES (7)');
 
   migrate(database, steps(first));
-  t.is(vacuum(), 0, 'not before there is a step to take');
+  t.is(vacuum(), 0, 'not before there is a migration to run');
   migrate(database, steps(second));
 
   t.is(vacuum(), 2);
@@ -77,7 +77,7 @@ test('a database is rewritten through a file, because memory has no room for a l
   t.is(database.pragma('temp_store', { simple: true }), inMemory);
 });
 
-test('data of a newer release is refused with a reason, and left alone', (t) => {
+test('data of a newer release is refused with a reason, and left unchanged', (t) => {
   const { database, steps } = aDatabase(t);
   migrate(database, steps(second));
 
@@ -88,7 +88,7 @@ test('data of a newer release is refused with a reason, and left alone', (t) => 
   t.deepEqual(tablesOf(database), ['one', 'two']);
 });
 
-test('steps with a gap, with the same number twice, or out of order are refused before they do anything', (t) => {
+test('migrations with a gap, with the same number twice, or out of order are refused before they change anything', (t) => {
   for (const files of [
     { '0002-two.sql': 'CREATE TABLE two (a);' },
     { ...first, '0001-zwei.sql': 'CREATE TABLE two (a);' },
@@ -100,7 +100,7 @@ test('steps with a gap, with the same number twice, or out of order are refused 
   }
 });
 
-test('a step that fails leaves no trace of the migration', (t) => {
+test('a migration that fails leaves no trace', (t) => {
   const { database, steps } = aDatabase(t);
   const broken = { ...second, '0003-three.sql': 'CREATE TABLE three (a INTEGER) STRICT; SELECT nonsense;' };
   migrate(database, steps(first));
@@ -113,7 +113,7 @@ test('a step that fails leaves no trace of the migration', (t) => {
   t.is(schemaOf(database), 2);
 });
 
-test('files that are no steps are ignored', (t) => {
+test('files that are not migrations are ignored', (t) => {
   const { database, steps } = aDatabase(t);
 
   migrate(database, steps({ ...first, 'README.md': 'x', '0002-Two.sql': 'x', '2-two.sql': 'x' }));
@@ -121,7 +121,7 @@ test('files that are no steps are ignored', (t) => {
   t.is(schemaOf(database), 1);
 });
 
-test('the steps of this release make the schema on a fresh database', (t) => {
+test('the migrations of this release create the schema on a fresh database', (t) => {
   const { database } = aDatabase(t);
 
   migrate(database, projectFile('migrations'));
@@ -143,7 +143,7 @@ test('the steps of this release make the schema on a fresh database', (t) => {
   ]);
 });
 
-test('a library that may lose commits is refused', (t) => {
+test('a SQLite library that may lose commits is refused', (t) => {
   for (const version of ['3.51.2', '3.50.9', '3.7.0', '2.99.99', '0'])
     t.throws(() => assertSqliteVersion(version), { instanceOf: CacheError, message: /WAL-reset bug/ }, version);
   for (const version of ['3.51.3', '3.51.10', '3.52.0', '3.100.0', '4.0.0', '4']) t.notThrows(() => assertSqliteVersion(version), version);

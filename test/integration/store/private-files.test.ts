@@ -1,4 +1,4 @@
-/** Nobody but the owner can read the files of a cache (V8). */
+/** Only the owner can read the files of a cache (V8). */
 import { chmodSync, chownSync, copyFileSync, lstatSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { copyDatabase } from '../../../src/store/sqlite/backup.js';
@@ -13,7 +13,7 @@ function modesIn(directory: string): Record<string, string> {
   return Object.fromEntries(files.map((name) => [name, (statSync(join(directory, name)).mode & 0o777).toString(8)]));
 }
 
-test('every file of a store is its owner’s alone, in a folder that others may list', async (t) => {
+test('only the owner can access the files of a store, even in a folder that others may list', async (t) => {
   const directory = storeDirectory(t);
   chmodSync(directory, 0o755);
 
@@ -26,7 +26,7 @@ test('every file of a store is its owner’s alone, in a folder that others may 
   t.is(statSync(directory).mode & 0o777, 0o755, 'an existing folder keeps its mode');
 });
 
-test('existing files and copies are tightened; other files, and targets of links, are left alone', async (t) => {
+test('permissions of existing files and copies are tightened; other files, and targets of links, stay as they are', async (t) => {
   const directory = storeDirectory(t);
   const first = await openTestStore(directory);
   await first.close();
@@ -44,7 +44,7 @@ test('existing files and copies are tightened; other files, and targets of links
   t.true('strata.db.monday' in ours);
 });
 
-test('what root makes in the folder of another user belongs to that user: a lock of `strata check`, a store of `strata restore`', async (t) => {
+test('files that root creates in the folder of another user belong to that user: a lock of `strata check`, a store of `strata restore`', async (t) => {
   if (process.getuid?.() !== 0) {
     t.log('SKIPPED: only root can give files away');
     t.pass();
@@ -72,7 +72,7 @@ test('what root makes in the folder of another user belongs to that user: a lock
   t.deepEqual(statSync(backup).uid, 0);
 });
 
-test('a folder that the store makes is its owner’s alone', async (t) => {
+test('only the owner can access a folder that the store creates', async (t) => {
   const directory = join(storeDirectory(t), 'made', 'here');
   const store = await openTestStore(directory);
   t.teardown(() => store.close());

@@ -1,15 +1,18 @@
-/** Between the moment a commit is durable and the tick in which it is published, readers see the store as it was. */
+/**
+ * Between the moment a commit is durable and the tick in which it is published, readers must see
+ * the former state.
+ */
 import { performance } from 'node:perf_hooks';
 import { test } from '../../support/test.js';
 import { aDelete, aKey, aPut, aScope } from '../../support/objects.js';
 import { list, mustWrite, textOf } from '../../contract/read-all.js';
 import { SqliteEngine } from '../../support/store/sqlite-engine.js';
 
-/** Long enough for the committer's thread to commit while this thread holds its tick. */
+/** Long enough for the committer's thread to commit while this thread does not end its tick. */
 const heldMs = 150;
 
-test('a durable commit that is not published is not seen: no create, no update, no delete, nor a delete followed by a create', async (t) => {
-  // A batch of fillers, and after it one of the mutations that matter.
+test('a durable commit is invisible until it is published: a create, an update, a delete, or a delete and a create', async (t) => {
+  // A batch of fillers first; then a batch with the mutations under test.
   const { store } = await SqliteEngine.start(t, { queue: { batchMutationsMax: 8 } });
   const names = ['updated', 'deleted', 'replaced', 'twice'];
   for (const name of names) await mustWrite(store, aPut({ name, namespace: 'x' }, 'absent'));
@@ -55,7 +58,7 @@ test('a durable commit that is not published is not seen: no create, no update, 
     );
     snapshot.close();
   }
-  t.is(store.revisions.published, published, 'the tick is still held');
+  t.is(store.revisions.published, published, 'the tick has not ended');
   await Promise.all(reads);
   await Promise.all(waiting);
 

@@ -1,4 +1,7 @@
-/** Pushes where only this engine can be inspected: batches that fail, removals cut short, stores that were rolled back. */
+/**
+ * Pushes that need a look into the SQLite engine: batches that fail, removals cut short, stores
+ * that were rolled back.
+ */
 import { sweepDeletesMax } from '../../../src/store/asked.js';
 import { copyFileSync, rmSync } from 'node:fs';
 import type { ExecutionContext } from 'ava';
@@ -35,21 +38,21 @@ import { SqliteEngine } from '../../support/store/sqlite-engine.js';
 const states = (count: number): readonly Push[] =>
   Array.from({ length: count }, (_, i) => anUpsert({ name: `n${String(i).padStart(4, '0')}` }));
 
-/** A push that the database refuses. */
+/** A push that SQLite refuses. */
 function spoiled(by: Parameters<typeof anUpsert>[2] = firstTerm, shard = 'amber'): Push {
   const state = anUpsert({ name: 'spoiled', shard }, {}, by);
   if (state.kind !== 'upsert') throw new Error('the push is no upsert');
   return { ...state, body: { ...state.body, marks: { ...state.body.marks, revisionAt: 0.5 } } };
 }
 
-/** Commits to the files of a closed store, as a process does that dies right afterwards. */
+/** Commits to the files of a closed store, like a process that dies right afterwards. */
 function commitOnce(engine: SqliteEngine, push: Push): void {
   const database = openWriter(engine.file('strata.db'));
   new Committer(database, { momentIntervalMs: 60_000, keptNames: new Map() }).commit([push], 1_000_000);
   database.close();
 }
 
-test('a batch that fails leaves claims, counts and syncs as if it had not been: an end after it has not begun', async (t) => {
+test('a failed batch leaves claims, counts and syncs as before it: an end after it is refused as not begun', async (t) => {
   const { store } = await SqliteEngine.start(t);
   const lane = store.writer.lane();
   await mustPush(lane, [aClaim(), anUpsert({ name: 'a' }), anUpsert({ name: 'b' }), aBegin(), aKeep({ name: 'a' })]);
@@ -73,7 +76,10 @@ test('a batch that fails leaves claims, counts and syncs as if it had not been: 
   );
 });
 
-/** Of a pusher that has synced two objects, and whose sync of their logical cluster, which leaves out the second, another lane's failed batch has come in between. */
+/**
+ * A pusher has synced two objects and then syncs their logical cluster without the second. In
+ * between, `fail` makes the batch of another lane fail.
+ */
 async function syncedBeside(t: ExecutionContext, fail: (store: SqliteStore) => Promise<unknown>) {
   const { store } = await SqliteEngine.start(t);
   const lane = store.writer.lane();
@@ -99,7 +105,7 @@ async function syncedBeside(t: ExecutionContext, fail: (store: SqliteStore) => P
   return { sent, names: objects.map(({ key }) => key.name), syncedTerm: [...store.state.slices][0]?.syncedTerm };
 }
 
-test('the failed batch of one pusher leaves the syncs of others as they are', async (t) => {
+test('a failed batch of one pusher does not affect the syncs of others', async (t) => {
   const { sent, names, syncedTerm } = await syncedBeside(t, async (store) => {
     const outcomes = await store.writer.lane().push([aClaim('cedar'), spoiled(firstTerm, 'cedar')]);
     t.deepEqual(outcomeTexts(outcomes), ['unavailable', 'unavailable']);
@@ -110,7 +116,7 @@ test('the failed batch of one pusher leaves the syncs of others as they are', as
   t.is(syncedTerm, firstTerm);
 });
 
-test('a slice counts as not synced once a failed batch has voided the sync of one of its logical clusters', async (t) => {
+test('a slice counts as not synced once a failed batch has cancelled the sync of one of its logical clusters', async (t) => {
   const { sent, names, syncedTerm } = await syncedBeside(t, async (store) => {
     const bad = aPut({ name: 'bad' }, 'absent');
     const spoilt = { ...bad, body: { ...bad.body, marks: { ...bad.body.marks, revisionAt: 0.5 } } };
@@ -119,11 +125,11 @@ test('a slice counts as not synced once a failed batch has voided the sync of on
   });
 
   t.true(sent.includes('resync'));
-  t.deepEqual(names, ['gone', 'one'], 'nothing is removed by it');
+  t.deepEqual(names, ['gone', 'one'], 'it removes nothing');
   t.is(syncedTerm, 0);
 });
 
-test('a batch that fails leaves neighbours, links, current slices and digests as if it had not been', async (t) => {
+test('a failed batch leaves neighbours, links, current slices and digests as before it', async (t) => {
   const { store } = await SqliteEngine.start(t);
   const lane = store.writer.lane();
   const known = () => ({ shards: [...store.state.shards], slices: [...store.state.slices], links: [...store.state.links] });
@@ -155,7 +161,7 @@ test('a batch that fails leaves neighbours, links, current slices and digests as
   t.like([...store.state.slices][0], { digest: before.slices[0]?.digest, filterHash: 'filter-1' });
 });
 
-test('a sweep that a failure cuts short is answered so, and what it had removed stays removed', async (t) => {
+test('a sweep that a failure cuts short reports that, and what it has removed stays removed', async (t) => {
   const { store } = await SqliteEngine.start(t);
   const lane = store.writer.lane();
   await mustPush(lane, [aClaim(), ...states(3 * sweepDeletesMax), aBegin()]);
@@ -174,7 +180,7 @@ test('a sweep that a failure cuts short is answered so, and what it had removed 
   t.is((await list(store, aScope())).length, 2 * sweepDeletesMax);
 });
 
-test('after a push that was not stored, nothing that follows on it is stored either, until its writer starts over', async (t) => {
+test('after a push that was not stored, no push of its lane is stored until its writer starts over', async (t) => {
   const { store } = await SqliteEngine.start(t);
   const lane = store.writer.lane();
   await mustPush(lane, [aMeet('root'), aClaim(), aReach('7')]);
@@ -189,7 +195,7 @@ test('after a push that was not stored, nothing that follows on it is stored eit
   t.is([...store.state.links][0]?.position, '9');
 });
 
-test('the end of a small slice is complete in its commit, whatever that commit has put into it before', (t) => {
+test('the end of a small slice is complete in its commit, whatever else that commit contains', (t) => {
   const { commit } = aWritingHalf(t);
   const count = sweepDeletesMax + 100;
 
@@ -203,7 +209,7 @@ test('the end of a small slice is complete in its commit, whatever that commit h
   ]);
 });
 
-test('a step of a sweep deletes no more than its bound, and reads no more keys than its bound', (t) => {
+test('a step of a sweep deletes and reads no more keys than its bounds', (t) => {
   const { commit } = aWritingHalf(t);
   const kept = 5_000;
   commit(aClaim(), ...states(kept + 2 * sweepDeletesMax));
@@ -221,7 +227,10 @@ test('a step of a sweep deletes no more than its bound, and reads no more keys t
   t.deepEqual(steps, ['partial 0', 'partial 0', `partial ${sweepDeletesMax}`, `swept ${sweepDeletesMax}`]);
 });
 
-/** Takes the first step of a removal; the result resumes it until it is complete and gives how many it removed since. */
+/**
+ * Runs the first step of a removal. The result resumes it until it is complete, and returns how
+ * many more it removed.
+ */
 function firstStep({ commit }: WritingHalf, push: Push): () => number {
   if (push.kind !== 'clear' && push.kind !== 'drop') throw new Error('a removal is a clear or a drop');
   const [first] = commit(push).decided;
@@ -244,7 +253,7 @@ for (const [title, removal] of [
   ['shard', aClear('amber', { fence: false })],
   ['type', aDrop()],
 ] as const)
-  test(`the removal of a ${title} goes on after a failed commit from its own beginning: what was synced since stays`, (t) => {
+  test(`the removal of a ${title} continues after a failed commit, and spares what was synced since it began`, (t) => {
     const half = aWritingHalf(t);
     const { commit } = half;
     const name = `n${String(2 * sweepDeletesMax - 1).padStart(4, '0')}`;
@@ -259,7 +268,7 @@ for (const [title, removal] of [
     t.deepEqual(heldNames(half, 'amber'), ['n0000', name]);
   });
 
-test('a rewrite in a failed commit does not mark the objects that get its revisions', (t) => {
+test('a rewrite in a failed commit does not mark the objects that later get its revisions', (t) => {
   const half = aWritingHalf(t);
   const { commit } = half;
   commit(aClaim(), aClaim('birch'), ...states(2 * sweepDeletesMax), anUpsert({ shard: 'birch', name: 'n0511' }));
@@ -275,7 +284,7 @@ test('a rewrite in a failed commit does not mark the objects that get its revisi
   t.deepEqual(heldNames(half, 'amber'), ['x', 'y', 'z']);
 });
 
-test('a removal that was part of a failed commit has not begun, and does not go on', (t) => {
+test('a removal in a failed commit has not begun, and cannot be resumed', (t) => {
   const { commit } = aWritingHalf(t);
   commit(aClaim(), ...states(2 * sweepDeletesMax));
   const push = aClear('amber', { fence: false });
@@ -287,7 +296,7 @@ test('a removal that was part of a failed commit has not begun, and does not go 
   t.is(commit(push).decided[0]?.kind, 'partial');
 });
 
-test('an end that is resumed does not go on with the walk of another sync', (t) => {
+test('a resumed end does not continue the walk of another sync', (t) => {
   const { commit } = aWritingHalf(t);
   commit(aClaim(), ...states(3 * sweepDeletesMax));
   const end = anEnd();
@@ -313,7 +322,7 @@ test('a commit of pushes that change nothing writes nothing', (t) => {
   t.deepEqual(committed.slices, []);
 });
 
-test('a removal that was cut short goes on by itself at the next start', async (t) => {
+test('the next start continues a removal that was cut short', async (t) => {
   const engine = await SqliteEngine.start(t);
   await mustPush(engine.store.writer.lane(), [
     aClaim(),
@@ -336,7 +345,7 @@ test('a removal that was cut short goes on by itself at the next start', async (
   t.true(amber?.removed && amber.term === 5_000);
 });
 
-test('a removal that came as a claim also goes on by itself at the next start, and keeps the term it came with', async (t) => {
+test('the next start also continues a removal that arrived as a claim, and keeps the term of the claim', async (t) => {
   const engine = await SqliteEngine.start(t);
   await mustPush(engine.store.writer.lane(), [aClaim({ via: 'parent' }), anUpsert({}, {}, 'parent')]);
   await engine.store.close();
@@ -349,7 +358,7 @@ test('a removal that came as a claim also goes on by itself at the next start, a
   t.like([...store.state.shards][0], { via: undefined, term: 2_000, removed: true });
 });
 
-test('a removal without a fence that was cut short does not go on, because nothing durable asks for it', async (t) => {
+test('a removal without a fence that was cut short is not continued, because nothing durable requests it', async (t) => {
   const engine = await SqliteEngine.start(t);
   await mustPush(engine.store.writer.lane(), [aClaim(), ...states(2 * sweepDeletesMax)]);
   await engine.store.close();

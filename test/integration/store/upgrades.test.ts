@@ -1,4 +1,4 @@
-/** Stores that an earlier release has left, and what this one makes of them when it opens them. */
+/** What this release makes of stores that an earlier release has written. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
@@ -21,7 +21,7 @@ import { storeDirectory } from '../../support/test-store.js';
 import { backToSecond, copyBack, firstSteps, goBack } from '../../support/store/older-store.js';
 import { SqliteEngine } from '../../support/store/sqlite-engine.js';
 
-test('a store from before pushing is counted when it is migrated', (t) => {
+test('a migration counts the objects of a store from before pushing', (t) => {
   const database = openWriter(join(storeDirectory(t), 'strata.db'));
   t.teardown(() => database.close());
   migrate(database, firstSteps(storeDirectory(t), '0001-change-log.sql'));
@@ -69,7 +69,7 @@ function sliceText({ slice, objects, bytes, digest, changedMs, everSynced, filte
   return [formatSlice(slice), objects, bytes, digest, changedMs, everSynced, filterHash].join(' ');
 }
 
-test('a store from before neighbours gets digests that equal those of the same objects, and every shard is local or removed', async (t) => {
+test('a store from before neighbours gets the digests of its objects, and every shard becomes local or removed', async (t) => {
   const engine = await SqliteEngine.start(t);
   const places: readonly Place[] = [
     {},
@@ -96,7 +96,7 @@ test('a store from before neighbours gets digests that equal those of the same o
 
   const { store } = upgraded;
   const shards = before.map((state) => ({ ...state, process: '', origin: store.cacheId }));
-  t.not(store.revisions.locate('4500000000000000001').kind, 'ours', 'versions of the earlier form are foreign');
+  t.not(store.revisions.locate('4500000000000000001').kind, 'ours', 'versions in the earlier format are foreign');
   t.regex(store.revisions.format(1), new RegExp(`^${store.epoch}`));
   t.deepEqual(store.revisions.locate(store.revisions.format(1)), { kind: 'ours', revision: 1 });
   t.deepEqual([...upgraded.store.state.slices].map(sliceText).toSorted(), slices.map(sliceText).toSorted());
@@ -106,7 +106,7 @@ test('a store from before neighbours gets digests that equal those of the same o
   t.deepEqual(await digests(upgraded), slices.map(({ digest }) => digest).toSorted(), 'replacing must not need the old body');
 });
 
-largeTest('digests of more objects than a sum of 64 bits would hold add up exactly', (t) => {
+largeTest('digests of more objects than a 64-bit sum could hold are added exactly', (t) => {
   const database = openWriter(join(storeDirectory(t), 'strata.db'));
   t.teardown(() => database.close());
   migrate(database, firstSteps(storeDirectory(t), '0001-change-log.sql', '0002-shards-and-slices.sql'));
@@ -129,7 +129,7 @@ largeTest('digests of more objects than a sum of 64 bits would hold add up exact
   ]);
 });
 
-largeTest('a store from before epochs shows its past as it did', async (t) => {
+largeTest('a store from before epochs shows its past unchanged', async (t) => {
   const history = { history: { historyChangesMax: 600 } };
   const engine = await SqliteEngine.start(t, history);
   const { store } = engine;
@@ -167,7 +167,7 @@ largeTest('a store from before epochs shows its past as it did', async (t) => {
   t.deepEqual(await past(upgraded), expected);
 });
 
-test('a body that was damaged before rows had checksums gets none: the store is left as it was found', async (t) => {
+test('a body that was damaged before rows had checksums gets none: the store is left unchanged', async (t) => {
   const engine = await SqliteEngine.start(t);
   await mustWrite(engine.store, aPut({}, 'absent', { spec: 'true' }));
   await mustWrite(engine.store, aPut({ name: 'two' }, 'absent'));
@@ -187,7 +187,7 @@ test('a body that was damaged before rows had checksums gets none: the store is 
   t.is(schemaOf(database), 3);
 });
 
-test('the step that adds checksums reports a put without a body as damage', (t) => {
+test('the migration that adds checksums reports a put without a body as damage', (t) => {
   const database = openWriter(join(storeDirectory(t), 'strata.db'));
   t.teardown(() => database.close());
   migrate(database, firstSteps(storeDirectory(t), '0001-change-log.sql'));
@@ -198,7 +198,7 @@ test('the step that adds checksums reports a put without a body as damage', (t) 
   t.true(isDamage(error));
 });
 
-test('where paths moved is known by logical cluster of a store from before that was so', async (t) => {
+test('in a store from before path moves had a logical cluster, a migration adds it to them', async (t) => {
   const engine = await SqliteEngine.start(t);
   const lane = engine.store.writer.lane();
   await mustPush(lane, [aClaim(), anUpsert({}, { path: 'root:a' })]);
@@ -213,7 +213,7 @@ test('where paths moved is known by logical cluster of a store from before that 
   t.deepEqual((await upgraded.store.paths.pathsOf([aKey()])).map(String), ['root:b']);
 });
 
-test('a slice that was current before slices said which link they came over says so; of a stale one it is not known', async (t) => {
+test('after the migration a current slice knows the link it came over; a stale one does not', async (t) => {
   const engine = await SqliteEngine.start(t);
   const [eu, stale] = ['child/eu', { resource: 'apiresourceschemas' }] as const;
   const syncs = [{}, stale].flatMap((place) => aFullSync(place, [anUpsert(place, {}, eu)], eu, 'e1'));
@@ -232,7 +232,10 @@ test('a slice that was current before slices said which link they came over says
   );
 });
 
-/** A store of the schema before that step, with what the store in `from` has; `others` says how tables are copied that have changed otherwise. */
+/**
+ * A store of the schema before that migration, with the data of the store in `from`. `others`: SQL
+ * that copies tables whose columns changed.
+ */
 function asBefore(t: ExecutionContext, step: string, from: string, others: Readonly<Record<string, string>> = {}): string {
   const directory = storeDirectory(t);
   const database = openWriter(join(directory, 'strata.db'));

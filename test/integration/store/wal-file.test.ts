@@ -9,7 +9,7 @@ import { storeDirectory } from '../../support/test-store.js';
 
 const mebibyte = 1024 * 1024;
 
-test('readers that follow each other without a gap do not keep the write-ahead log from starting over', async (t) => {
+test('readers that overlap without a gap do not prevent the write-ahead log from starting over', async (t) => {
   const file = join(storeDirectory(t), 'strata.db');
   const database = openWriter(file);
   t.teardown(() => database.close());
@@ -33,7 +33,7 @@ test('readers that follow each other without a gap do not keep the write-ahead l
   t.true(bytesMax < 48 * mebibyte, `${bytesMax} bytes`);
 });
 
-test('a reader that stays costs a writer little, and the file is small again when it has gone', (t) => {
+test('a reader that stays costs a writer little, and the file shrinks after it has finished', (t) => {
   const file = join(storeDirectory(t), 'strata.db');
   const database = openWriter(file);
   const reader = openReader(file);

@@ -1,4 +1,7 @@
-/** An APIExport of amber as its pusher syncs it. It has a uid: no other cache accepts an object without one. */
+/**
+ * An APIExport of amber as its pusher syncs it. It has a uid, because no other cache accepts an
+ * object without one.
+ */
 import { parseCanonicalPath } from '../../../src/domain/cluster.js';
 import { compose } from '../../../src/json/compose.js';
 import { scanObject } from '../../../src/json/object-text.js';

@@ -1,4 +1,7 @@
-/** What a child may do to its parent, whatever it sends: real websockets, and certificates at both ends. */
+/**
+ * What a child may do to its parent, whatever it sends. Real websockets, and certificates at both
+ * ends.
+ */
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { ExecutionContext } from 'ava';
@@ -50,7 +53,7 @@ function kindsOf(frames: readonly Frame[]): readonly string[] {
   return frames.map(({ kind }) => kind).filter((kind) => kind === 'refuse' || kind === 'resync');
 }
 
-/** A parent of one child, which has claimed amber. */
+/** A parent with one child, which has claimed amber. */
 async function aParent(t: ExecutionContext, rules: string) {
   const server = await aServer(t, { config: accepting(rules) });
   const child = await openChild(server);
@@ -75,7 +78,7 @@ test('a rule with a path still requires its other conditions: cluster and label 
   t.deepEqual(await objectsOf(server), ['amber gold', 'amber inside']);
 });
 
-test('a child does not get a shard that its accept does not name', async (t) => {
+test('a child does not get a shard that its accept policy does not name', async (t) => {
   const server = await aServer(t, { config: accepting(`[{labels: {tier: gold}}]`) });
   const pusher = await RawPusher.open(server, { term: 1_000 });
   await pusher.sync(exports, [pushedExport('one'), pushedExport('two')]);
@@ -91,7 +94,7 @@ test('a child does not get a shard that its accept does not name', async (t) => 
 
 const inTenant = `[{shards: [amber], pathPrefix: 'root:tenant-a'}]`;
 
-test('an object that names no path has the path that the same child sent before for its logical cluster, in the same frame or earlier', async (t) => {
+test('an object without a path has the path that its child sent for the same logical cluster, in this frame or an earlier one', async (t) => {
   const { server, child } = await aParent(t, inTenant);
   const before = child.put(exports, [anExport('early'), anExport('pathed', { path: 'root:tenant-a:team' }), anExport('behind')]);
   const later = child.put(exports, [anExport('next'), anExport('far', { cluster: 'beta' })]);
@@ -103,7 +106,7 @@ test('an object that names no path has the path that the same child sent before 
   t.is(before, 3);
 });
 
-test('the path on an object that the policy refuses counts for no other object', async (t) => {
+test('the path of an object that the policy refuses applies to no other object', async (t) => {
   const rules = `[{shards: [amber], pathPrefix: 'root:tenant-a', labels: {tier: gold}}, {shards: [amber], pathPrefix: 'root:tenant-a', clusters: [acme]}]`;
   const { server, child } = await aParent(t, rules);
 
@@ -119,7 +122,7 @@ test('the path on an object that the policy refuses counts for no other object',
   t.deepEqual(await objectsOf(server), []);
 });
 
-test('once a path moves out of what is accepted, no further object of that logical cluster comes in', async (t) => {
+test('once a path moves out of the accept policy, no further object of that logical cluster is accepted', async (t) => {
   const rules = `[{shards: [amber], pathPrefix: 'root:tenant-a'}, {shards: [amber], labels: {names: path}}]`;
   const { server, child } = await aParent(t, rules);
   await child.acknowledged(child.put(exports, [anExport('pathed', { path: 'root:tenant-a', labels: { names: 'path' } }), anExport('one')]));
@@ -129,7 +132,7 @@ test('once a path moves out of what is accepted, no further object of that logic
   t.deepEqual(await objectsOf(server), ['amber one', 'amber pathed']);
 });
 
-test('once the path of a logical cluster arrives, the parent asks again for the slice whose objects came before it', async (t) => {
+test('once the path of a logical cluster arrives, the parent requests a resync of the slice whose objects came before it', async (t) => {
   const { child } = await aParent(t, inTenant);
   child.begin(schemas);
   child.put(schemas, [aSchema('early')], 'v1alpha1');
@@ -145,7 +148,7 @@ for (const [reporter, received] of [
   ['apiexports', 'apiresourceschemas'],
   ['apiresourceschemas', 'apiexports'],
 ] as const)
-  test(`a parent gets the whole tenant of a real child, also where ${reporter} bring the paths of ${received}`, async (t) => {
+  test(`a parent gets all objects of a tenant from a real child, even if only ${reporter} name the paths of ${received}`, async (t) => {
     const tree = await aTree(t);
     const root = await tree.cache('root', { config: accepting(inTenant) });
     const east = await tree.cache('east', { parent: root, config: `parent: {forward: [{types: ['*']}]}\n` });
@@ -164,7 +167,7 @@ for (const [reporter, received] of [
     t.deepEqual(await objectsOf(root, 'apiresourceschemas', 'v1alpha1'), ['amber v.s']);
   });
 
-test('a child cannot remove objects of a type that accept does not name, neither by an end nor by deletes', async (t) => {
+test('a child cannot remove objects of a type that the accept policy does not name, neither by an end nor by deletes', async (t) => {
   const server = await aServer(t, { config: accepting(`[{shards: [amber], types: [apiexports.apis.kcp.io]}]`) });
   const pusher = await RawPusher.open(server, { term: 1_000 });
   await pusher.sync(schemas, [aSchema('v.one'), aSchema('v.two')], 'v1alpha1');
@@ -180,7 +183,7 @@ test('a child cannot remove objects of a type that accept does not name, neither
   t.deepEqual(await objectsOf(server, 'apiresourceschemas', 'v1alpha1'), ['amber v.one', 'amber v.two']);
 });
 
-test('when a cache’s own accept drops a type, the cache removes the objects that came by it, also while the child is away', async (t) => {
+test('when a cache’s own accept policy drops a type, the cache removes the objects it covered, even while the child is away', async (t) => {
   const poll = 'link: {policyPoll: 100ms}\n';
   const onlyExports = accepting('[{shards: [amber], types: [apiexports.apis.kcp.io]}]');
   const onlySchemas = accepting('[{shards: [amber], types: [apiresourceschemas.apis.kcp.io]}]');
@@ -207,11 +210,11 @@ test('when a cache’s own accept drops a type, the cache removes the objects th
 
   await until(async () => (await objectsOf(server)).length === 0);
   t.is(await viaOf(server), 'child/east');
-  // The child did not read all that it was sent, so it would never see the end of its connection.
+  // The child has not read everything it was sent, so it would never see the end of its connection.
   again.socket.terminate();
 });
 
-test('when a cache’s own accept is narrowed, the cache removes what it now refuses, though the child resyncs nothing', async (t) => {
+test('when a cache’s own accept policy is narrowed, the cache removes what it now refuses, even if the child resyncs nothing', async (t) => {
   const poll = 'link: {policyPoll: 100ms}\n';
   let config = accepting('[{shards: [amber]}]') + poll;
   const server = await aServer(t, { config: () => config });
@@ -241,7 +244,7 @@ test('when a cache’s own accept is narrowed, the cache removes what it now ref
   t.deepEqual(await objectsOf(server), ['amber pathed', 'amber plain']);
 });
 
-test('a child claims no more shards than its limit, also if it removes them again; refused claims are logged, counted and reported', async (t) => {
+test('a child claims at most as many shards as its limit, even if it removes some; refused claims are logged, counted and reported', async (t) => {
   const server = await aServer(t, { config: accepting(`[{shards: ['*']}]`), flags: { 'link-shards-per-child-max': '3' } });
   const child = await openChild(server);
   const names = (shards: StatusReport['shards']): readonly string[] => shards.map(({ shard }) => shard).toSorted();
@@ -282,14 +285,14 @@ largeTest('a child that claims a hundred thousand shards leaves room for the sha
   t.is((await statusOf(server)).shards.length, 1_001);
 });
 
-test('a child whose accept covers every shard does not get a shard that another child’s accept names', async (t) => {
+test('a child whose accept policy covers every shard does not get a shard that another child’s policy names', async (t) => {
   const server = await aServer(t, { config: accepting(`[{shards: ['*']}]`, ', west: {accept: [{shards: [birch]}]}') });
   const child = await openChild(server);
 
   claim(child, shardName('birch'));
   claim(child, amber);
   await until(async () => (await viaOf(server)) === 'child/east');
-  // Reads what it was sent: a child that does not would never see the end of its connection.
+  // Reads what it was sent, because otherwise the child would never see the end of its connection.
   child.begin(exports);
   await child.acknowledged(child.end(exports, 0));
 

@@ -1,4 +1,7 @@
-/** Real caches in one process, joined by real links: what happens to filtered objects when links break and policies change. */
+/**
+ * Real caches in one process, joined by real links: what happens to filtered objects when links
+ * break and policies change.
+ */
 import { test } from '../../support/test.js';
 import { sliceOf, pushedExport, pushedObject, RawPusher } from '../../support/raw-pusher.js';
 import { aClusterCachedResource } from '../../support/objects.js';
@@ -76,7 +79,7 @@ test.serial('5: labels and annotations that change while the link is down move o
 });
 
 test.serial(
-  '6: a policy that changes while its cache is up or down removes from the other end what it no longer lets through, and nothing else',
+  '6: a policy that changes while its cache is up or down removes at the other end what it no longer allows, and nothing else',
   async (t) => {
     const tree = await aTree(t);
     const root = await tree.cache('root');
@@ -101,7 +104,7 @@ test.serial(
   },
 );
 
-test.serial('9, 16: a slice without its end removes nothing anywhere and holds up no other slice of its shard', async (t) => {
+test.serial('9, 16: a slice without its end removes nothing anywhere and delays no other slice of its shard', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root });
@@ -125,7 +128,7 @@ test.serial('9, 16: a slice without its end removes nothing anywhere and holds u
   await holds(t, root, 'one');
 });
 
-test.serial('14: many filtered-out changes between two that pass cost the other end nothing', async (t) => {
+test.serial('14: many filtered-out changes between two that pass cause no event at the other end', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root, config: forwarding(`[{labels: 'tier=gold'}]`) });
@@ -147,7 +150,7 @@ test.serial('14: many filtered-out changes between two that pass cost the other 
   t.deepEqual(watch(), ['ADDED last']);
 });
 
-test.serial('15: a type declared at its origin reaches the other branch, with the declaration first', async (t) => {
+test.serial('15: a type declared at its origin reaches the other branch, and the declaration arrives first', async (t) => {
   const tree = await aTree(t);
   const rules = `[{types: [instances.machines.svm.io]}]`;
   const root = await tree.cache('root');
@@ -174,7 +177,7 @@ test.serial('15: a type declared at its origin reaches the other branch, with th
   await until(async () => (await listed(west)).includes('"one"'));
 });
 
-test.serial('an object that is let through by its path comes when the path does, moves with it, and leaves with it', async (t) => {
+test.serial('an object that is accepted by its path arrives when the path does, moves with it, and leaves with it', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root, config: forwarding(`[{pathPrefix: 'root:tenant'}]`) });
@@ -196,7 +199,7 @@ test.serial('an object that is let through by its path comes when the path does,
   await holds(t, root, '');
 
   const seen = (wanted: string): number => watch().filter((event) => event === wanted).length;
-  // A list may show the last delete before the watch does.
+  // The watch may show the last delete later than a list does.
   await until(() => seen('DELETED one') >= 2);
   t.is(seen('DELETED one'), 2);
   t.is(seen('ADDED one'), 1);

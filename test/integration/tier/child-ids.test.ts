@@ -1,4 +1,7 @@
-/** Which ids a child may name, over real websockets: never another neighbour’s; and ids that it makes up fill nothing. */
+/**
+ * Which ids a child may use, over real websockets: never the id of another neighbour, and invented
+ * ids must not fill memory or the store.
+ */
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { Database } from '../../../src/store/sqlite/driver.js';
@@ -24,7 +27,7 @@ async function leave(server: TestServer, child: RawPusher, name: string): Promis
   await until(async () => (await statusOf(server)).tree?.children.find((each) => each.name === name)?.connection.kind === 'away');
 }
 
-/** Why the child is refused. */
+/** The reason in the bye that refuses the child. */
 async function refusal(server: TestServer, name: string, id: string): Promise<string> {
   const child = await greetingChild(server, name, id);
   const { reason } = await farewell(child);
@@ -38,7 +41,7 @@ async function farewell(child: RawPusher) {
   }
 }
 
-test('a child may not name the last id of another child, connected or not, nor this cache’s own id, nor none', async (t) => {
+test('a child may not use the last id of another child, connected or not, nor this cache’s own id, nor an empty one', async (t) => {
   const server = await aServer(t, { config: accepting });
   const west = await openChild(server, 'west', 'id-1');
 
@@ -55,7 +58,7 @@ test('a child may not name the last id of another child, connected or not, nor t
   t.deepEqual(await idsOf(again), ['west id-1']);
 });
 
-test('a child that was refused because of its id is no neighbour: completeness does not wait for it', async (t) => {
+test('a child that was refused because of its id is not a neighbour: completeness does not wait for it', async (t) => {
   const server = await aServer(t, { config: accepting });
   const west = await openChild(server, 'west', 'id-1');
   await refusal(server, 'east', 'id-1');
@@ -78,7 +81,7 @@ test('an id that a child no longer uses is free, so one child cannot block more 
   t.deepEqual(await idsOf(server), ['east id-of-4', 'west id-of-0']);
 });
 
-test('a child with the id of its parent’s parent is sent away once that parent is connected, and does not block that connection', async (t) => {
+test('a child with the id of its parent’s parent is disconnected once that parent connects, and does not block the connection', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root', { config: accepting });
   const rootId = (await statusOf(root)).cache.id;
@@ -95,7 +98,7 @@ test('a child with the id of its parent’s parent is sent away once that parent
   t.is((await statusOf(middle)).tree?.parent?.cacheId, rootId);
 });
 
-largeTest('ids that a child makes up fill neither the store nor memory', async (t) => {
+largeTest('ids that a child invents fill neither the store nor memory', async (t) => {
   const server = await aServer(t, { config: accepting });
 
   for (let i = 0; i < 300; i++) (await openChild(server, 'east', `made-up-${i}`)).socket.terminate();
@@ -114,7 +117,7 @@ largeTest('ids that a child makes up fill neither the store nor memory', async (
   t.deepEqual(rows, ['the-last']);
 });
 
-test('once as many children are remembered as may be, a new one is asked to come back later and known ones are let in', async (t) => {
+test('once the maximum of children is remembered, a new child is refused and known ones are admitted', async (t) => {
   const server = await aServer(t, { config: accepting });
   await openChild(server, 'west');
   await server.stop();

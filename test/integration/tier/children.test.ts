@@ -8,7 +8,7 @@ import { aBeginning, aCaller, aHello, byesOf, TierRig, type RigCache } from './t
 
 type Caught = Readonly<{ child: ConnectionEnd; root: ConnectionEnd; over: Promise<void> }>;
 
-/** A child that has said hello and nothing else. */
+/** A child that has sent a hello and nothing else. */
 async function greet(
   rig: TierRig,
   root: RigCache,
@@ -26,7 +26,7 @@ function names({ tier }: RigCache): readonly string[] {
   return [...tier.children].map(({ name, term }) => `${name} ${term}`);
 }
 
-test('a child is first welcomed and sent its place in the tree', async (t) => {
+test('a parent first welcomes a child and sends it its place in the tree', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
 
@@ -41,7 +41,7 @@ test('a child is first welcomed and sent its place in the tree', async (t) => {
   t.deepEqual(names(root), ['east 1000']);
 });
 
-test('a child that is not allowed is sent the reason, and asked to come back much later', async (t) => {
+test('a child that is not allowed gets the reason, and a long wait before it may retry', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const table: readonly (readonly [string, FrameOf<'hello'>, Caller | undefined, string])[] = [
@@ -73,7 +73,7 @@ test('a master may connect as any cache', async (t) => {
   t.deepEqual(names(root), ['east 1000']);
 });
 
-test('a later process of the same name, or the same process again, replaces the connection before; an earlier process is refused', async (t) => {
+test('a later process of the same name, or the same process again, replaces the connection; an earlier process is refused', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const first = await greet(rig, root);
@@ -93,7 +93,7 @@ test('a later process of the same name, or the same process again, replaces the 
   t.true(later.root.isOpen);
 });
 
-test('no other child may use the last id of a child, even after that child is gone', async (t) => {
+test('no other child may use the last id of a child, even after that child has left', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const east = await greet(rig, root);
@@ -112,7 +112,7 @@ test('no other child may use the last id of a child, even after that child is go
   t.true(back.root.isOpen);
 });
 
-test('a child that is being forgotten is let in afterwards, and a connected child is not forgotten', async (t) => {
+test('a child that is being forgotten is admitted afterwards, and a connected child is not forgotten', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const east = await greet(rig, root);
@@ -142,7 +142,7 @@ test('children of different names stay connected side by side', async (t) => {
   t.deepEqual(names(root), ['west 1000']);
 });
 
-test('a frame out of turn ends the session', async (t) => {
+test('a frame out of order ends the session', async (t) => {
   const slice = { shard: 'amber', resource: { group: '', resource: 'secrets', identity: '' } } as never;
   const table: readonly (readonly [string, Parameters<ConnectionEnd['send']>[0]])[] = [
     ['a second hello', aHello()],
@@ -181,7 +181,7 @@ test('a cache knows its chain up to the root, and refuses any cache of that chai
   for (const cache of [leaf, middle, root]) cache.stop();
 });
 
-test('a loop that forms later is found by the route: here the root comes to follow its grandchild', async (t) => {
+test('a loop that forms later is found by the route: here the root begins to follow its grandchild', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const middle = await rig.cache('middle', { urls: ['root'] });
@@ -199,7 +199,7 @@ test('a loop that forms later is found by the route: here the root comes to foll
   for (const cache of [reconfigured, middle, leaf]) cache.stop();
 });
 
-test('two caches that come to follow each other at the same moment notice it', async (t) => {
+test('two caches that begin to follow each other at the same moment notice it', async (t) => {
   const rig = new TierRig();
   const one = await rig.cache('one', { urls: ['two'] });
   const two = await rig.cache('two', { urls: ['one'] });
@@ -210,7 +210,7 @@ test('two caches that come to follow each other at the same moment notice it', a
   for (const cache of [one, two]) cache.stop();
 });
 
-test('a cache that stops says goodbye to its children', async (t) => {
+test('a cache that stops sends its children a bye', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const { child, root: end, over } = await greet(rig, root);

@@ -30,12 +30,12 @@ function diskFrom(digit: number): MemoryDisk {
   return MemoryDisk.blank(() => digit / 16 + 0.01);
 }
 
-/** One more than a `resume` takes. */
+/** One more than fits into a `resume`. */
 const others = Array.from({ length: 1_001 }, (_, i) => `s${i}`);
 
 for (const isSlow of [false, true]) {
   largeTest(
-    `${isSlow ? 'a child with a slow network' : 'control: a child'} gets the objects that its parent holds of an origin that is away`,
+    `${isSlow ? 'a child with a slow network' : 'control: a child'} gets the objects that its parent has of an origin that is away`,
     async (t) => {
       const rig = new TierRig();
       const root = await rig.cache('root');
@@ -75,7 +75,7 @@ for (const isSlow of [false, true]) {
   );
 }
 
-test('a child that moves to another parent while the origin is away gets what that parent holds', async (t) => {
+test('a child that moves to another parent while the origin is away gets what that parent has', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const [one, two] = [await rig.cache('one', { urls: ['root'] }), await rig.cache('two', { urls: ['root'] })];
@@ -101,7 +101,7 @@ test('a child that moves to another parent while the origin is away gets what th
   t.is(moved.known.slice(exports)?.objects, 2);
 });
 
-largeTest('a slice of a shard that leaves a link and comes back to it in one commit becomes current again', async (t) => {
+largeTest('a slice of a shard that leaves a link and returns to it in one commit becomes current again', async (t) => {
   const rig = new TierRig();
   const gate = new Gate();
   const root = await rig.cache('root', { soon: gate.soon });
@@ -115,7 +115,7 @@ largeTest('a slice of a shard that leaves a link and comes back to it in one com
   await rig.advance(5_000);
   t.true(root.known.isSynced(exports));
 
-  // The pusher moves to west for a moment, then at once to second; no clock and no term is wrong.
+  // The pusher moves to west for a moment and then to second. All clocks and terms are correct.
   gate.shut();
   await mustPush(west.store.writer.lane(), [claimAt(west)]);
   await rig.settle();
@@ -131,7 +131,7 @@ largeTest('a slice of a shard that leaves a link and comes back to it in one com
   t.true(root.known.isSynced(exports));
 });
 
-test('what the other end holds is swept, though a commit is published between its resume and its claim', async (t) => {
+test('objects that only the other end has are swept, even if a commit is published between its resume and its claim', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   ending(t, root);
@@ -144,7 +144,7 @@ test('what the other end holds is swept, though a commit is published between it
   child.send({ ...received, isYours: false });
   child.send({ kind: 'resume', position: '', held: [{ slice: schemas, filterHash: '', syncedTerm: 0 }], isLast: false });
   await rig.settle();
-  // A new process has claimed it at root.
+  // A new process claims amber at root.
   await mustPush(lane, [aClaim({ term: 2_000, origin: root.store.cacheId })]);
   await rig.settle();
   child.send({ ...received, isYours: true });
@@ -154,7 +154,7 @@ test('what the other end holds is swept, though a commit is published between it
   t.true(end.sent.some((frame) => frame.kind === 'begin' && frame.slice.resource.resource === 'apiresourceschemas'));
 });
 
-test('an end that waited for credit does not count for the claim that overtook it', async (t) => {
+test('an end that waited for credit does not count for a claim that was sent before it', async (t) => {
   const rig = new TierRig();
   const gate = new Gate();
   const root = await rig.cache('root');
@@ -168,7 +168,7 @@ test('an end that waited for credit does not count for the claim that overtook i
   ]);
   const east = await rig.cache('east', { urls: ['root'], soon: gate.soon });
   ending(t, root, east);
-  // Until the child has the claim, but nothing of the sync is committed.
+  // Waits until the child has the claim, but nothing of the sync is committed.
   const isBegun = (): boolean => rig.connections.some(([, end]) => end.sent.some(({ kind }) => kind === 'begin'));
   for (let i = 0; i < 2_000 && !isBegun(); i++) await new Promise((resolve) => setImmediate(resolve));
   gate.shut();
@@ -185,7 +185,7 @@ test('an end that waited for credit does not count for the claim that overtook i
   t.false(east.known.isSynced(exports));
 });
 
-test('an end that a later claim overtook counts for its own claim, also where another slice of the shard is current', async (t) => {
+test('an end that a later claim overtook counts for its own claim, even if another slice of the shard is current', async (t) => {
   const rig = new TierRig();
   const gate = new Gate();
   const root = await rig.cache('root');
@@ -228,7 +228,7 @@ test('an end that a later claim overtook counts for its own claim, also where an
   );
 });
 
-test('the objects of a removed shard leave, though the store could not commit that at first', async (t) => {
+test('the objects of a removed shard leave, even if the store could not commit the removal at first', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const east = await rig.cache('east', { urls: ['root'] });
@@ -251,7 +251,7 @@ test('the objects of a removed shard leave, though the store could not commit th
   t.is(east.known.slice(exports)?.objects ?? 0, 0);
 });
 
-test('a copy of a cache beside the original makes terms of plain shards rise only at a bounded pace, and both log it', async (t) => {
+test('a copy of a cache beside the original raises the terms of plain shards only at a bounded rate, and a cache logs it', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const [one, two] = [await rig.cache('one', { urls: ['root'] }), await rig.cache('two', { urls: ['root'] })];
@@ -259,7 +259,8 @@ test('a copy of a cache beside the original makes terms of plain shards rise onl
   const former = disk.open({ clock: rig.clock, soon: setImmediate, random: () => 0.5 });
   const first = await mustWrite(former, aPut({}, 'absent'));
   const copy = disk.copy();
-  // A parent had it for a while after the copy was made, and somebody took it over.
+  // After the copy was made, a parent had the shard for a while, and a plain writer then took it
+  // over.
   await mustPush(former.writer.lane(), [{ kind: 'meet', neighbour: 'parent', cacheId: 'far' }, aClaim({ term: 2, via: 'parent' })]);
   await mustWrite(former, { ...aPut({}, first.revision), takes: true });
   await mustPush(former.writer.lane(), [{ kind: 'leave', neighbour: 'parent' }]);
@@ -286,7 +287,7 @@ test('a copy of a cache beside the original makes terms of plain shards rise onl
   t.true(plainWrites.logged.some(({ event }) => event === 'link.own-claim-not-remembered'));
 });
 
-test('a shard that nobody has since the parent’s parent changed does not count as connected', async (t) => {
+test('a shard that nobody has had since the parent’s parent changed does not count as connected', async (t) => {
   const rig = new TierRig();
   const top = await rig.cache('top');
   const middle = await rig.cache('middle', { urls: ['top'] });
@@ -311,7 +312,7 @@ test('a shard that nobody has since the parent’s parent changed does not count
   t.false(leaf.tier.freshnessOf(exports).connected);
 });
 
-largeTest('a link over which a shard came and went 201 times is not cut off because of what it sent in total', async (t) => {
+largeTest('a link over which a shard came and went 201 times is not closed for the total that it sent', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   ending(t, root);
@@ -330,7 +331,7 @@ largeTest('a link over which a shard came and went 201 times is not cut off beca
   t.deepEqual(byesOf(end), []);
 });
 
-test('a connected child that acknowledges nothing is sent away after a minute, to come back', async (t) => {
+test('a connected child that acknowledges nothing is disconnected after a minute, and may reconnect', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   ending(t, root);
@@ -346,7 +347,7 @@ test('a connected child that acknowledges nothing is sent away after a minute, t
   t.deepEqual(byesOf(end), ['timeout']);
 });
 
-test('freshness is reported as complete once the other end has claimed every shard back or not', async (t) => {
+test('freshness is reported as complete once the other end has decided about every shard whether to claim it back', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   ending(t, root);

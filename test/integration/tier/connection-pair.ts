@@ -1,4 +1,7 @@
-/** Both ends of a connection in memory. Each end reads what the other sends, in order; frames sent before a close still arrive. */
+/**
+ * Both ends of a connection in memory. Each end reads what the other sends, in order; frames sent
+ * before a close still arrive.
+ */
 import { deferred, type Deferred } from '../../../src/domain/deferred.js';
 import { byes, type ByeReason } from '../../../src/frames/bye.js';
 import type { FrameConnection } from '../../../src/frames/frame-connection.js';
@@ -7,7 +10,7 @@ import type { Frame } from '../../../src/frames/frame.js';
 export class ConnectionEnd implements FrameConnection {
   readonly peer: string;
   readonly bufferedBytes = 0;
-  /** All that this end has sent. */
+  /** All frames that this end has sent. */
   readonly sent: Frame[] = [];
   readonly #closed = deferred<Readonly<{ code: number }>>();
   readonly #inbox: Frame[] = [];
@@ -72,7 +75,7 @@ export class ConnectionEnd implements FrameConnection {
     this.end(1006);
   }
 
-  /** Either end has closed the connection; frames that have arrived can still be read. */
+  /** Closes both ends; frames that have arrived can still be read. */
   end(code: number): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;

@@ -1,4 +1,7 @@
-/** An operator forgets caches and shards that are gone, over real websockets and both versions of HTTP; they stay forgotten after a restart. */
+/**
+ * An operator makes caches forget children and shards that are gone, over real websockets and both
+ * versions of HTTP; they must stay forgotten after a restart.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { StatusReport } from '../../../src/domain/status.js';
@@ -32,7 +35,7 @@ async function names(server: TestServer): Promise<readonly (string | undefined)[
 
 type End = (path: string, as?: Parameters<TestServer['client']>[0]) => Promise<string>;
 
-/** Asks the server to forget something; gives the answer, or the reason of a refusal. */
+/** Sends a DELETE to the server; returns the answer, or the reason of a refusal. */
 function ending(server: TestServer, http2 = false): End {
   return async (path, as = {}) => {
     const { status, text } = await server.client({ http2, ...as }).raw('DELETE', `/services/cache/${path}`);
@@ -52,7 +55,10 @@ async function leave(server: TestServer, child: RawPusher, name: string): Promis
   await until(async () => (await childrenOf(server)).includes(`${name} away`));
 }
 
-/** Terminated at the end: a socket that is not read to its end never sees the close. */
+/**
+ * Terminates the socket at the end of the test, because a socket that is not read to its end never
+ * sees the close.
+ */
 async function openChild(t: ExecutionContext, server: TestServer, name = 'east', id?: string): Promise<RawPusher> {
   const child = await openRawChild(server, name, id);
   t.teardown(() => child.socket.terminate());
@@ -65,7 +71,7 @@ async function openPusher(t: ExecutionContext, server: TestServer): Promise<RawP
   return pusher;
 }
 
-/** Reports that the child has sent everything. */
+/** Reports that the child has sent everything that it has. */
 function sendAll(child: RawPusher): void {
   child.numbered((sequence) => ({ kind: 'report', sequence, freshness: [], heartbeat: 0, isAll: true, isComplete: true }));
 }
@@ -122,13 +128,13 @@ for (const http2 of [false, true]) {
     t.deepEqual(await shardsOf(server), []);
     const again = await restarted(t, server);
     t.deepEqual(await shardsOf(again), []);
-    // Nothing keeps its old process out any more.
+    // No fence keeps its old process out any more.
     await (await openPusher(t, again)).sync(exports, [pushedExport('two')]);
     t.deepEqual(await names(again), ['two']);
   });
 }
 
-test('an id that another child came with first is its owner’s again once that other child is forgotten', async (t) => {
+test('an id that another child used first is its owner’s again once that other child is forgotten', async (t) => {
   const server = await aServer(t, { config });
   const squatter = await openChild(t, server, 'east', 'id-of-west');
   const west = await greetingChild(server, 'west');
@@ -174,7 +180,7 @@ test('a shard that a neighbour claims, or may claim once it is back, is not forg
   t.deepEqual(await shardsOf(server), []);
 });
 
-test('where a neighbour remembers a removal forgotten here, an old process is still fenced, and a plain writer keeps its writes', async (t) => {
+test('if a neighbour remembers a removal that was forgotten here, an old process is fenced, and a plain writer keeps its writes', async (t) => {
   const server = await aServer(t, { config });
   const end = ending(server);
   const east = await openChild(t, server);
@@ -203,7 +209,7 @@ test('where a neighbour remembers a removal forgotten here, an old process is st
   t.deepEqual(await names(server), ['written']);
 });
 
-test('once all caches of a tree have forgotten a shard, none knows it, also after a restart', async (t) => {
+test('once all caches of a tree have forgotten a shard, none knows it, even after a restart', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const leaf = await tree.cache('leaf', { parent: root });

@@ -10,7 +10,7 @@ import { TierRig } from './tier-rig.js';
 const amber = shardName('amber');
 const intervalMs = 5_000;
 
-/** A parent to which a pusher has synced so many slices of a shard, and a child. */
+/** A parent whose pusher has synced `count` slices of a shard, and a child of it. */
 async function aPair(t: ExecutionContext, count: number) {
   const rig = new TierRig();
   const sessions = new PushSessions(new FakePushes(), 0);
@@ -82,7 +82,7 @@ test('a quiet slice costs nothing: for a child, the cache looks only at slices t
   t.is(looks(), before);
 });
 
-test('a child hears of a pusher’s new report, and of its going and coming back', async (t) => {
+test('a child learns of a pusher’s new report, and when the pusher leaves and returns', async (t) => {
   const { rig, report, enter, leave, seen } = await aPair(t, 3);
 
   report(7_000);

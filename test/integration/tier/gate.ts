@@ -1,4 +1,7 @@
-/** A disk that commits nothing while it is shut; what waits meanwhile goes into one commit. */
+/**
+ * A disk that commits nothing while the gate is shut; everything that waits is then committed
+ * together.
+ */
 import { setImmediate } from 'node:timers';
 
 export class Gate {

@@ -1,4 +1,7 @@
-/** A policy change that would remove many objects at once is held: real caches, over their links. */
+/**
+ * A policy change that would remove many objects at once must be held until an operator confirms it
+ * or the grace time ends. Real caches and links.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { Slice } from '../../../src/domain/slice.js';
@@ -14,7 +17,7 @@ const exports = sliceOf('apiexports');
 const many = 120;
 const published = 10;
 const quick = { 'policy-poll': '100ms' };
-/** Links bear its silence when the clock leaps by it. */
+/** Links tolerate a silence of this length when the test advances the clock by it. */
 const graceMs = 15_000;
 const all = "[{types: ['*']}]";
 const public_ = "[{types: ['*'], labels: {tier: public}}]";
@@ -28,7 +31,7 @@ function above(offer: string, accept = "[{shards: ['*']}]"): string {
   return `children: {'*': {accept: ${accept}, offer: ${offer}}}\n`;
 }
 
-/** The first of them are marked public. */
+/** The first `published` of them are labelled public. */
 function exportsNamed(count: number) {
   return Array.from({ length: count }, (_, i) => {
     const labels = i < published ? { labels: { tier: 'public' } } : {};
@@ -49,7 +52,10 @@ async function holds(server: TestServer, count: number): Promise<boolean> {
   return (await exportsOf(server)).length === count;
 }
 
-/** Held and shown, neither current nor whole, and no object is gone. */
+/**
+ * The slice is held and the status shows it; it is neither current nor whole, and no object is
+ * removed.
+ */
 async function mustBeHeld(t: ExecutionContext, server: TestServer, removes: number): Promise<void> {
   await until(() => isHeld(server));
   await until(async () => (await statusOf(server))?.whole === false && (await statusOf(server))?.syncedIn === 'earlier');
@@ -60,7 +66,10 @@ async function confirm(server: TestServer): Promise<number> {
   return (await server.client().raw('DELETE', '/services/cache/shards/amber/held/apiexports.apis.kcp.io')).status;
 }
 
-/** A root that amber is pushed into, east below it, and leaf below east; the test can change the policies of root and east, and has the clock of east. */
+/**
+ * A root into which amber is pushed, east below it, and leaf below east. The test can change the
+ * policies of root and east, and advance east's clock.
+ */
 async function threeCaches(t: ExecutionContext, { flags = {}, count = many }: { flags?: Record<string, string>; count?: number } = {}) {
   const clock = new LeapingClock();
   const policies = { root: above(all), east: below(all) };
@@ -87,7 +96,7 @@ async function threeCaches(t: ExecutionContext, { flags = {}, count = many }: { 
 }
 
 test.serial(
-  'a cache whose own policy accepts nothing any more keeps all objects until an operator confirms, and so do the caches below',
+  'a cache whose own policy no longer accepts anything keeps all objects until an operator confirms, and so do caches below it',
   async (t) => {
     const { policies, east, leaf } = await threeCaches(t);
     const seen = await eventsOf(t, leaf);
@@ -108,7 +117,7 @@ test.serial(
   },
 );
 
-test.serial('a cache whose own policy accepts less keeps the rest; once confirmed, exactly that rest is removed', async (t) => {
+test.serial('a cache whose own policy accepts less holds the removal of the rest; after a confirmation, exactly that rest is removed', async (t) => {
   const { policies, east, leaf } = await threeCaches(t);
 
   policies.east = below(public_);
@@ -140,7 +149,7 @@ for (const [what, offer, left] of [
     t.false(await isHeld(east));
   });
 
-test.serial('a mistake that is taken back in time costs no object and no event, and all slices become current again', async (t) => {
+test.serial('a mistake that is reverted in time causes no removal and no event, and all slices become current again', async (t) => {
   const { policies, east, leaf, pusher } = await threeCaches(t);
   const seen = await eventsOf(t, leaf);
 
@@ -206,7 +215,7 @@ for (const [what, follow, left] of [
     },
   );
 
-test.serial('a removal below the share happens at once, and what a shard deletes is never held', async (t) => {
+test.serial('a removal of a smaller share happens at once, and objects that a shard deletes are never held', async (t) => {
   const { policies, east, pusher } = await threeCaches(t, { count: 2 * many });
 
   const kept = Array.from({ length: many + 5 }, (_, i) =>
@@ -225,7 +234,7 @@ test.serial('a removal below the share happens at once, and what a shard deletes
   t.false(await isHeld(east));
 });
 
-test.serial('a hold stays with its slice when the shard comes from another cache', async (t) => {
+test.serial('a hold stays with its slice when the shard moves to another cache', async (t) => {
   const policies = { root: above(all) };
   const tree = await aTree(t);
   const root = await tree.cache('root', { config: () => policies.root, flags: quick });
@@ -253,7 +262,7 @@ test.serial('a hold stays with its slice when the shard comes from another cache
   t.pass();
 });
 
-test.serial('a confirmation is of one removal: the same mistake is held again, though nothing was synced in full between', async (t) => {
+test.serial('a confirmation covers one removal: the same mistake is held again, even without a full sync in between', async (t) => {
   const policies = { root: above('[]') };
   const root = await aServer(t, { config: () => policies.root, flags: quick });
   const child = await openChild(root);

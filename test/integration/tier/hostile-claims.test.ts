@@ -26,7 +26,7 @@ const nothingUp: LinkPolicies = {
 
 for (const isYours of [false, true])
   test.serial(
-    `a child that may claim nothing leaves nothing in memory by claiming, ${isYours ? 'as what it has from here' : 'control'}`,
+    `a child that may claim nothing fills no memory with claims, ${isYours ? 'as what it has from here' : 'control'}`,
     async (t) => {
       const rig = new TierRig();
       const root = await rig.cache('root', { policies: nothingUp });
@@ -53,7 +53,7 @@ for (const isYours of [false, true])
     },
   );
 
-test('the server reads no more claims of a child than the store has room for', async (t) => {
+test('the server reads only as many claims of a child as the store has room for', async (t) => {
   const rig = new TierRig();
   const gate = new Gate();
   const root = await rig.cache('root', { soon: gate.soon });
@@ -70,7 +70,7 @@ test('the server reads no more claims of a child than the store has room for', a
   gate.open();
 });
 
-test('a shard that a child claimed with the highest possible term gets a pusher again, and other caches hear of it', async (t) => {
+test('a shard that a child claimed with the highest possible term can get a pusher again, and other caches learn of it', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const east = await rig.cache('east', { urls: ['root'] });
@@ -86,7 +86,7 @@ test('a shard that a child claimed with the highest possible term gets a pusher 
   child.terminate();
   await rig.advance(1_000);
 
-  // The fenced process ends, and another is started.
+  // The fenced process ends, and another one starts.
   const [given, next] = [2 ** 42 + 2 ** 20 + 1, { process: 'next', term: 0, nowMs: 5 }];
   await mustPush(lane, [
     { kind: 'acquire', shard: amber, ...next },
@@ -100,7 +100,7 @@ test('a shard that a child claimed with the highest possible term gets a pusher 
   t.true(east.known.isSynced(exports));
 });
 
-test('objects that a child makes up are not passed on, whatever path they have', async (t) => {
+test('objects that a child invents are not passed on, whatever path they have', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root', { policies: nothingUp });
   t.teardown(() => root.stop());
@@ -119,7 +119,7 @@ test('objects that a child makes up are not passed on, whatever path they have',
   );
 });
 
-test('a child that claims a shard with this cache as its origin does not send it into an endless loop', async (t) => {
+test('a child that claims a shard with this cache as its origin does not cause an endless loop', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   t.teardown(() => root.stop());
@@ -132,7 +132,7 @@ test('a child that claims a shard with this cache as its origin does not send it
   t.true(claims.length < 10);
 });
 
-largeTest('a shard that changes its origin all the time costs another link no more than its pace', async (t) => {
+largeTest('a shard that changes its origin all the time is sent to another link only at a bounded rate', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const east = await rig.cache('east', { urls: ['root'] });
@@ -160,7 +160,7 @@ largeTest('a shard that changes its origin all the time costs another link no mo
 });
 
 for (const how of ['resync', 'claim'] as const)
-  test(`a child that asks for a slice again and again gets it only at a bounded pace: by ${how}`, async (t) => {
+  test(`a child that asks for a slice again and again gets it only at a bounded rate: by ${how}`, async (t) => {
     const rig = new TierRig();
     const root = await rig.cache('root', {
       policies: { ...nothingUp, children: new Map([['*', { accept: aPolicy(), offer: everything }]]) },
@@ -187,7 +187,7 @@ for (const how of ['resync', 'claim'] as const)
     t.true(begins > 0 && begins < 20);
   });
 
-test.serial('the path that a child reported is forgotten once the child is gone', async (t) => {
+test.serial('the path that a child reported is forgotten once the child has left', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   t.teardown(() => root.stop());
@@ -212,7 +212,7 @@ test.serial('the path that a child reported is forgotten once the child is gone'
   t.true(grown < 20);
 });
 
-largeTest('a child that reports ever more held slices fills nothing: a slice reported again counts once', async (t) => {
+largeTest('a child that reports ever more held slices is disconnected at the bound; a slice reported again counts once', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   t.teardown(() => root.stop());
@@ -232,7 +232,7 @@ largeTest('a child that reports ever more held slices fills nothing: a slice rep
 
 for (const isOpen of [false, true])
   largeTest(
-    `a child that names slices with names of 700 characters fills 48 MiB of them at most, ${isOpen ? 'once its link is open' : 'while its link opens'}`,
+    `a child that reports slices with names of 700 characters may fill at most 48 MiB, ${isOpen ? 'once its link is open' : 'while its link opens'}`,
     async (t) => {
       const rig = new TierRig();
       const root = await rig.cache('root');
@@ -255,7 +255,7 @@ for (const isOpen of [false, true])
     },
   );
 
-test.serial('slices that a child reports to hold of a shard with a plain writer cost no more than those of another', async (t) => {
+test.serial('slices that a child reports to hold cost no more for a shard with a plain writer than for another one', async (t) => {
   const took: number[] = [];
   for (const plain of [false, true]) {
     const rig = new TierRig();
@@ -281,7 +281,7 @@ test.serial('slices that a child reports to hold of a shard with a plain writer 
 });
 
 for (const count of [0, 10_000])
-  test(`a child loses what its shard no longer has, though another one reports to hold ${count} slices that nobody knows`, async (t) => {
+  test(`a child loses what its shard no longer has, even if another child reports ${count} slices that nobody knows`, async (t) => {
     const rig = new TierRig();
     const former = await rig.cache('root');
     const before = await rig.cache('middle', { urls: ['root'] });
@@ -309,7 +309,7 @@ for (const count of [0, 10_000])
     t.is(leaf.known.slice(exports)?.objects, 0);
   });
 
-largeTest('a claim that a child sends again costs the same, however many slices it reports to hold', async (t) => {
+largeTest('a repeated claim of a child costs the same, however many slices it reports to hold', async (t) => {
   const took: number[] = [];
   for (const frames of [0, 60]) {
     const rig = new TierRig();

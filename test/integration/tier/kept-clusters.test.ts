@@ -1,4 +1,7 @@
-/** A pusher that cannot read a logical cluster ends its slice without it: what caches hold of it elsewhere in the tree stays. */
+/**
+ * A pusher that cannot read a logical cluster ends its slice without it: caches elsewhere in the
+ * tree must keep the objects of that cluster.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
@@ -7,7 +10,10 @@ import { aSlice } from '../../support/pushes.js';
 import { pushedExport, RawPusher } from '../../support/raw-pusher.js';
 import { aTree, eventsOf, holds } from '../../support/test-tree.js';
 
-/** A shard in the tree, and a cache `west` that knows nothing of it, to which its pusher moves while bold cannot be read. */
+/**
+ * A tree that has the shard, and a new cache `west`. The pusher moves to `west` while it cannot
+ * read the logical cluster bold.
+ */
 async function moved(t: ExecutionContext, options: Readonly<{ config?: string }> = {}) {
   const tree = await aTree(t);
   const root = await tree.cache('root');
@@ -42,7 +48,7 @@ for (const [title, options] of [
   ['empty', {}],
   ['empty, and follows nothing', { config: followsNothing }],
 ] as const)
-  test(`a cache that is ${title}, removes nothing above by the end of a slice without one of its logical clusters`, async (t) => {
+  test(`a cache that is ${title}, removes nothing above when a slice ends without one of its logical clusters`, async (t) => {
     const { root, far, two, slice, seen } = await moved(t, options);
     await sleep(3_000);
     for (const cache of [root, far]) await holds(t, cache, 'a,b');

@@ -20,7 +20,7 @@ import { aBeginning, aWelcome, TierRig, type RigCache } from './tier-rig.js';
 const exports = aSlice();
 const amber = shardName('amber');
 
-/** A root and a child that follow each other; the pushes go to the child. */
+/** A root and a child that follow each other; `pushes` go to the child. */
 async function aPair(t: ExecutionContext, pushes: readonly Push[] = []) {
   const rig = new TierRig();
   const root = await rig.cache('root');
@@ -43,7 +43,7 @@ function synced(name: string): Push & { kind: 'upsert' } {
   return push;
 }
 
-/** What this end of the last connection has sent since `from` frames. */
+/** The kinds of the frames that this end has sent, without the first `from`. */
 function kinds(end: ConnectionEnd, from = 0): readonly string[] {
   return end.sent.slice(from).map(({ kind }) => kind);
 }
@@ -67,7 +67,7 @@ test('a sync at a child becomes a sync at its parent, with the same digest', asy
   t.true(root.known.isSynced(exports));
 });
 
-test('a quiet link sends its last position, so that a new connection goes on from there', async (t) => {
+test('a quiet link sends its last position, so that a new connection continues from there', async (t) => {
   const { rig, root, east } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert()])]);
   await rig.advance(5_000);
   t.is(
@@ -83,7 +83,7 @@ test('a quiet link sends its last position, so that a new connection goes on fro
   t.deepEqual(kinds(last(rig)[0]).filter(isReported), []);
 });
 
-test('a cache that connects to a parent in which nothing has happened since is sent its last position', async (t) => {
+test('a cache that connects to a parent in which nothing has happened since gets its last position', async (t) => {
   const rig = new TierRig();
   const east = await rig.cache('east');
   await mustPush(east.store.writer.lane(), [aClaim(), ...aFullSync({}, [anUpsert()])]);
@@ -153,7 +153,7 @@ test('a slice that is not synced yet is sent without an end, and gets its end on
   t.is(digestAt(root), digestAt(east));
 });
 
-test('digests are compared now and then; a slice whose digests differ is resynced', async (t) => {
+test('digests are compared periodically; a slice whose digests differ is resynced', async (t) => {
   const { rig, root, east } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert()])]);
   const [fromEast] = last(rig);
   const before = fromEast.sent.length;
@@ -166,7 +166,7 @@ test('digests are compared now and then; a slice whose digests differ is resynce
   t.is(digestAt(root), digestAt(east));
 });
 
-test('a cache that starts empty becomes ready once it has what its parent holds, and not before', async (t) => {
+test('a cache that starts empty becomes ready once it has what its parent has, and not before', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   await mustPush(root.store.writer.lane(), [aClaim(), ...aFullSync({}, [anUpsert()])]);
@@ -180,7 +180,7 @@ test('a cache that starts empty becomes ready once it has what its parent holds,
   t.is(digestAt(east), digestAt(root));
 });
 
-test('a slice that the parent reports whole does not count here until the claim of its shard is decided', async (t) => {
+test('a slice that the parent reports as whole does not count here until the claim of its shard is decided', async (t) => {
   const rig = new TierRig();
   const ends: ConnectionEnd[] = [];
   rig.listen('root', (end) => {
@@ -201,13 +201,13 @@ test('a slice that the parent reports whole does not count here until the claim 
   t.true(east.tier.isReady);
 });
 
-test('a cache whose parent holds nothing is ready at once', async (t) => {
+test('a cache whose parent has nothing is ready at once', async (t) => {
   const { east } = await aPair(t);
 
   t.true(east.tier.isReady);
 });
 
-test('a shard counts as seen while it is connected, and since the link opened where nothing is known yet', async (t) => {
+test('a shard counts as seen while it is connected; a shard not known yet, since the link opened', async (t) => {
   const rig = new TierRig();
   const ends: ConnectionEnd[] = [];
   rig.listen('root', (end) => {
@@ -240,7 +240,7 @@ test('a shard counts as seen while it is connected, and since the link opened wh
   t.is(east.tier.seenMs(amber, 'parent'), awayMs);
 });
 
-test('a delete made while a link is down reaches the other end, also where paths moved before the link was back', async (t) => {
+test('a delete made while a link is down reaches the other end, even if paths moved before the link was back', async (t) => {
   const rig = new TierRig();
   const everything = aPolicy({ types: ['*'] });
   const inTenant: LinkPolicies = { forward: aPolicy({ pathPrefix: 'root:tenant' }), follow: everything, children: new Map() };
@@ -267,7 +267,7 @@ test('a delete made while a link is down reaches the other end, also where paths
   t.is(digestAt(root), formatDigest(emptyDigest));
 });
 
-test('a plain writer’s cache learns what it lost once its parent has swept those objects', async (t) => {
+test('a plain writer’s cache learns which objects it lost once its parent has swept them', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const east = await rig.cache('east', { urls: ['root'] });
@@ -297,7 +297,7 @@ test('a plain writer’s cache learns what it lost once its parent has swept tho
   t.deepEqual(root.absent, []);
 });
 
-test('nobody learns of objects that are removed because a policy no longer accepts them', async (t) => {
+test('no neighbour is notified of objects that are removed because a policy no longer accepts them', async (t) => {
   const { rig, root, east } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert(), anUpsert('two')])]);
 
   root.tier.changePolicies({ forward: aPolicy(), follow: aPolicy(), children: new Map() });
@@ -307,7 +307,7 @@ test('nobody learns of objects that are removed because a policy no longer accep
   t.deepEqual(east.absent, []);
 });
 
-test('what a cache no longer offers leaves its child, though the cache has got another parent meanwhile', async (t) => {
+test('objects that a cache no longer offers leave its child, even if the cache has changed its parent in the meantime', async (t) => {
   const rig = new TierRig();
   const everything = aPolicy({ types: ['*'] });
   const first = await rig.cache('first');
@@ -341,7 +341,7 @@ test('what a cache no longer offers leaves its child, though the cache has got a
 });
 
 for (const arrives of ['at once', 'later, with what took it back'] as const)
-  test(`a slice is current again once a policy that would remove much of it is taken back, which arrives ${arrives}`, async (t) => {
+  test(`a slice is current again once a policy that would remove much of it is reverted, which arrives ${arrives}`, async (t) => {
     const rig = new TierRig();
     const everything = aPolicy({ types: ['*'] });
     const [narrow, open] = [{ tier: 'public' }, undefined].map((labels): LinkPolicies => ({
@@ -389,7 +389,7 @@ for (const arrives of ['at once', 'later, with what took it back'] as const)
   });
 
 largeTest(
-  'a change that comes while slices wait for their sync, because the parent is another cache, outlives the end of the link',
+  'a change that arrives while slices wait for their sync with a new parent survives the end of the link',
   async (t) => {
     const rig = new TierRig();
     const large = Array.from({ length: 30 }, (_, i) => `large-${i}`);

@@ -7,7 +7,10 @@ import { fractions, streamOf } from '../../simulation/seeded-random.js';
 import type { ConnectionEnd } from './connection-pair.js';
 import { aWelcome, byesOf, TierRig } from './tier-rig.js';
 
-/** A parent at `url` that sends what a test wants; its ends, in the order they came. */
+/**
+ * A parent at `url` that sends what the test wants; returns its ends of connections, in order of
+ * arrival.
+ */
 function aParent(
   rig: TierRig,
   url: string,
@@ -21,7 +24,7 @@ function aParent(
   return ends;
 }
 
-test('a link says hello, and is open once it is welcomed', async (t) => {
+test('a link sends hello, and is open once it gets a welcome', async (t) => {
   const rig = new TierRig();
   aParent(rig, 'root');
   const east = await rig.cache('east', { urls: ['root'] });
@@ -33,7 +36,7 @@ test('a link says hello, and is open once it is welcomed', async (t) => {
   east.stop();
 });
 
-test('a link reconnects whatever the parent sends; after a final refusal, only after a long while', async (t) => {
+test('a link reconnects whatever the parent sends; after a final refusal, only after a long wait', async (t) => {
   const soonest: Readonly<Record<ByeReason, 'soon' | 'later'>> = {
     shutdown: 'soon',
     replaced: 'soon',
@@ -97,7 +100,7 @@ test('parents are tried in turn; one whose connection had lasted is tried again 
   east.stop();
 });
 
-test('a parent that does not answer is given up after a while', async (t) => {
+test('a link gives up a parent that does not answer in time', async (t) => {
   const rig = new TierRig();
   const ends = aParent(rig, 'root', () => {});
   const east = await rig.cache('east', { urls: ['root'], welcomeTimeoutMs: 10_000 });
@@ -133,7 +136,7 @@ test('an answer that is not a welcome counts as no parent', async (t) => {
   }
 });
 
-test('an upgrade that is refused for good is tried again after a long while', async (t) => {
+test('an upgrade that is refused for good is tried again after a long wait', async (t) => {
   const rig = new TierRig();
   rig.refusals.set('root', new UpgradeRefused(403, 'forbidden', { reason: 'Forbidden' }));
   const east = await rig.cache('east', { urls: ['root'] });
@@ -158,7 +161,7 @@ test('a cache that is its own parent closes the link and logs it', async (t) => 
   east.stop();
 });
 
-test('a cache leaves a parent that comes to be below it', async (t) => {
+test('a cache leaves a parent that becomes its descendant', async (t) => {
   const rig = new TierRig();
   const ends = aParent(rig, 'root');
   const east = await rig.cache('east', { urls: ['root'] });
@@ -176,7 +179,7 @@ test('a cache leaves a parent that comes to be below it', async (t) => {
   east.stop();
 });
 
-test('a cache that stops says goodbye to its parent and does not reconnect', async (t) => {
+test('a cache that stops sends its parent a bye and does not reconnect', async (t) => {
   const rig = new TierRig();
   const ends = aParent(rig, 'root');
   const east = await rig.cache('east', { urls: ['root'] });
@@ -194,7 +197,10 @@ function raise(): never {
   throw new Error('there was no connection');
 }
 
-/** When each of a thousand children that lost their parent at once is back, in milliseconds since; the parent accepts nobody before `backMs`. */
+/**
+ * Times at which each of a thousand children reconnects, in ms since all lost their parent at once;
+ * the parent accepts nobody before `backMs`.
+ */
 function comingBack(backMs: number): readonly number[] {
   const random = fractions(streamOf(7, 'children'));
   return Array.from({ length: 1_000 }, () => {
@@ -210,7 +216,7 @@ function comingBack(backMs: number): readonly number[] {
   }).toSorted((a, b) => a - b);
 }
 
-test('children that lose their parent together come back spread over seconds; a link that broke for a moment is back within one', (t) => {
+test('children that lose their parent together reconnect spread over seconds; after a short break, all are back within one', (t) => {
   const windowMs = 200;
   for (const [backMs, lastMs] of [
     [0, 1_000],

@@ -1,4 +1,3 @@
-/** What children do together when they lose the connection to their parent. */
 import { test } from '../../support/test.js';
 import type { StatusReport } from '../../../src/domain/status.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
@@ -7,10 +6,13 @@ import { aTree } from '../../support/test-tree.js';
 
 const children = 10;
 const windowMs = 200;
-/** Each comes at a random time within a second, so that all come in one window once in a hundred thousand times. */
+/**
+ * Each child reconnects at a random time within a second. All ten fall into one window only once in
+ * a hundred thousand runs.
+ */
 const inWindowMax = children - 1;
 
-test('children that lose their parent together do not come back together', async (t) => {
+test('children that lose their parent together do not reconnect together', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const proxy = await TcpProxy.start(root.port);

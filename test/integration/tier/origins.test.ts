@@ -1,4 +1,7 @@
-/** Real caches in one process, joined by real links: where shards have their origin, how they move, and how they go. */
+/**
+ * Real caches in one process, joined by real links: where shards have their origin, and how they
+ * move and are removed.
+ */
 import { test } from '../../support/test.js';
 import { sliceOf, pushedExport, RawPusher } from '../../support/raw-pusher.js';
 import { aPath, anApiExport } from '../../support/objects.js';
@@ -9,7 +12,7 @@ import { aCutLink, aTree, eventsOf, holds } from '../../support/test-tree.js';
 const exports = aSlice();
 
 test.serial(
-  '7, 8: a shard that moves from child to child, and to the parent, takes its objects along without an event; its old origin comes back and follows',
+  '7, 8: a shard that moves between children and to the parent keeps its objects without an event; its old origin returns and follows',
   async (t) => {
     const tree = await aTree(t);
     const root = await tree.cache('root');
@@ -78,7 +81,7 @@ test.serial('a shard that is removed at the root leaves every cache, each object
 });
 
 test.serial(
-  'what is written over plain HTTP counts as synced once it is quiet: then the other end removes what was not written again',
+  'plain writes count as a full sync once they have stopped for a while; then the other end removes what was not rewritten',
   async (t) => {
     const clock = hurried(50);
     const tree = await aTree(t);
@@ -100,7 +103,7 @@ test.serial(
 );
 
 test.serial(
-  'a plain writer takes over a shard that nobody was seen to hold for a while; its old origin follows, and takes it back in turn',
+  'a plain writer takes over a shard that had no pusher for a while; its old origin follows, and takes it back in turn',
   async (t) => {
     const clock = hurried(50);
     const tree = await aTree(t);

@@ -1,4 +1,7 @@
-/** Which removals by a policy are held while objects, ends and policies are on their way; held-removals.test.ts shows what follows. */
+/**
+ * Which removals by a policy are held while objects, ends and policies are in transit.
+ * held-removals.test.ts tests what follows.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { deferred } from '../../../src/domain/deferred.js';
@@ -24,7 +27,10 @@ function following(follow: LinkPolicy): LinkPolicies {
   return { forward: everything, follow, children: new Map() };
 }
 
-/** A root with so many objects, of which the first are in the cluster `kept`, and a leaf that follows it. */
+/**
+ * A root with `count` objects, of which the first `kept` are in the cluster `kept`, and a leaf that
+ * follows it.
+ */
 async function aRootAndLeaf(
   t: ExecutionContext,
   { count, kept = 0, follow = everything }: { count: number; kept?: number; follow?: LinkPolicy },
@@ -53,7 +59,10 @@ function heldAt({ logged }: RigCache): readonly unknown[] {
   return logged.flatMap(({ event, fields }) => (event === 'removal.held' ? [fields] : []));
 }
 
-/** Of what is sent to that cache, the first frame of a kind and all behind it arrive only once the result is called. */
+/**
+ * Delays frames to that cache, from the first frame of this kind on, until the returned function is
+ * called.
+ */
 function delay(rig: TierRig, kind: Frame['kind'], to: 'leaf' | 'root' = 'leaf'): () => void {
   const end = rig.connections[0]?.[to === 'leaf' ? 0 : 1];
   if (end === undefined) throw new Error('nobody connected');
@@ -69,9 +78,9 @@ function delay(rig: TierRig, kind: Frame['kind'], to: 'leaf' | 'root' = 'leaf'):
   };
 }
 
-test('a policy that leaves out much is held, though what still crosses is updated again and again before the end of the sync', async (t) => {
+test('a policy that excludes many objects is held, even if the rest is updated repeatedly before the sync ends', async (t) => {
   const { rig, root, leaf, lane, objects, deletes } = await aRootAndLeaf(t, { count: 120, kept: 15 });
-  // No end is sent before the next process has synced the slice.
+  // Until the next process has synced the slice, the root sends no end.
   const [acquired] = await lane.push([{ kind: 'acquire', shard: exports.shard, process: 'next', term: 0, nowMs: 0 }]);
   if (acquired?.kind !== 'acquired') throw new Error('it was not acquired');
   const by = acquired.term;
@@ -94,7 +103,7 @@ for (const [what, narrow, late] of [
   ['some objects', keptOnly, 'end'],
   ['nothing of the slice', otherTypes, 'begin'],
 ] as const)
-  test(`a policy that follows ${what} is taken back before the ${late} of its sync arrives: nothing is removed`, async (t) => {
+  test(`a policy that follows ${what} is reverted before the ${late} of its sync arrives: nothing is removed`, async (t) => {
     const { rig, leaf, deletes } = await aRootAndLeaf(t, { count: 160, kept: 10 });
     const release = delay(rig, late);
 
@@ -109,7 +118,7 @@ for (const [what, narrow, late] of [
     t.not(leaf.known.slice(exports)?.filterHash, '');
   });
 
-test('an end arrives under a policy that is taken back before its sender reads of it: the slice is current again', async (t) => {
+test('a slice becomes current again if its end arrives under a policy that is reverted before the sender learns of it', async (t) => {
   const both = aPolicy({ types: ['*'], clusters: ['acme', 'kept'] });
   const more = aPolicy({ types: ['*'], clusters: ['acme', 'kept', 'new'] });
   const { rig, root, leaf, lane } = await aRootAndLeaf(t, { count: 160, kept: 10, follow: both });

@@ -15,7 +15,10 @@ import { aClaimFrame } from '../../support/tier/a-claim-frame.js';
 const amber = shardName('amber');
 const [east, west] = [childNeighbour('east'), childNeighbour('west')];
 
-/** Routes of a cache that knows these shards. The store answers with `outcome`; nothing is published except by `publish`. */
+/**
+ * The routes of a cache that knows these shards. The store answers with `outcome`, and publishes
+ * only by `publish`.
+ */
 async function someRoutes(...states: readonly ShardState[]) {
   const [clock, pushes] = [new ManualClock(), new FakePushes()];
   pushes.publish({ shards: [...states] });
@@ -45,7 +48,7 @@ async function someRoutes(...states: readonly ShardState[]) {
     pushes.publish({ shards: [state] });
     routes.follow([state]);
   };
-  /** What the store was asked for since, in words. */
+  /** The pushes since the last call, in words. */
   const askedNow = async (): Promise<readonly string[]> => {
     await turn();
     return asked.splice(0).map((push) => (push.kind === 'claim' ? `${push.term} ${push.via ?? 'nobody'}` : push.kind));
@@ -68,7 +71,7 @@ test('a child’s claim is pushed to the store once, and sent to all neighbours 
   t.like(routes.claimFor(east, amber), { isYours: true });
 });
 
-test('when a link goes down, the shard goes to another that reaches it, or stays there unreached', async (t) => {
+test('when a link goes down, the shard moves to another link that reaches it, or stays there unreached', async (t) => {
   const { routes, askedNow, publish, changed } = await someRoutes(aShardState(amber, 5, { via: east }));
   routes.hear(east, aClaimFrame());
   routes.hear(west, aClaimFrame({ path: ['far', 'us'] }));
@@ -85,7 +88,7 @@ test('when a link goes down, the shard goes to another that reaches it, or stays
   t.like(routes.claimFor('parent', amber), { path: ['far', 'us', 'own'], reached: false });
 });
 
-test('a path that leads back through this cache is no route; a shard whose only path does so is left without a via', async (t) => {
+test('a path back through this cache is not a route; a shard that has no other path loses its via', async (t) => {
   const { routes, askedNow } = await someRoutes(aShardState(amber, 5, { via: east }));
 
   routes.hear(west, aClaimFrame({ path: ['far', 'own', 'us'] }));
@@ -95,7 +98,7 @@ test('a path that leads back through this cache is no route; a shard whose only 
   t.deepEqual(await askedNow(), ['5 nobody']);
 });
 
-test('a claim far above all known terms is accepted from a parent alone, and a claim that the policy no longer covers is forgotten', async (t) => {
+test('only a parent’s claim may be far above all known terms, and a claim that the policy no longer covers is forgotten', async (t) => {
   const { routes, askedNow, allowed, publish } = await someRoutes();
   const ahead = 2 ** 42 + 2 ** 20 + 1;
 
@@ -114,7 +117,7 @@ test('a claim far above all known terms is accepted from a parent alone, and a c
   t.deepEqual(await askedNow(), []);
 });
 
-test('a removal clears the shard after its claim; what the store could not take is pushed again', async (t) => {
+test('a removal clears the shard after its claim; pushes that the store could not take are retried', async (t) => {
   const { routes, clock, askedNow, store } = await someRoutes(aShardState(amber, 5));
   store.outcome = { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'the disk is full' } };
   routes.hear(east, aClaimFrame({ term: 6, removed: true }));
@@ -142,7 +145,7 @@ test('after close, nothing is pushed again to a store that refuses', async (t) =
 
 const unknown = unknownShard(amber);
 
-test('claims are counted for each link, without removals and without what was claimed back', async (t) => {
+test('claims are counted per link, without removals and without claims that lead back here', async (t) => {
   const { routes } = await someRoutes(aShardState(amber, 5, { via: east }));
   const [birch, cedar] = [shardName('birch'), shardName('cedar')];
   routes.hear(east, aClaimFrame());
@@ -166,7 +169,7 @@ test('a forgotten shard is neither sent nor pushed until somebody claims it', as
   t.is(routes.claimFor('parent', amber), undefined);
   t.deepEqual(await askedNow(), []);
   publish(aShardState(amber, 3, { origin: 'own' }));
-  t.deepEqual(await askedNow(), [], 'nothing is remembered of it');
+  t.deepEqual(await askedNow(), [], 'no trace of it is remembered');
 });
 
 test('a claim to a forgotten shard that a neighbour remembers is decided as if this cache remembered it', async (t) => {
@@ -188,7 +191,7 @@ test('a claim to a forgotten shard that a neighbour remembers is decided as if t
   }
 });
 
-test('whether somebody holds a shard is passed on with its claim, and since when nobody does is known', async (t) => {
+test('a claim says whether the shard has a holder, and the cache knows since when a shard has had none', async (t) => {
   const { routes, askedNow, publish, changed, clock, held } = await someRoutes();
   const birch = shardName('birch');
   held.add(birch);
@@ -203,7 +206,7 @@ test('whether somebody holds a shard is passed on with its claim, and since when
   t.deepEqual(await askedNow(), [`5 ${east}`]);
   publish(aShardState(amber, 5, { via: east }));
   const claimedMs = clock.now();
-  t.is(routes.unheldMs(amber), claimedMs, 'its claim comes a moment before it holds the shard');
+  t.is(routes.unheldMs(amber), claimedMs, 'the claim arrives a moment before the pusher holds the shard');
   changed.length = 0;
   routes.hear(east, aClaimFrame({ held: true }));
   t.deepEqual(changed, ['amber']);
@@ -211,7 +214,7 @@ test('whether somebody holds a shard is passed on with its claim, and since when
   t.like(routes.claimFor('parent', amber), { held: true });
 
   routes.down(east);
-  t.is(routes.unheldMs(amber), undefined, 'nobody has said that it is gone');
+  t.is(routes.unheldMs(amber), undefined, 'nobody has reported that the holder has left');
   t.is(routes.unreachedMs(amber), claimedMs);
   clock.advance(1_000);
   routes.hear(east, aClaimFrame());

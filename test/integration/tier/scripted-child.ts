@@ -3,7 +3,10 @@ import type { Frame, FrameOf } from '../../../src/frames/frame.js';
 import { ConnectionEnd } from './connection-pair.js';
 import { aBeginning, aCaller, aHello, type RigCache, type TierRig } from './tier-rig.js';
 
-/** It acknowledges whatever it is sent, unless asked not to. Without `hasOpened` it has not sent yet all that it holds. `counted.frames`: how many of its frames were read. */
+/**
+ * It acknowledges everything, unless `acknowledges` is false. Without `hasOpened` it has not sent
+ * its `resume` yet. `counted.frames`: how many of its frames the parent has read.
+ */
 export async function scriptedChild(rig: TierRig, root: RigCache, name = 'west', { acknowledges = true, hasOpened = true } = {}) {
   const [child, end] = ConnectionEnd.pair([name, 'root']);
   rig.connections.push([child, end]);
@@ -29,7 +32,7 @@ async function acknowledge(child: ConnectionEnd): Promise<void> {
   }
 }
 
-/** The first claim that it was sent. */
+/** The first claim that the child was sent. */
 export function claimSentTo({ end }: Readonly<{ end: ConnectionEnd }>): FrameOf<'claim'> {
   const claim = end.sent.find((frame): frame is FrameOf<'claim'> => frame.kind === 'claim');
   if (claim === undefined) throw new Error('no claim was sent');

@@ -24,12 +24,12 @@ import { anUpsert } from './an-upsert.js';
 const everything = aPolicy({ types: ['*'] });
 const page = { rowsMax: 1, bytesMax: 1_000_000 };
 
-/** A sender over a store that holds these objects of one slice, one a page. */
+/** A sender over a store with these objects of one slice, one object per page. */
 async function aSliceSender(...names: readonly string[]) {
   return aFilteringSender(everything, names);
 }
 
-/** The same, over a link that lets some of it through. */
+/** The same, over a link whose policy filters objects. */
 async function aFilteringSender(policy: LinkPolicy, names: readonly string[]) {
   const clock = new ManualClock();
   const parts = { clock, soon: (task: () => void) => void setImmediate(task), random: () => 0.5 };
@@ -84,7 +84,7 @@ async function aFilteringSender(policy: LinkPolicy, names: readonly string[]) {
   return { sliceSender, syncs, clock, sent, acknowledge, queue, store, known, tail, resynced };
 }
 
-test('a slice is sent from begin to end, one page a turn, and its digest follows once all is acknowledged', async (t) => {
+test('a slice is sent from begin to end, one page a turn, and its digest follows once everything is acknowledged', async (t) => {
   const { sliceSender, sent, acknowledge } = await aSliceSender('one', 'two');
 
   t.true(await sliceSender.walk());
@@ -123,7 +123,7 @@ test('a slice of which too many keys change before its last page is resynced aft
   t.deepEqual(sent(), ['begin', 'put one']);
 });
 
-test('a slice of many objects that is resynced is compared first, and only the buckets that differ are sent', async (t) => {
+test('a resync of a large slice compares buckets first, and sends only those that differ', async (t) => {
   const names = Array.from({ length: 128 }, (_, i) => `n${i}`);
   const { sliceSender, syncs, sent, queue, store } = await aSliceSender(...names);
   const sync = syncs.of(aSlice());
@@ -168,7 +168,7 @@ test('a slice of many objects that is resynced is compared first, and only the b
     const frames = await walkAll();
 
     t.is(frames.filter((frame) => frame === 'begin').length, begins);
-    t.is(frames.filter((frame) => frame.startsWith('put')).length, puts, 'an object a page');
+    t.is(frames.filter((frame) => frame.startsWith('put')).length, puts, 'one object per page');
     t.true(sliceSender.end());
     const end = queue.take();
     if (end?.kind !== 'end') throw new Error('it is to end');
@@ -176,7 +176,7 @@ test('a slice of many objects that is resynced is compared first, and only the b
   }
 });
 
-test('a slice whose snapshot is gone while it is compared is sent whole, though the summary of the other end comes then', async (t) => {
+test('a slice whose snapshot is compacted during the comparison is sent whole, even if the summary of the other end then arrives', async (t) => {
   const names = Array.from({ length: 128 }, (_, i) => `n${i}`);
   const { sliceSender, syncs, clock, sent, queue, store, tail } = await aSliceSender(...names);
   const sync = syncs.of(aSlice());
@@ -200,7 +200,7 @@ test('a slice whose snapshot is gone while it is compared is sent whole, though 
   t.deepEqual(sent(), ['begin']);
 });
 
-test('a slice that is resynced while its digest is read has the digest of what was sent', async (t) => {
+test('a slice that is resynced while its digest is read gets the digest of what was sent', async (t) => {
   const { sliceSender, syncs, sent, acknowledge, queue, known } = await aFilteringSender(aPolicy({ clusters: ['acme'] }), ['one', 'two']);
   const sync = syncs.of(aSlice());
   if (sync === undefined) throw new Error('there is no slice sync');
@@ -231,7 +231,7 @@ test('a slice that is resynced while its digest is read has the digest of what w
   t.deepEqual(new Set(digests), new Set([known.slice(aSlice())?.digest]));
 });
 
-test('of slices of which nothing crosses some are begun at a time', async (t) => {
+test('slices whose type does not cross the link are begun only a few at a time', async (t) => {
   const { sliceSender, syncs, sent } = await aFilteringSender(aPolicy({ types: ['apiexports.apis.kcp.io'] }), []);
   syncs.hold(Array.from({ length: 1_000 }, (_, i) => ({ slice: aSlice({ resource: `gone${i}` }), filterHash: '', syncedTerm: 0 })));
   sent();

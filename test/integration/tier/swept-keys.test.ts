@@ -1,4 +1,7 @@
-/** What a cache tells its watches of keys that a neighbour has let go of, over the wire: nothing but of objects that it may have had, and are not there. */
+/**
+ * Which DELETED events a cache sends for keys that a neighbour has swept, over the wire: only for
+ * objects that it may have had and does not have.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { PushedKey } from '../../../src/frames/frame.js';
@@ -11,7 +14,10 @@ const roles = sliceOf('roles', { group: 'rbac.authorization.k8s.io' });
 const birches = sliceOf('apiexports', { shard: 'birch' });
 const path = '/services/cache/shards/amber/clusters/acme/apis/rbac.authorization.k8s.io/v1';
 
-/** A cache whose plain writer has written one Role; a child to which that is offered, or nothing; and the DELETED that watches hear. */
+/**
+ * A cache in which a plain writer has created one Role, a child to which `offer` is offered, and
+ * the DELETED events of a watch.
+ */
 async function aWatchedCache(t: ExecutionContext, { offer }: { offer: string }) {
   const server = await aServer(t, { config: `children: {'*': {accept: [{shards: [birch]}], offer: ${offer}}}\n` });
   const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: { name: 'one', namespace: 'team' } };
@@ -32,7 +38,7 @@ async function aWatchedCache(t: ExecutionContext, { offer }: { offer: string }) 
   claim(child, shardName('birch'));
   const swept = async (...keys: readonly PushedKey[]): Promise<readonly string[]> => {
     child.socket.send({ kind: 'swept', slice: roles, keys });
-    // Frames are taken in their order.
+    // The server handles frames in order, so the acknowledgement also covers the `swept`.
     child.begin(birches);
     child.put(birches, [pushedExport('b')]);
     await child.acknowledged(child.end(birches, 1, 'e'));
@@ -42,7 +48,7 @@ async function aWatchedCache(t: ExecutionContext, { offer }: { offer: string }) 
   return { swept, heard };
 }
 
-test('watches hear of a key that is not there, and of none that is', async (t) => {
+test('watches get DELETED for a swept key that does not exist here, and not for one that does', async (t) => {
   const { swept, heard } = await aWatchedCache(t, { offer: "[{types: ['*']}]" });
 
   await swept({ cluster: 'acme', namespace: 'team', name: 'one' }, { cluster: 'acme', namespace: 'team', name: 'lost' });
@@ -51,7 +57,7 @@ test('watches hear of a key that is not there, and of none that is', async (t) =
   t.deepEqual(heard, ['team/lost']);
 });
 
-test('watches hear nothing of what no object can be called: an informer may take it for another object', async (t) => {
+test('watches get nothing for a key that no object can have, because an informer could take it for another object', async (t) => {
   const { swept } = await aWatchedCache(t, { offer: "[{types: ['*']}]" });
 
   const heard = await swept(
@@ -66,7 +72,7 @@ test('watches hear nothing of what no object can be called: an informer may take
   t.deepEqual(heard, []);
 });
 
-test('watches hear nothing by a child to which nothing of the kind is offered', async (t) => {
+test('watches get nothing from a child to which no object of that type is offered', async (t) => {
   const { swept } = await aWatchedCache(t, { offer: "[{types: ['apiexports.apis.kcp.io']}]" });
 
   t.deepEqual(await swept({ cluster: 'acme', namespace: 'team', name: 'lost' }), []);

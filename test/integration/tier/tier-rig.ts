@@ -1,4 +1,7 @@
-/** Caches in memory whose tiers are real: their links are connections in memory, and the test advances time. */
+/**
+ * Caches in memory with real tiers: their links are connections in memory, and the test advances
+ * time.
+ */
 import { setImmediate } from 'node:timers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { BoundedLog } from '../../../src/diagnostics/bounded-log.js';
@@ -28,11 +31,11 @@ export type RigCache = Readonly<{
   known: PublishedState;
   tier: Tier;
   disk: MemoryDisk;
-  /** What it has logged. */
+  /** Everything that it has logged. */
   logged: readonly Readonly<{ event: string; fields: unknown }>[];
-  /** The keys that its watches were to report as absent. */
+  /** The keys that its watches had to report as absent. */
   absent: readonly string[];
-  /** Says goodbye to its neighbours. */
+  /** Sends a bye to its neighbours. */
   stop: () => void;
 }>;
 
@@ -65,15 +68,15 @@ const openPolicies: LinkPolicies = {
 
 export class TierRig {
   readonly clock = new ManualClock();
-  /** Both ends of each connection, the child's first, in the order they were opened. */
+  /** Both ends of each connection, the child's first, in the order in which they were opened. */
   readonly connections: (readonly [ConnectionEnd, ConnectionEnd])[] = [];
   readonly tried: string[] = [];
-  /** Who accepts connections, by URL; any other URL refuses. */
+  /** Functions that accept connections, by URL; any other URL refuses. */
   readonly #listeners = new Map<string, (connection: ConnectionEnd, from: string) => void>();
   readonly refusals = new Map<string, Error>();
   #random = 0;
 
-  /** Its URL is its name. */
+  /** Opens a cache whose URL is its name. */
   async cache(
     name: string,
     {
@@ -141,7 +144,7 @@ export class TierRig {
     this.#listeners.delete(url);
   }
 
-  /** Until nothing more happens without time passing. */
+  /** Waits until nothing more can happen without time passing. */
   async settle(): Promise<void> {
     const quietTurns = 8;
     for (let quiet = 0, before = -1; quiet < quietTurns; quiet += 1) {
@@ -152,7 +155,10 @@ export class TierRig {
     }
   }
 
-  /** In steps shorter than any wait here, so that a question asked within one step is answered after it. */
+  /**
+   * Advances in steps shorter than any wait here, so that a question of one step is answered in a
+   * later step.
+   */
   async advance(ms: number): Promise<void> {
     await this.settle();
     for (let left = ms; left >= 0; left -= stepMs) {
@@ -204,7 +210,9 @@ export function aWelcome(cacheId = 'id-of-root', overrides: Partial<FrameOf<'wel
 
 const everythingText = JSON.stringify([{ types: ['*'] }]);
 
-/** What a cache sends after the greeting: that everything may pass, and that it holds nothing. */
+/**
+ * What a cache sends after the greeting: a policy that allows everything, and a resume of nothing.
+ */
 export function aBeginning(): readonly Frame[] {
   return [
     { kind: 'policy', up: everythingText, down: everythingText },
@@ -212,7 +220,7 @@ export function aBeginning(): readonly Frame[] {
   ];
 }
 
-/** The reasons of the byes that an end has sent. */
+/** The reasons of the byes that this end has sent. */
 export function byesOf({ sent }: ConnectionEnd): readonly string[] {
   return sent.flatMap((frame) => (frame.kind === 'bye' ? [frame.reason] : []));
 }

@@ -1,4 +1,7 @@
-/** What real caches of a tree report of themselves, and what a rewritten policy does while they run. */
+/**
+ * What real caches of a tree report in their status, and what a rewritten policy changes while they
+ * run.
+ */
 import { test } from '../../support/test.js';
 import { parseStatusReport } from '../../../src/commands/parse-status-report.js';
 import type { StatusReport } from '../../../src/domain/status.js';
@@ -60,7 +63,7 @@ test('both ends report on their link, and on where a shard comes from and goes t
   t.is(await east.metric('strata_link_slices'), 1);
 });
 
-test('what was reported of a shard does not outlive its removal: later its pusher goes, and the parent says so', async (t) => {
+test('reports on a shard do not outlive its removal: when its next pusher leaves, the parent reports that', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root });
@@ -85,7 +88,7 @@ test('what was reported of a shard does not outlive its removal: later its pushe
   t.false(await isConnected(root));
 });
 
-test('a shard that is written over plain HTTP at a child is shown so at the parent, which has no series of its connection', async (t) => {
+test('a shard that is written over plain HTTP at a child is reported as such at the parent, which has no connection metric for it', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root });
@@ -101,7 +104,7 @@ test('a shard that is written over plain HTTP at a child is shown so at the pare
   t.notRegex(text, /strata_shard_connected\{/);
 });
 
-test('a cache that starts while its parent is away serves what its disk holds, and reports so', async (t) => {
+test('a cache that starts while its parent is away serves what its disk has, and reports that', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const amber = await RawPusher.open(root);
@@ -125,7 +128,7 @@ test('a cache that starts while its parent is away serves what its disk holds, a
   t.like(shards[0], { via: 'parent', connection: { kind: 'away' }, slices: [{ everSynced: true, syncedIn: 'this-term', current: true }] });
 });
 
-test('rewriting the file of a running cache changes what passes', async (t) => {
+test('rewriting the policy file of a running cache changes what passes', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const amber = await RawPusher.open(root);

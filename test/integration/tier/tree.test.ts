@@ -1,4 +1,3 @@
-/** Real caches in one process, joined by real links. */
 import { test } from '../../support/test.js';
 import { pushedExport, RawPusher } from '../../support/raw-pusher.js';
 import { until, type TestServer } from '../../support/test-server.js';
@@ -10,7 +9,7 @@ async function names(server: TestServer): Promise<string[]> {
   return (JSON.parse(text) as { items: { metadata: { name: string } }[] }).items.map(({ metadata }) => metadata.name).sort();
 }
 
-test('an object pushed at one leaf is listed at the other, and leaves there when it is deleted', async (t) => {
+test('an object pushed at one leaf is listed at the other, and removed there when it is deleted', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root });

@@ -1,4 +1,7 @@
-/** A link is down while its own end ceases to take a type of which a sync is under way. */
+/**
+ * A cache stops accepting a type while its link is down and a sync of that type is unfinished. It
+ * would find objects that stay for ever.
+ */
 import { test } from '../../support/test.js';
 import type { LinkPolicies } from '../../../src/domain/link-policies.js';
 import { aPolicy } from '../../support/link-rules.js';
@@ -12,7 +15,7 @@ const noExports = aPolicy({ types: ['apiresourceschemas.apis.kcp.io'] });
 const objects = 20;
 const waitMs = 5_000;
 
-/** Of a cache with children, and of a child. */
+/** The policies of a cache with children; `below`: those of a child. */
 function above({
   accept = aPolicy({ shards: ['*'] }),
   offer = everything,
@@ -29,7 +32,7 @@ async function pushTo(cache: RigCache): Promise<void> {
   await mustPush(cache.store.writer.lane(), [aClaim({ origin: cache.store.cacheId }), ...aFullSync({}, upserts)]);
 }
 
-/** Nothing behind the next begin comes to that end of the first connection. */
+/** Drops every frame after the next begin to that end of the first connection. */
 function stopBehindBegin(rig: TierRig, end: 0 | 1): void {
   const receiving = rig.connections[0]?.[end];
   if (receiving === undefined) throw new Error('nobody is connected');
@@ -41,7 +44,7 @@ function stopBehindBegin(rig: TierRig, end: 0 | 1): void {
   };
 }
 
-test('what a child does not follow any more goes when it starts again, though a sync of it was under way', async (t) => {
+test('objects that a child no longer follows are removed when it starts again, even if a sync of them was unfinished', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root', { policies: above() });
   const leaf = await rig.cache('leaf', { urls: ['root'], policies: below() });
@@ -60,7 +63,7 @@ test('what a child does not follow any more goes when it starts again, though a 
   t.is(again.known.slice(exports)?.objects ?? 0, 0);
 });
 
-test('what a parent does not accept any more goes when its child is back, though a sync of it was under way', async (t) => {
+test('objects that a parent no longer accepts are removed when its child is back, even if a sync of them was unfinished', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root', { policies: above() });
   const leaf = await rig.cache('leaf', { urls: ['root'], policies: below() });
@@ -81,7 +84,7 @@ test('what a parent does not accept any more goes when its child is back, though
   t.is(root.known.slice(exports)?.objects ?? 0, 0);
 });
 
-test('what came another way stays, though the link by which its shard comes now does not take it', async (t) => {
+test('objects that came another way stay, even if the link by which their shard comes now does not accept them', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root', {
     policies: above({ accept: aPolicy({ types: ['apiresourceschemas.apis.kcp.io'], shards: ['*'] }) }),

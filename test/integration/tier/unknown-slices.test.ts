@@ -13,14 +13,17 @@ import { alwaysThere, TierRig, type RigCache } from './tier-rig.js';
 import { claimSentTo, scriptedChild } from './scripted-child.js';
 
 const exports = aSlice();
-/** amber has no type but its schemas any more. */
+/** The pusher of amber now names no type but its schemas. */
 const pushers = { ...alwaysThere, leavesOut: ({ resource }: Slice) => resource.resource !== 'apiresourceschemas' };
 const newTerm = 2_000;
 const newClaim = [aClaim({ term: newTerm }), ...aFullSync({ resource: 'apiresourceschemas' }, [], newTerm)];
 const aType = (i: number): Slice => aSlice({ group: 'things.io', resource: 'things', identity: `i${i}` });
 const instances = aSlice({ group: 'machines.svm.io', resource: 'instances', identity: 'A1' });
 
-/** A leaf that holds one export of amber, below caches that have lost their disks since; the first of them is the root. */
+/**
+ * A leaf with one export of amber, below caches that have since lost their disks; the first of them
+ * is the root.
+ */
 async function leafBelow(rig: TierRig, names: readonly string[]): Promise<RigCache> {
   const caches: RigCache[] = [];
   for (const [i, name] of [...names, 'leaf'].entries()) caches.push(await rig.cache(name, { urls: names.slice(i - 1, i) }));
@@ -37,12 +40,12 @@ function hold({ child }: Readonly<{ child: ConnectionEnd }>, slices: readonly Sl
   child.send({ kind: 'resume', position: '', held: slices.map((slice) => ({ slice, filterHash: '', syncedTerm: 0 })), isLast: false });
 }
 
-/** The slices of other neighbours that the two ends of a link have been asked about after its opening. */
+/** The slices that the child of a link asked its parent about, after the opening. */
 function askedOver([child]: readonly [ConnectionEnd, ConnectionEnd]): readonly string[] {
   return child.sent.flatMap((frame) => (frame.kind === 'resume' && !frame.isLast ? frame.held.map(({ slice }) => formatSlice(slice)) : []));
 }
 
-test('a child loses what its shard no longer has, though another one two hops away reports to hold 1,000 slices of types that nobody declares', async (t) => {
+test('a child loses what its shard no longer has, even if a cache two hops away reports 1,000 slices of undeclared types', async (t) => {
   const rig = new TierRig();
   const former = await leafBelow(rig, ['root', 'upper', 'lower']);
   t.is(former.known.slice(exports)?.objects, 1);
@@ -66,7 +69,7 @@ test('a child loses what its shard no longer has, though another one two hops aw
   t.is(leaf.known.slice(exports)?.objects, 0);
 });
 
-test('a child loses what its shard no longer has, though another one two hops away holds 1,000 slices of types that were declared once', async (t) => {
+test('a child loses what its shard no longer has, even if a cache two hops away has 1,000 slices of formerly declared types', async (t) => {
   const rig = new TierRig();
   const former = await leafBelow(rig, ['root', 'upper', 'lower']);
   let areDeclared = true;
@@ -95,7 +98,7 @@ test('a child loses what its shard no longer has, though another one two hops aw
 });
 
 largeTest(
-  'a child of 1,101 shards loses what the last of them no longer has, though the caches above it have lost their disks',
+  'a child of 1,101 shards loses what the last of them no longer has, even if the caches above it have lost their disks',
   async (t) => {
     const rig = new TierRig();
     const former = await rig.cache('root');
@@ -127,7 +130,7 @@ largeTest(
   },
 );
 
-test('a slice that only a child holds is asked about once its type is declared', async (t) => {
+test('a cache asks about a slice that only a child has, once its type is declared', async (t) => {
   const rig = new TierRig();
   let isDeclared = false;
   const root = await rig.cache('root', { pushers, typeOf: everyType });
@@ -157,7 +160,7 @@ test('a slice that only a child holds is asked about once its type is declared',
   t.true(ended.includes(formatSlice(instances)));
 });
 
-test('a slice that a child reports to hold while the parent is away is asked about when that link opens again', async (t) => {
+test('a cache asks about a slice that a child reports while the parent is away, once that link opens again', async (t) => {
   const rig = new TierRig();
   const former = await leafBelow(rig, ['root', 'middle']);
   const root = await rig.cache('root', { pushers });

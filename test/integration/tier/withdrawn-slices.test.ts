@@ -1,4 +1,7 @@
-/** What a pusher has named and withdraws leaves the whole tree, also from a cache that holds nothing of it. */
+/**
+ * A slice that a pusher has named and withdraws must leave the whole tree, even if the cache of the
+ * pusher has no object of it.
+ */
 import { test } from '../../support/test.js';
 import type { StatusReport } from '../../../src/domain/status.js';
 import { pushedExport, pushedObject, RawPusher, sliceOf } from '../../support/raw-pusher.js';
@@ -25,7 +28,7 @@ for (const [title, begins] of [
   ['', false],
   [', and began to sync', true],
 ] as const)
-  test(`a slice that a pusher named at a cache that held nothing of it${title} leaves the others when it is withdrawn`, async (t) => {
+  test(`a slice that a pusher named at a cache without its objects${title} leaves the other caches when it is withdrawn`, async (t) => {
     const tree = await aTree(t);
     const root = await tree.cache('root');
     const east = await tree.cache('east', { parent: root });
@@ -42,7 +45,7 @@ for (const [title, begins] of [
     two.types([exports, schemas]);
     await two.syncWhole(exports, [pushedExport('a')]);
     if (begins) two.begin(schemas);
-    // The slice stays while it is named, and its cache has told that it has the shard.
+    // The slice stays while it is named; by now west has claimed the shard at the root.
     await until(async () => (await root.client().raw('GET', '/services/cache/status')).text.includes('"child/west"'));
     t.is(await schemasAt(far), 1);
 

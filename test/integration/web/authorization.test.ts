@@ -1,6 +1,6 @@
 /**
- * Who may do what (F18, F31): members of system:masters everything; shards and caches read everything, and a shard
- * writes its own objects; everyone else gets health.
+ * Who may do what (F18, F31): members of system:masters everything; shards and caches read
+ * everything, and a shard writes its own objects; everyone else gets health.
  */
 import { someOf } from '../../support/sizes.js';
 import { test } from '../../support/test.js';

@@ -1,4 +1,7 @@
-/** An option that is present and cannot be understood is a refusal, and nothing is done: only an option that is absent is absent. */
+/**
+ * An option that is present and cannot be understood is a refusal, and nothing is done: only an
+ * option that is absent is absent.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { KubeClient, KubeStatus, RequestOptions } from '../../support/kube-client.js';
@@ -97,7 +100,10 @@ for (const [body, expected] of bodies)
     t.is(await stored(), before);
   });
 
-/** Lines that Go's reader ends where a reader of YAML 1.2 does not, and what stands behind a key without a colon. */
+/**
+ * Lines that Go's reader ends where a reader of YAML 1.2 does not, and what stands behind a key
+ * without a colon.
+ */
 const otherLines = [
   ...['\r', '\u0085', '\u2028', '\u2029'].flatMap((end) => [
     `kind: DeleteOptions # no risk${end}dryRun: [All]${end}`,

@@ -1,4 +1,7 @@
-/** A server with certificates that are about to expire, or have expired: its status, its metrics and its log. */
+/**
+ * A server with certificates that are about to expire, or have expired: its status, its metrics and
+ * its log.
+ */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** The file of client authorities is replaced while clients are connected, over every protocol that the server speaks. */
+/**
+ * The file of client authorities is replaced while clients are connected, over every protocol that
+ * the server speaks.
+ */
 import { once } from 'node:events';
 import { mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { connect as connectTcp, createServer, type AddressInfo } from 'node:net';
@@ -68,7 +71,8 @@ for (const http2 of [false, true]) {
     );
 
     t.true(end);
-    // A watch that outlived it would last for its half hour. The room is for a machine that runs other tests.
+    // A watch that outlived it would last for its half hour. The room is for a machine that runs
+    // other tests.
     t.true(performance.now() - rotatedMs < pollMs + 5_000, `after ${performance.now() - rotatedMs} ms`);
     t.is((await ofOld.raw('GET', exports)).status, 403);
     // Its old connection is anonymous and has ended too; a new one is authenticated anew.
@@ -154,7 +158,8 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
 test('a handshake that was under way when the authorities changed is not trusted', async (t) => {
   const { server, old, rotateTo } = await aRotation(t);
   let release = (): void => {};
-  // Lets the first message of a client through, and holds its certificate back until it is released.
+  // Lets the first message of a client through, and holds its certificate back until it is
+  // released.
   const proxy = createServer((client) => {
     const upstream = connectTcp(server.port, '127.0.0.1');
     const held: Buffer[] = [];

@@ -1,4 +1,7 @@
-/** The console over the wire: who may see it, what its session may do, and that its page needs nothing from anywhere else. */
+/**
+ * The console over the wire: who may see it, what its session may do, and that its page needs
+ * nothing from anywhere else.
+ */
 import { createHash } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { Agent, request } from 'node:https';

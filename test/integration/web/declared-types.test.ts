@@ -1,4 +1,7 @@
-/** The life of a type that ClusterCachedResources declare: served while one exists, gone with its objects after the last. */
+/**
+ * The life of a type that ClusterCachedResources declare: served while one exists, gone with its
+ * objects after the last.
+ */
 import { test } from '../../support/test.js';
 import type { KubeClient, KubeObject, WatchEvent } from '../../support/kube-client.js';
 import { aClusterCachedResource, aPath } from '../../support/objects.js';

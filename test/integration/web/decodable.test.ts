@@ -1,4 +1,7 @@
-/** What Go's clients cannot decode is refused over HTTP, whichever way it comes, and lists stay readable. */
+/**
+ * What Go's clients cannot decode is refused over HTTP, whichever way it comes, and lists stay
+ * readable.
+ */
 import { someOf } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { objectCases } from '../../support/json/object-cases.js';

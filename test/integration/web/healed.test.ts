@@ -53,7 +53,8 @@ test('with a selector it also gets what has left the selector', async (t) => {
 });
 
 largeTest('in a large logical cluster no object that changed is reported as gone, while others go on changing', async (t) => {
-  // Over HTTP/1.1 six hundred writes at once are as many connections, which a busy machine does not open in time.
+  // Over HTTP/1.1 six hundred writes at once are as many connections, which a busy machine does not
+  // open in time.
   const client = (await aServer(t)).client({ http2: true });
   const names = Array.from({ length: 600 }, (_, i) => `n${String(i).padStart(3, '0')}`);
   await Promise.all(names.map((name) => client.create(aPath(), anApiExport({ name }))));

@@ -1,6 +1,7 @@
 /**
- * Bad input, all of it: each gets the Status that Kubernetes has for it, or is closed. Nothing is stored, Object.prototype
- * does not change, the event loop is never blocked for long, and the server goes on.
+ * Bad input, all of it: each gets the Status that Kubernetes has for it, or is closed. Nothing is
+ * stored, Object.prototype does not change, the event loop is never blocked for long, and the
+ * server goes on.
  */
 import { test } from '../../support/test.js';
 import { once } from 'node:events';
@@ -20,7 +21,10 @@ const blockedMsMax = 100 * 4;
 
 const prototypeBefore = JSON.stringify(Object.getOwnPropertyNames(Object.prototype));
 
-/** What the tests attack. At their end it serves, has logged no fault, and left the prototype of all objects as it was. */
+/**
+ * What the tests attack. At their end it serves, has logged no fault, and left the prototype of all
+ * objects as it was.
+ */
 const attacked = shared(
   () => TestServer.start({ flags: { 'headers-timeout': '500ms', 'request-timeout': '4s' } }),
   async (server, t) => {
@@ -52,7 +56,10 @@ async function stored(cluster: string): Promise<number> {
   return (await (await attacked()).client().list(aPath({ cluster, shard: '*' }))).items.length;
 }
 
-/** How long the event loop was blocked at most while the task ran, as far as this thread was working: not while others had the processors. */
+/**
+ * How long the event loop was blocked at most while the task ran, as far as this thread was
+ * working: not while others had the processors.
+ */
 async function blockedMs(task: () => Promise<unknown>): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 2 });
   const before = processorMs();

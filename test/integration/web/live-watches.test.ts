@@ -1,4 +1,7 @@
-/** Many watches (`watch/watcher.ts`) on one connection and on connections of their own, some of which read slowly, beside updates at full speed. */
+/**
+ * Many watches (`watch/watcher.ts`) on one connection and on connections of their own, some of
+ * which read slowly, beside updates at full speed.
+ */
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { setMaxListeners } from 'node:events';

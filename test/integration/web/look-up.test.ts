@@ -1,4 +1,7 @@
-/** One object and its freshness in one answer, beside GET of the object and the freshness of its type, over the wire. */
+/**
+ * One object and its freshness in one answer, beside GET of the object and the freshness of its
+ * type, over the wire.
+ */
 import { test } from '../../support/test.js';
 import type { ShardFreshness, TypeFreshnessReport } from '../../../src/domain/type-freshness.js';
 import type { KubeStatus } from '../../support/kube-client.js';
@@ -195,7 +198,10 @@ test('whoever may GET the object may look it up, and nobody else; it is JSON, an
   t.is((await client.raw('HEAD', pathOf(one))).text, '');
 });
 
-/** More than a report looks at in one turn of the event loop, so that there is time for a sync between a report and a read. */
+/**
+ * More than a report looks at in one turn of the event loop, so that there is time for a sync
+ * between a report and a read.
+ */
 const manyShards = 999;
 
 test('no look-up proves the absence of what the shard had before it was asked, while its pusher leaves and syncs anew', async (t) => {

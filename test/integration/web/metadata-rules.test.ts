@@ -1,4 +1,7 @@
-/** The rules of metadata over the wire: every way to write keeps them, and what is refused is not stored. */
+/**
+ * The rules of metadata over the wire: every way to write keeps them, and what is refused is not
+ * stored.
+ */
 import { test } from '../../support/test.js';
 import type { KubeObject, KubeStatus } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';

@@ -1,6 +1,6 @@
 /**
- * One resource under two identities, namespaced under one and cluster-scoped under the other (as kcp-dev/kcp#4037 met it); and informers of a type that all
- * begin while it is being declared.
+ * One resource under two identities, namespaced under one and cluster-scoped under the other (as
+ * kcp-dev/kcp#4037 met it); and informers of a type that all begin while it is being declared.
  */
 import { setMaxListeners } from 'node:events';
 import { test } from '../../support/test.js';

@@ -1,4 +1,7 @@
-/** Which names are accepted, in upstream's words, whichever way an object comes: by a create, or pushed. */
+/**
+ * Which names are accepted, in upstream's words, whichever way an object comes: by a create, or
+ * pushed.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { KubeStatus } from '../../support/kube-client.js';

@@ -128,7 +128,8 @@ test('a list of a canonical path that moves meanwhile shows one logical cluster,
     await client.create(aPath({ cluster: to }), anApiExport({ name: 'two' }));
     const spec = { text: 'x'.repeat(100_000) };
     for (let i = 0; i < 20; i += 1) await client.create(aPath({ cluster: from }), anApiExport({ name: `long-${i}` }, { spec }));
-    // One that begins shortly after another, which is still being read, waits, so that they share what is read.
+    // One that begins shortly after another, which is still being read, waits, so that they share
+    // what is read.
     const slow = await RawHttp2.open({ port: server.port, as: server.master, windowBytes: 1 });
     t.teardown(() => slow.destroy());
     await slow.until(() => slow.hasServerSettings, 'settings');

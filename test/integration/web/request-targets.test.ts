@@ -1,6 +1,7 @@
 /**
- * What a request's target may be, byte for byte: whatever others would read as another path is refused, and nothing of what is stored is touched. The
- * requests are written by hand, because clients correct what they send.
+ * What a request's target may be, byte for byte: whatever others would read as another path is
+ * refused, and nothing of what is stored is touched. The requests are written by hand, because
+ * clients correct what they send.
  */
 import { test } from '../../support/test.js';
 import { aPath, anApiExport } from '../../support/objects.js';

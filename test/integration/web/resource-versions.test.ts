@@ -1,4 +1,7 @@
-/** What each resourceVersion means to each verb: none, ours, of the future, of another store, compacted. */
+/**
+ * What each resourceVersion means to each verb: none, ours, of the future, of another store,
+ * compacted.
+ */
 import { test } from '../../support/test.js';
 import type { KubeClient, KubeStatus } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';

@@ -1,4 +1,7 @@
-/** Where a type may be asked for: a namespaced one in a namespace, a cluster-scoped one in none, as upstream. */
+/**
+ * Where a type may be asked for: a namespaced one in a namespace, a cluster-scoped one in none, as
+ * upstream.
+ */
 import { test } from '../../support/test.js';
 import type { KubeStatus } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';

@@ -1,4 +1,7 @@
-/** What a caller is told about itself: SelfSubjectAccessReview, SelfSubjectRulesReview and SelfSubjectReview. */
+/**
+ * What a caller is told about itself: SelfSubjectAccessReview, SelfSubjectRulesReview and
+ * SelfSubjectReview.
+ */
 import { test } from '../../support/test.js';
 import type { KubeClient, KubeStatus } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';

@@ -1,4 +1,7 @@
-/** What lists and WatchLists share with one another, and that nobody is shown less for it than was answered before. */
+/**
+ * What lists and WatchLists share with one another, and that nobody is shown less for it than was
+ * answered before.
+ */
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { KubeClient, KubeList } from '../../support/kube-client.js';

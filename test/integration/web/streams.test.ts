@@ -1,4 +1,7 @@
-/** How watches begin and end on the wire, and how the server stops; bookmarks, timeouts, and the bounds of both. */
+/**
+ * How watches begin and end on the wire, and how the server stops; bookmarks, timeouts, and the
+ * bounds of both.
+ */
 import { test } from '../../support/test.js';
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
@@ -227,7 +230,8 @@ test('a request that takes too long loses its connection, a watch does not', asy
   const slow = session.request({ ':method': 'POST', ':path': aPath() });
   slow.on('error', () => {});
   slow.write('{');
-  // It gets the reason before it is closed; a client that does not read the answer does not see the end after it.
+  // It gets the reason before it is closed; a client that does not read the answer does not see the
+  // end after it.
   slow.resume();
 
   await once(slow, 'close');

@@ -1,4 +1,7 @@
-/** Whom RBAC lets read a view of an APIExport, and what of it, through the wire: a shard pushes what kcp replicates. */
+/**
+ * Whom RBAC lets read a view of an APIExport, and what of it, through the wire: a shard pushes what
+ * kcp replicates.
+ */
 import type { ExecutionContext } from 'ava';
 import { processorMs } from '../../support/fastest.js';
 import { test } from '../../support/test.js';
@@ -31,7 +34,10 @@ const alice: Subject = { kind: 'User', name: 'alice' };
 const nothing: Pushed = { roles: [], bindings: [] };
 const readers: Pushed = { roles: [aRole('reads', [access, content])], bindings: [aBinding('alice-reads', 'reads', [alice])] };
 
-/** A shard with the export and what is said about it, and instances of one identity in two logical clusters on two shards. */
+/**
+ * A shard with the export and what is said about it, and instances of one identity in two logical
+ * clusters on two shards.
+ */
 async function anInstallation(t: ExecutionContext, { roles, bindings }: Pushed = readers, viewCallers = 'rbac') {
   const server = await aServer(t, { flags: { 'view-callers': viewCallers } });
   const instance = (name: string, cluster: string) =>

@@ -1,4 +1,7 @@
-/** Views through the wire: what an APIExport's URL shows, what a syncer's, to whom, and what neither ever shows. */
+/**
+ * Views through the wire: what an APIExport's URL shows, what a syncer's, to whom, and what neither
+ * ever shows.
+ */
 import type { ExecutionContext } from 'ava';
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
@@ -38,7 +41,10 @@ async function declare(
     });
 }
 
-/** Instances of two identities on two shards; `widgets` exports one of them, `cached` the other one as what is cached for it. */
+/**
+ * Instances of two identities on two shards; `widgets` exports one of them, `cached` the other one
+ * as what is cached for it.
+ */
 async function anInstallation(t: ExecutionContext): Promise<TestServer> {
   const server = await aServer(t);
   const client = server.client();

@@ -1,4 +1,7 @@
-/** The Warning header of a write: whatever a name that stands twice is made of, the write is stored, and the answer says so. */
+/**
+ * The Warning header of a write: whatever a name that stands twice is made of, the write is stored,
+ * and the answer says so.
+ */
 import { test } from '../../support/test.js';
 import type { Answer, KubeClient } from '../../support/kube-client.js';
 import { aPath } from '../../support/objects.js';

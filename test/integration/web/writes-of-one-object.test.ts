@@ -1,4 +1,7 @@
-/** Many writes of one object at once: whoever names no state of it is never in conflict, and what each has written is there. */
+/**
+ * Many writes of one object at once: whoever names no state of it is never in conflict, and what
+ * each has written is there.
+ */
 import type { ExecutionContext } from 'ava';
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';

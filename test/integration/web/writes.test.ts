@@ -183,7 +183,10 @@ const crowd = Array.from({ length: 40 }, (_, i) => `n${i}`);
 const large = Object.fromEntries(Array.from({ length: 2_500 }, (_, i) => [`k${i}`, 'v'.repeat(40)]));
 const asYaml = { headers: { accept: 'application/yaml' } } satisfies RequestOptions;
 
-/** An object, or a list, as the answer says it is written: in YAML or, where there was no room to convert it, in JSON. */
+/**
+ * An object, or a list, as the answer says it is written: in YAML or, where there was no room to
+ * convert it, in JSON.
+ */
 function assertWritten(t: ExecutionContext, { headers, text }: Answer, name: string): void {
   const isYaml = headers['content-type'] === 'application/yaml';
   t.true(isYaml ? text.startsWith('apiVersion: ') : headers['content-type'] === 'application/json');

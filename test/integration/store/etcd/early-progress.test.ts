@@ -1,6 +1,7 @@
 /**
- * An etcd that says how far it is before it has sent what happened up to there, as etcd before 3.5.8 (etcd-io/etcd#15220) and kine (k3s-io/kine#731) do under load. Who
- * believes it would miss the change for good.
+ * An etcd that reports progress before it has sent the changes up to there. etcd before 3.5.8
+ * (etcd-io/etcd#15220) and kine (k3s-io/kine#731) do so under load. A follower that believes it
+ * would miss the change forever.
  */
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { Server, ServerCredentials, type ServerDuplexStream, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
@@ -21,7 +22,7 @@ function created(revision: number): Uint8Array {
   return header(new BinaryWriter(), revision).tag(3, WireType.Varint).bool(true).finish();
 }
 
-/** A put of `/x/a`. */
+/** A response with a put of `/x/a`. */
 function put(revision: number): Uint8Array {
   const writer = header(new BinaryWriter(), revision).tag(11, WireType.LengthDelimited).fork();
   const kv = writer.tag(2, WireType.LengthDelimited).fork();
@@ -31,7 +32,7 @@ function put(revision: number): Uint8Array {
 
 type Sent = ServerDuplexStream<Uint8Array, Uint8Array>;
 
-/** Answers every range with nothing, at revision 5, and each watch with these responses. */
+/** Answers every range with no keys at revision 5, and each watch with these responses. */
 async function anEtcd(responses: readonly Uint8Array[]): Promise<Readonly<{ endpoint: string; close: () => void }>> {
   const server = new Server();
   const [bytes, same] = [(value: Uint8Array): Buffer => Buffer.from(value), (value: Buffer): Uint8Array => value];
@@ -55,7 +56,7 @@ async function anEtcd(responses: readonly Uint8Array[]): Promise<Readonly<{ endp
   return { endpoint: `http://127.0.0.1:${port}`, close: () => server.forceShutdown() };
 }
 
-test('a change that comes behind what was said to be all ends the following, and is not handed out', async (t) => {
+test('a change below a revision that etcd reported as complete makes the follower fail, and is not delivered', async (t) => {
   const etcd = await anEtcd([created(5), progress(7), put(6)]);
   t.teardown(etcd.close);
   const client = new EtcdClient({ clock: systemClock }, { endpoints: [etcd.endpoint], tls: () => undefined, timeoutMs: 5_000 });

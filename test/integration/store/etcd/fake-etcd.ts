@@ -1,4 +1,7 @@
-/** What the servers of one etcd ask of it, in memory: keys with revisions, and leases. What has changed is published when it is reached. */
+/**
+ * An etcd in memory, as far as several servers of one store use it: keys with revisions, and
+ * leases. A server sees changes when it calls `reach`.
+ */
 import { deferred } from '../../../../src/domain/deferred.js';
 import type { EtcdPeersParts } from '../../../../src/store/etcd/peers.js';
 import { EtcdError } from '../../../../src/store/etcd/etcd-error.js';
@@ -14,13 +17,13 @@ type State = Readonly<{ revision: number; kvs: ReadonlyMap<string, Kv>; leases: 
 export class FakeEtcd {
   #state: State = { revision: 1, kvs: new Map(), leases: new Set() };
   readonly #history: WatchEvent[] = [];
-  /** Takes no writes that need room. */
+  /** Refuses writes that need room. */
   isFull = false;
-  /** Answers nothing. */
+  /** Refuses every request. */
   isAway = false;
-  /** Answers nothing that would keep a lease. */
+  /** Refuses to keep leases alive. */
   keepsNoLease = false;
-  /** The next answer to a read is held back until this is resolved. */
+  /** Delays the next answer to a read until this promise resolves. */
   heldRead: Promise<void> | undefined;
 
   readonly client: EtcdPeersParts['client'] = {
@@ -52,7 +55,7 @@ export class FakeEtcd {
     return [...this.#state.leases];
   }
 
-  /** What a server of it shows. */
+  /** The published state of one server, and a function that applies all changes to it. */
   published(): Readonly<{ published: PublishedState; reach: () => Promise<void> }> {
     const published = new PublishedState({ prefix: '/cache', bodies: new RecentBodies(1024), log: silent, keptNames: new Map() });
     let shown = 0;
@@ -64,7 +67,7 @@ export class FakeEtcd {
     return { published, reach };
   }
 
-  /** Resolves the returned to answer. */
+  /** Call the returned function to let the read be answered. */
   holdNextRead(): () => void {
     const held = deferred<void>();
     this.heldRead = held.promise;
@@ -83,7 +86,7 @@ export class FakeEtcd {
     return this.#state;
   }
 
-  /** With `--bump-revision`: nothing of it comes as a change. */
+  /** Like a restore with `--bump-revision`: watches receive no changes of it. */
   restore({ kvs, leases }: State): void {
     this.#state = { kvs, leases, revision: this.#state.revision + 1_000_000 };
   }

@@ -1,4 +1,6 @@
-/** When a watch of etcd is given up, on watches and a clock that the test moves. */
+/**
+ * When a follower abandons a watch of etcd, with a fake client and a clock that the test advances.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../../support/test.js';
 import type { EtcdClient, WatchListener } from '../../../../src/store/etcd/client.js';
@@ -11,7 +13,7 @@ const range = { key: Buffer.from('/x/'), rangeEnd: Buffer.from('/x0') };
 const announced = { revision: 5, created: true, canceled: false, compacted: 0, reason: '', isFragment: false, events: [] };
 const progress = (revision: number): WatchResponse => ({ ...announced, revision, created: false });
 
-/** A watch that was announced, of an etcd that stands at revision 5. */
+/** A follower with an open watch of an etcd at revision 5. */
 async function following(t: ExecutionContext) {
   const clock = new ManualClock();
   const watches: WatchListener[] = [];
@@ -31,7 +33,7 @@ async function following(t: ExecutionContext) {
   t.teardown(() => follower.close());
   follower.begin();
   watches[0]!.received(announced);
-  /** Answers like this every second. */
+  /** Sends this response every second. */
   const answer = async (response: WatchResponse, seconds: number): Promise<void> => {
     for (let i = 0; i < seconds; i += 1) {
       clock.advance(1_000);
@@ -42,7 +44,7 @@ async function following(t: ExecutionContext) {
   return { clock, watches, movedOn, logged, follower, answer };
 }
 
-test('a watch is given up after four seconds of silence, and a pause of this process is none', async (t) => {
+test('a follower abandons a watch after four seconds of silence, and a pause of its own process does not count', async (t) => {
   const { clock, watches, logged, follower } = await following(t);
   clock.advance(500);
 
@@ -60,10 +62,10 @@ test('a watch is given up after four seconds of silence, and a pause of this pro
   t.is(logged.length, 1);
 });
 
-test('a member that answers, and stands still while etcd as a whole is further, is left for another one', async (t) => {
+test('a follower leaves a member that answers but does not advance while etcd as a whole does', async (t) => {
   const { clock, watches, movedOn, logged, follower, answer } = await following(t);
   await answer(progress(5), 60);
-  t.deepEqual(logged, [], 'as far as anybody knows, nothing has happened');
+  t.deepEqual(logged, [], 'the follower does not know of any newer revision');
   const heardMs = follower.heardMs;
   const reached = follower.reach(6);
 
@@ -71,14 +73,14 @@ test('a member that answers, and stands still while etcd as a whole is further, 
 
   t.deepEqual(movedOn, ['http://127.0.0.1:1']);
   t.is(watches.length, 2);
-  t.true(clock.now() - follower.heardMs >= 5_000 && follower.heardMs - heardMs <= 1_000, 'whoever asks how it is hears of that');
+  t.true(clock.now() - follower.heardMs >= 5_000 && follower.heardMs - heardMs <= 1_000, 'the health check can see the silence');
   watches[1]!.received(announced);
   watches[1]!.received(progress(6));
   await reached;
   t.is(follower.heardMs, clock.now());
 });
 
-test('a member that comes nearer to where etcd stands is no silent one, nor is one that sends a large change in pieces', async (t) => {
+test('a follower keeps a member that still catches up, or that sends a large change in pieces', async (t) => {
   const { watches, logged, follower, answer } = await following(t);
   const reached = follower.catchUp(20);
   for (const revision of [6, 7, 8]) await answer(progress(revision), 3);

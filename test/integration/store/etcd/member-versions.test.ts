@@ -1,4 +1,4 @@
-/** What a start makes of the versions that members say they have. The members are gRPC servers that answer `Status` and nothing else. */
+/** Which etcd versions a start accepts. The members are gRPC servers that answer only `Status`. */
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import type { ExecutionContext } from 'ava';
@@ -11,7 +11,7 @@ import { silent } from '../../../support/test-store.js';
 
 const statusPath = '/etcdserverpb.Maintenance/Status';
 
-/** The endpoint of a member; `version` undefined: its answer has none. */
+/** Starts a member; returns its endpoint. `version` undefined: its answer has no version. */
 async function member(t: ExecutionContext, version: string | undefined): Promise<string> {
   const server = new Server();
   const answer = new BinaryWriter();
@@ -40,7 +40,7 @@ function clientOf(t: ExecutionContext, endpoints: readonly string[]): EtcdClient
 }
 
 for (const version of ['3.5.0', '3.5.21', '3.6.16', '3.6.0-rc.1', '3.10.1', '3.5.9+dfsg', '4.0.0'])
-  test(`a member of version ${version} is taken`, async (t) => {
+  test(`a member of version ${version} is accepted`, async (t) => {
     await t.notThrowsAsync(assertVersions(clientOf(t, [await member(t, version)]), silent));
   });
 
@@ -58,7 +58,7 @@ for (const version of [
   '',
   undefined,
 ])
-  test(`a member that says ${String(version).slice(0, 20)} is refused, by itself and among recent ones, with what is needed`, async (t) => {
+  test(`a member with the version ${String(version).slice(0, 20)} is refused, alone or among recent ones, with the needed version`, async (t) => {
     const old = await member(t, version);
     const recent = [await member(t, '3.6.16'), await member(t, '3.5.0')];
     for (const endpoints of [[old], [...recent, old], [old, ...recent]]) {
@@ -69,7 +69,7 @@ for (const version of [
     }
   });
 
-test('a member that does not answer is passed over, and the log names it', async (t) => {
+test('a member that does not answer is skipped, and the log names it', async (t) => {
   const recent = await member(t, '3.6.16');
   const away = 'http://127.0.0.1:1';
   const logged: unknown[] = [];

@@ -1,4 +1,4 @@
-/** How the servers of one etcd know of each other, and of a restore, on an etcd in memory. */
+/** How the servers of one etcd detect each other, and a restore of etcd. Uses an etcd in memory. */
 import { setImmediate } from 'node:timers/promises';
 import { test } from '../../../support/test.js';
 import { someServerLives } from '../../../../src/store/etcd/living-servers.js';
@@ -17,7 +17,7 @@ type Server = Readonly<{
   reach: () => Promise<void>;
 }>;
 
-/** A server that has caught up. */
+/** A server that has caught up but has not entered. */
 async function serverOf(etcd: FakeEtcd, clock: ManualClock, isBehind = (): boolean => false): Promise<Server> {
   const { published, reach: reachNow } = etcd.published();
   const reach = async (): Promise<void> => {
@@ -39,7 +39,7 @@ async function serverOf(etcd: FakeEtcd, clock: ManualClock, isBehind = (): boole
   return { peers, looks, logged, isContradicted: () => isContradicted, reach };
 }
 
-/** One that runs. */
+/** A server that has entered and joined. */
 async function runningServer(etcd: FakeEtcd, clock: ManualClock, isBehind?: () => boolean): Promise<Server> {
   const server = await serverOf(etcd, clock, isBehind);
   await server.peers.enter();
@@ -47,7 +47,7 @@ async function runningServer(etcd: FakeEtcd, clock: ManualClock, isBehind?: () =
   return server;
 }
 
-/** Time passes in steps, and each server is shown what has changed. */
+/** Lets time pass in steps; after each step, the servers apply all changes. */
 async function pass(clock: ManualClock, ms: number, ...servers: readonly Server[]): Promise<void> {
   for (let passed = 0; passed < ms; passed += 100) {
     clock.advance(100);
@@ -56,11 +56,11 @@ async function pass(clock: ManualClock, ms: number, ...servers: readonly Server[
   }
 }
 
-test('a server that enters again while its heartbeat is asked for does not take that for a restore', async (t) => {
+test('a server that enters again while it reads its heartbeat does not take the change for a restore', async (t) => {
   const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
   const { peers, isContradicted } = await serverOf(etcd, clock);
   await peers.enter();
-  // It was paused for longer than its lease.
+  // The server was paused for longer than its lease.
   clock.skip(leaseMs + 1);
   for (const lease of etcd.leases) etcd.expire(lease);
 
@@ -72,11 +72,11 @@ test('a server that enters again while its heartbeat is asked for does not take 
   t.false(isContradicted());
 });
 
-test('a server whose lease is gone, whatever its clock says of it, enters again once, and goes on', async (t) => {
+test('a server that lost its lease, though its clock says otherwise, enters again once, and continues', async (t) => {
   const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
   const server = await runningServer(etcd, clock);
   const [first] = etcd.leases;
-  // The clock of a machine that was suspended has stood still.
+  // As after a suspension of the machine, during which its clock stood still.
   etcd.expire(first!);
   t.true(await server.peers.isKept());
   await pass(clock, 5_000, server);
@@ -86,7 +86,7 @@ test('a server whose lease is gone, whatever its clock says of it, enters again 
   await server.peers.leave();
 });
 
-test('a server that etcd was restored under raises no heartbeat, and learns of it within one interval', async (t) => {
+test('when etcd is restored, a running server stops its heartbeat and detects the restore within one interval', async (t) => {
   const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
   const server = await runningServer(etcd, clock);
   const snapshot = etcd.snapshot();
@@ -100,7 +100,7 @@ test('a server that etcd was restored under raises no heartbeat, and learns of i
   await server.peers.leave();
 });
 
-test('a server that runs is seen by its heartbeat, one that does not by its silence, whatever its lease has left', async (t) => {
+test('a running server is detected by its heartbeat, a dead one by its silence, whatever remains of its lease', async (t) => {
   const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
   const running = await runningServer(etcd, clock);
   const dead = await serverOf(etcd, clock);
@@ -126,7 +126,7 @@ for (const [where, isRunningPaused] of [
   ['that starts', false],
   ['that starts, and that of the server that runs,', true],
 ] as const)
-  test(`a pause of the process ${where} is nobody's silence`, async (t) => {
+  test(`a pause of the process ${where} does not count as silence`, async (t) => {
     const [etcd, clock, clockOfStarting] = [new FakeEtcd(), new ManualClock(), new ManualClock()];
     const running = await runningServer(etcd, clock);
     const starting = await serverOf(etcd, clockOfStarting);
@@ -148,7 +148,7 @@ for (const [what, set] of [
   ['is full', (etcd: FakeEtcd, is: boolean) => (etcd.isFull = is)],
   ['does not answer', (etcd: FakeEtcd, is: boolean) => (etcd.isAway = is)],
 ] as const)
-  test(`while etcd ${what}, nobody is taken for dead, and the log says so once`, async (t) => {
+  test(`while etcd ${what}, no server is taken for dead, and the log says so once`, async (t) => {
     const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
     const running = await runningServer(etcd, clock);
     const starting = await serverOf(etcd, clock);
@@ -167,7 +167,7 @@ for (const [what, set] of [
     await running.peers.leave();
   });
 
-test('a server that died is none of the others, and leads no more, though etcd goes on giving its lease the whole time', async (t) => {
+test('a dead server no longer counts among the others, and loses the lead, though etcd keeps its lease alive', async (t) => {
   const [etcd, clock, clockOfDead] = [new FakeEtcd(), new ManualClock(), new ManualClock()];
   const dead = await runningServer(etcd, clockOfDead);
   await pass(clockOfDead, 4_000, dead);
@@ -183,13 +183,13 @@ test('a server that died is none of the others, and leads no more, though etcd g
   await pass(clock, 15_000, running);
   t.not(running.peers.leadsSinceMs, undefined);
 
-  // It was frozen, and finds itself replaced.
+  // It was frozen; when it continues, it finds that it was replaced.
   await pass(clockOfDead, 4_000, dead);
   t.is(dead.peers.leadsSinceMs, undefined);
   for (const { peers } of [running, dead]) await peers.leave();
 });
 
-test('a server whose lease nobody keeps enters again, though all else is answered', async (t) => {
+test('a server that cannot keep its lease alive enters again, though etcd answers everything else', async (t) => {
   const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
   const server = await runningServer(etcd, clock);
   const [first] = etcd.leases;
@@ -200,7 +200,8 @@ test('a server whose lease nobody keeps enters again, though all else is answere
 
   await pass(clock, leaseMs + 4_000, server);
 
-  // What named it as the leader lay in the first, which etcd may keep for longer.
+  // The server ended its first lease itself, because etcd may keep the leader's key of that lease
+  // for longer.
   t.is(etcd.leases.length, 1);
   t.not(etcd.leases[0], first);
   etcd.keepsNoLease = false;
@@ -209,7 +210,7 @@ test('a server whose lease nobody keeps enters again, though all else is answere
   await server.peers.leave();
 });
 
-test('a silent server is none of the others, and is to be told all the same', async (t) => {
+test('a silent server does not count among the others, but the running server still knows that it is not alone', async (t) => {
   const [etcd, clock, clockOfFrozen] = [new FakeEtcd(), new ManualClock(), new ManualClock()];
   const running = await runningServer(etcd, clock);
   t.true(running.peers.isAlone);
@@ -222,7 +223,7 @@ test('a silent server is none of the others, and is to be told all the same', as
   for (const { peers } of [running, frozen]) await peers.leave();
 });
 
-test('while etcd is full its leader leads on, because somebody has to compact', async (t) => {
+test('while etcd is full its leader stays the leader, because somebody has to compact', async (t) => {
   const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
   const [leader, other] = [await runningServer(etcd, clock), await runningServer(etcd, clock)];
   await pass(clock, 5_000, leader, other);
@@ -237,7 +238,7 @@ test('while etcd is full its leader leads on, because somebody has to compact', 
   for (const { peers } of [leader, other]) await peers.leave();
 });
 
-test('a leader that is too far behind etcd to raise its heartbeat leads no more before another one does', async (t) => {
+test('a leader that is too far behind etcd to raise its heartbeat gives up the lead before another server takes it', async (t) => {
   const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
   let isBehind = false;
   const leader = await runningServer(etcd, clock, () => isBehind);
