@@ -62,7 +62,7 @@ test('a kubeconfig whose user has no certificate is refused', async (t) => {
   t.notRegex(error.message, /secret/);
 });
 
-test('every command prints words for people, and JSON for programs', async (t) => {
+test('commands print JSON with --output=json', async (t) => {
   const { server, file } = await aKubeconfig(t);
   const flags = { 'cache-kubeconfig': file, output: 'json' };
   await server.client().create(exports, anExport);

@@ -116,7 +116,7 @@ for (const http2 of [false, true])
       t.is(await asked('root:org'), 403);
       const before = birch.asked;
       t.is(await asked('team1'), 200);
-      t.is(birch.asked, before + 1, 'the Shards that root has decide again');
+      t.is(birch.asked, before + 1, 'the Shards that root has lead there');
       t.is(mallory.asked, 0);
     },
   );

@@ -79,7 +79,7 @@ test.serial('5: labels and annotations that change while the link is down move o
 });
 
 test.serial(
-  '6: a policy that changes while its cache is up or down removes at the other end what it no longer allows, and nothing else',
+  '6: a policy that changes while its cache is up or down removes only what it no longer allows from the other end',
   async (t) => {
     const tree = await aTree(t);
     const root = await tree.cache('root');

@@ -117,7 +117,7 @@ test.serial(
   },
 );
 
-test.serial('a cache whose own policy accepts less holds the removal of the rest; after a confirmation, exactly that rest is removed', async (t) => {
+test.serial('a cache whose own policy accepts less holds the removals; once confirmed, exactly the rest is removed', async (t) => {
   const { policies, east, leaf } = await threeCaches(t);
 
   policies.east = below(public_);

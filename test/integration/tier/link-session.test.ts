@@ -389,7 +389,7 @@ for (const arrives of ['at once', 'later, with what took it back'] as const)
   });
 
 largeTest(
-  'a change that arrives while slices wait for their sync with a new parent survives the end of the link',
+  'a change that arrives while slices wait for their sync because the parent is another cache survives the end of the link',
   async (t) => {
     const rig = new TierRig();
     const large = Array.from({ length: 30 }, (_, i) => `large-${i}`);

@@ -88,7 +88,7 @@ test('reports on a shard do not outlive its removal: when its next pusher leaves
   t.false(await isConnected(root));
 });
 
-test('a shard that is written over plain HTTP at a child is reported as such at the parent, which has no connection metric for it', async (t) => {
+test('a shard written over plain HTTP at a child is reported as such at the parent, which has no connection metric for it', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root });

@@ -1,4 +1,4 @@
-/** How answers are written: forms by Accept, HEAD, pretty, YAML, tables, gzip. */
+/** How answers are encoded: forms by Accept, HEAD, pretty, YAML, tables, gzip. */
 import { test } from '../../support/test.js';
 import { gunzipSync } from 'node:zlib';
 import { request } from 'node:https';
@@ -26,7 +26,7 @@ const known = shared(
   ({ server }) => server.close(),
 );
 
-/** The bytes as they came, still compressed. */
+/** The bytes as received, still compressed. */
 async function bytesOf(
   server: TestServer,
   path: string,
@@ -72,7 +72,7 @@ test('a short list, a refused gzip and a watch are never compressed', async (t) 
 });
 
 for (const version of ['h1', 'h2'] as const) {
-  test(`HEAD is answered like GET without a body, at once, also for a watch (${version})`, async (t) => {
+  test(`HEAD is answered like GET without a body, at once, even for a watch (${version})`, async (t) => {
     const { server, [version]: client } = await known();
 
     for (const path of [
@@ -91,7 +91,7 @@ for (const version of ['h1', 'h2'] as const) {
   });
 }
 
-test('pretty JSON is the same JSON with space between tokens; so is what curl gets', async (t) => {
+test('pretty JSON is the same JSON with space between tokens; curl gets that too', async (t) => {
   const { h1 } = await known();
   const path = aPath({ cluster: 'small', name: 'one' });
   const plain = await h1.raw('GET', path);
@@ -107,7 +107,7 @@ test('pretty JSON is the same JSON with space between tokens; so is what curl ge
   t.is((await h1.raw('GET', `${path}?pretty=false`, { headers: { 'user-agent': 'curl/8.5.0' } })).text, plain.text);
 });
 
-test('an object and a list come in YAML on request; a long list comes as JSON, and says so', async (t) => {
+test('an object and a list are YAML on request; a long list stays JSON, and its content type says so', async (t) => {
   const { h1 } = await known();
   const headers = { accept: 'application/yaml' };
 
@@ -156,7 +156,7 @@ test('an empty list has items, and a media type that is not served is answered 4
   t.like(JSON.parse(refused.text), { kind: 'Status', reason: 'NotAcceptable' });
 });
 
-test('readers that go away at any moment of a long list leave nothing under way and nothing in the log', async (t) => {
+test('readers that leave at any moment of a long list leave no request in flight and nothing in the log', async (t) => {
   const server = await aServer(t, { flags: { 'requests-in-flight-max': '4' } });
   const path = aPath({ cluster: 'large' });
   const clients = [server.client(), server.client({ http2: true })];

@@ -1,6 +1,6 @@
 /**
  * Who may do what (F18, F31): members of system:masters everything; shards and caches read
- * everything, and a shard writes its own objects; everyone else gets health.
+ * everything, and a shard writes its own objects; everyone else only reads health.
  */
 import { someOf } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
@@ -91,7 +91,7 @@ const requests = [
   ['GET', '/nothing'],
 ] as const;
 
-test.serial('everyone else is answered 403 to everything, as a Status that names them, and changes nothing', async (t) => {
+test.serial('everyone else gets 403 for everything, as a Status that names them, and changes nothing', async (t) => {
   const { server, strangers } = await known();
 
   for (const [who, client] of strangers) {
@@ -109,7 +109,10 @@ test.serial('everyone else is answered 403 to everything, as a Status that names
   t.is((await server.client().list(aPath({ cluster: '*', shard: '*' }))).items.length, 1);
 });
 
-/** What kubectl sends for --as, --as-group, --as-uid and --as-user-extra, and what it cannot. */
+/**
+ * The headers that kubectl sends for --as, --as-group, --as-uid and --as-user-extra, and some that
+ * it does not send.
+ */
 const othersNames: readonly (readonly [status: number, headers: Record<string, string | string[]>])[] = [
   [403, { 'Impersonate-User': 'nobody' }],
   [403, { 'impersonate-user': 'cache-client', 'Impersonate-Group': ['system:masters', 'developers'] }],
@@ -121,7 +124,7 @@ const othersNames: readonly (readonly [status: number, headers: Record<string, s
   [400, { 'IMPERSONATE-Anything': 'x' }],
 ];
 
-test.serial('a request in another user’s name is refused before anything is done, whoever asks', async (t) => {
+test.serial('an impersonation request is refused before anything is done, whoever sends it', async (t) => {
   const { server, amber, strangers } = await known();
   const master = server.client();
   const others = ['/livez', '/readyz', '/healthz', '/console', '/console/overview', '/services/apiexport/root/one/clusters/*/apis'];
@@ -148,7 +151,7 @@ test.serial('a request in another user’s name is refused before anything is do
   t.is((await master.list(aPath({ cluster: '*', shard: '*' }))).items.length, 1);
 });
 
-test.serial('over HTTP/1.1, a header counts behind any number of others', async (t) => {
+test.serial('over HTTP/1.1, an impersonation header is found after any number of others', async (t) => {
   const { server } = await known();
   const raw = await RawHttp1.open({ port: server.port, as: server.master });
   t.teardown(() => raw.destroy());
@@ -216,7 +219,7 @@ test.serial('a shard writes its own objects with every verb, and gets 403 for an
   await server.client().raw('DELETE', aPath(own));
 });
 
-test.serial('an unauthorized write is answered 403, whatever else is wrong with it; an authorized one gets that error', async (t) => {
+test.serial('an unauthorized write is answered 403, whatever else is wrong with it; an authorized one gets that other error', async (t) => {
   const { server, amber, readers } = await known();
   const wildcard = aPath({ shard: '*' });
   const [, birch] = readers[0]!;
@@ -227,7 +230,7 @@ test.serial('an unauthorized write is answered 403, whatever else is wrong with 
   t.is((await server.client().raw('POST', wildcard, { body: anApiExport() })).status, 400);
 });
 
-test.serial('every 403 is counted, and logged with who, what and where, and never with the query', async (t) => {
+test.serial('every 403 is counted, and logged with caller, verb and path, and never with the query', async (t) => {
   const server = await aServer(t);
   const uris = ['strata://shard/amber'];
   const amber = server.client({ as: server.authority.issue({ user: 'amber', groups: ['strata'], uris }) });
@@ -235,7 +238,7 @@ test.serial('every 403 is counted, and logged with who, what and where, and neve
   t.regex(
     (await server.client().raw('GET', '/metrics')).text,
     /^strata_refusals_total\{reason="InternalError"\} 0$/m,
-    'there before the first one',
+    'the metric exists before the first one',
   );
   const before = await server.metric('strata_refusals_total');
   const logged = server.logged.length;
@@ -267,14 +270,14 @@ test.serial('every 403 is counted, and logged with who, what and where, and neve
   );
 });
 
-test.serial('health is for everybody', async (t) => {
+test.serial('everybody may read health', async (t) => {
   const { strangers } = await known();
 
   for (const [who, client] of strangers)
     for (const path of ['/healthz', '/livez', '/readyz']) t.deepEqual([who, (await client.raw('GET', path)).text], [who, 'ok']);
 });
 
-test.serial('a refusal uses kube’s words', async (t) => {
+test.serial('a refusal is worded as in Kubernetes', async (t) => {
   const { strangers } = await known();
   const [, anonymous] = strangers[0]!;
 

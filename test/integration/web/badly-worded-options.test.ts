@@ -1,6 +1,6 @@
 /**
- * An option that is present and cannot be understood is a refusal, and nothing is done: only an
- * option that is absent is absent.
+ * An option that is present but not understood must be refused, and nothing done. It would find an
+ * option that the server treats as absent instead.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
@@ -101,7 +101,7 @@ for (const [body, expected] of bodies)
   });
 
 /**
- * Lines that Go's reader ends where a reader of YAML 1.2 does not, and what stands behind a key
+ * Line ends that Go's YAML reader accepts and a reader of YAML 1.2 does not, and a complex key
  * without a colon.
  */
 const otherLines = [
@@ -117,7 +117,7 @@ const otherLines = [
 ];
 const duplicates = ['dryRun: [All]\ndryRun: []\n', 'dryRun: [All]\n"dryRun": null\n', '{preconditions: {uid: nope, uid: null}}\n'];
 
-test('DeleteOptions in YAML are held to the same', async (t) => {
+test('malformed DeleteOptions in YAML are refused as well', async (t) => {
   const { client, one, all, stored } = await aPlace();
   const before = await stored();
 
@@ -203,19 +203,19 @@ async function refusesAll(
   t.is(await place.stored(), before);
 }
 
-/** What clients escape of a text that is not ASCII. */
+/** Escapes what clients escape: characters that are not ASCII. */
 function escaped(query: string): string {
   return query.replaceAll(/[^!-~]/gu, encodeURIComponent);
 }
 
-test('a query that is badly worded deletes nothing, of one', (t) =>
+test('a malformed query does not delete an object', (t) =>
   refusesAll(
     t,
     [...everywhere, ...ofDeletes, ['labelSelector=a', '400 BadRequest'], ['limit=1', '400 BadRequest']],
     ({ client, one }, query) => refusedWith(client, 'DELETE', `${one}?${query}`),
   ));
 
-test('a query that is badly worded deletes nothing, of a collection', (t) =>
+test('a malformed query does not delete a collection', (t) =>
   refusesAll(
     t,
     [
@@ -239,17 +239,17 @@ test('a query that is badly worded deletes nothing, of a collection', (t) =>
     ({ client, all }, query) => refusedWith(client, 'DELETE', `${all}?${query}`),
   ));
 
-test('a query that is badly worded creates nothing', (t) =>
+test('a malformed query creates nothing', (t) =>
   refusesAll(t, [...everywhere, ...ofWrites, ['force=true', '400 BadRequest']], ({ client, all }, query) =>
     refusedWith(client, 'POST', `${all}?${query}`, { body: anApiExport({ name: 'three' }) }),
   ));
 
-test('a query that is badly worded replaces nothing', (t) =>
+test('a malformed query replaces nothing', (t) =>
   refusesAll(t, [...everywhere, ...ofWrites, ['force=true', '400 BadRequest']], async ({ client, one }, query) =>
     refusedWith(client, 'PUT', `${one}?${query}`, { body: { ...(await client.get(one)), spec: { changed: true } } }),
   ));
 
-test('a query that is badly worded patches nothing', (t) =>
+test('a malformed query patches nothing', (t) =>
   refusesAll(t, [...everywhere, ...ofWrites, ['force=true', '422 Invalid'], ['force=', '422 Invalid']], ({ client, one }, query) =>
     refusedWith(client, 'PATCH', `${one}?${query}`, {
       headers: { 'content-type': 'application/merge-patch+json' },
@@ -257,7 +257,7 @@ test('a query that is badly worded patches nothing', (t) =>
     }),
   ));
 
-test('options in the query count beside those of a body, and may not contradict them', async (t) => {
+test('options in the query apply beside those of a body, and may not contradict them', async (t) => {
   const { client, one, all, stored } = await aPlace();
   const before = await stored();
   const body = { kind: 'DeleteOptions', apiVersion: 'v1' };
@@ -279,7 +279,7 @@ test('options in the query count beside those of a body, and may not contradict 
   t.is(await stored(), before);
 });
 
-test('options that are understood are no refusal, and what they cannot change here is passed over', async (t) => {
+test('options that are understood are not refused, and those without an effect here are ignored', async (t) => {
   const { client, all } = await aPlace();
   const options: readonly (readonly [query: string, body: unknown])[] = [
     ['', { kind: 'DeleteOptions', apiVersion: 'v1' }],
@@ -312,7 +312,7 @@ test('options that are understood are no refusal, and what they cannot change he
   t.is((await client.list(all)).items.length, 2);
 });
 
-test('preconditions of the delete of a collection hold for each of its objects, and one that fails leaves them all', async (t) => {
+test('preconditions of a collection delete hold for each of its objects, and one that fails keeps them all', async (t) => {
   const { client, all, stored } = await aPlace();
   const before = await stored();
   const [one, two] = (await client.list(all)).items;
@@ -350,7 +350,7 @@ test('preconditions hold for a whole collection, not for each page of it', async
   );
 });
 
-test('strict validation refuses what stands twice at any depth, in JSON, in YAML and in patches', async (t) => {
+test('strict validation refuses duplicate fields at any depth, in JSON, in YAML and in patches', async (t) => {
   const { client, one, all, stored } = await aPlace();
   const before = await stored();
   const strict = 'fieldValidation=Strict';
@@ -398,7 +398,7 @@ test('strict validation refuses what stands twice at any depth, in JSON, in YAML
   }
 });
 
-test('the refusal of a strict write is short, however long the names and however many there are', async (t) => {
+test('the refusal of a strict write is short, however long or many the duplicate names are', async (t) => {
   const { client, one, all, stored } = await aPlace();
   const before = await stored();
   const long = '\\"'.repeat(10_000);
@@ -432,7 +432,7 @@ test('the refusal of a strict write is short, however long the names and however
   t.is(await stored(), before);
 });
 
-test('a review takes the options of a create, and refuses those that are badly worded', async (t) => {
+test('a review accepts the options of a create, and refuses malformed ones', async (t) => {
   const { client } = await aPlace();
   const reviews = aPath({ group: 'authentication.k8s.io', version: 'v1', resource: 'selfsubjectreviews' });
   const body = { kind: 'SelfSubjectReview', apiVersion: 'authentication.k8s.io/v1' };

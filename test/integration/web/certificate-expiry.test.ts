@@ -1,6 +1,6 @@
 /**
- * A server with certificates that are about to expire, or have expired: its status, its metrics and
- * its log.
+ * Certificates that are about to expire, or have expired: the server must report them in its
+ * status, its metrics and its log.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

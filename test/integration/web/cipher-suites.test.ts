@@ -1,11 +1,11 @@
-/** What a server offers in its handshakes, with ciphers that its operator has chosen. */
+/** Which ciphers a server offers in TLS handshakes when its operator has chosen some. */
 import { once } from 'node:events';
 import { connect, type ConnectionOptions } from 'node:tls';
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { aServer, type TestServer } from '../../support/test-server.js';
 
-/** The cipher that both agree on; undefined where there is none. */
+/** The cipher that both ends agree on; undefined if there is none. */
 async function agreed({ url }: TestServer, options: ConnectionOptions): Promise<string | undefined> {
   const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', rejectUnauthorized: false, ...options });
   const outcome = await once(socket, 'secureConnect').then(
@@ -24,7 +24,7 @@ const old = (ciphers: string): ConnectionOptions => ({ maxVersion: 'TLSv1.2', ci
 const aes128 = 'ECDHE-ECDSA-AES128-GCM-SHA256';
 const aes256 = 'ECDHE-ECDSA-AES256-GCM-SHA384';
 
-test('of TLS 1.2 only what is named is spoken, and TLS 1.3 stays', async (t) => {
+test('of TLS 1.2 only the named ciphers are offered, and TLS 1.3 stays', async (t) => {
   const server = await offering(t, 'TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384');
 
   t.is(await agreed(server, old(aes256)), aes256);
@@ -33,7 +33,7 @@ test('of TLS 1.2 only what is named is spoken, and TLS 1.3 stays', async (t) => 
   t.is((await server.client().raw('GET', '/readyz')).status, 200);
 });
 
-test('where only suites of TLS 1.3 are named, these are spoken and nothing older', async (t) => {
+test('if only suites of TLS 1.3 are named, the server offers these and no older version', async (t) => {
   const server = await offering(t, 'TLS_AES_128_GCM_SHA256');
 
   t.is(await agreed(server, { minVersion: 'TLSv1.3' }), 'TLS_AES_128_GCM_SHA256');

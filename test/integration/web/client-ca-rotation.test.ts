@@ -1,6 +1,6 @@
 /**
- * The file of client authorities is replaced while clients are connected, over every protocol that
- * the server speaks.
+ * Replaces the file of client authorities while clients are connected, over every protocol that the
+ * server speaks.
  */
 import { once } from 'node:events';
 import { mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
@@ -22,7 +22,7 @@ type Rotation = Readonly<{
   server: TestServer;
   old: Certificate;
   next: Certificate;
-  /** Replaces the file as Kubernetes replaces a secret, by a link. */
+  /** Replaces the file by swapping a symlink, as Kubernetes replaces a secret. */
   rotateTo: (...which: readonly ('old' | 'next' | 'broken')[]) => Promise<void>;
 }>;
 
@@ -55,7 +55,7 @@ function logged(server: TestServer, event: string): Promise<void> {
 for (const http2 of [false, true]) {
   const protocol = http2 ? 'HTTP/2' : 'HTTP/1.1';
 
-  test(`a watch ends at the poll after its certificate’s authority is gone, and the new one’s is served: ${protocol}`, async (t) => {
+  test(`a watch ends at the first poll after its certificate’s authority is removed, and the new authority’s clients are served: ${protocol}`, async (t) => {
     const { server, old, next, rotateTo } = await aRotation(t);
     const [ofOld, ofNext] = [server.client({ as: old, http2 }), server.client({ as: next, http2 })];
     t.is((await ofNext.raw('GET', exports)).status, 403);
@@ -71,11 +71,11 @@ for (const http2 of [false, true]) {
     );
 
     t.true(end);
-    // A watch that outlived it would last for its half hour. The room is for a machine that runs
-    // other tests.
+    // The watch would otherwise last half an hour. Five seconds are allowed, because the machine
+    // runs other tests.
     t.true(performance.now() - rotatedMs < pollMs + 5_000, `after ${performance.now() - rotatedMs} ms`);
     t.is((await ofOld.raw('GET', exports)).status, 403);
-    // Its old connection is anonymous and has ended too; a new one is authenticated anew.
+    // The old connection was anonymous and has ended too; a new connection is authenticated again.
     t.is((await ofNext.raw('GET', exports)).status, 200);
     await until(async () => {
       const metrics = await ofNext.raw('GET', '/metrics');
@@ -83,7 +83,7 @@ for (const http2 of [false, true]) {
     });
   });
 
-  test(`both authorities are trusted while both are in the file, and watches of either go on: ${protocol}`, async (t) => {
+  test(`while both authorities are in the file both are trusted, and watches of either continue: ${protocol}`, async (t) => {
     const { server, old, next, rotateTo } = await aRotation(t);
     const ofOld = server.client({ as: old, http2 });
     const bookmarks = { allowWatchBookmarks: 'true', sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' };
@@ -106,7 +106,7 @@ for (const http2 of [false, true]) {
   });
 }
 
-test('a pusher whose authority is gone is cut off, and cannot come back', async (t) => {
+test('a pusher whose authority is removed is disconnected, and cannot reconnect', async (t) => {
   const { server, old, rotateTo } = await aRotation(t);
   const pusher = await RawPusher.open(server, { as: old });
 
@@ -155,11 +155,10 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
   });
 }
 
-test('a handshake that was under way when the authorities changed is not trusted', async (t) => {
+test('a handshake in progress while the authorities change is not trusted', async (t) => {
   const { server, old, rotateTo } = await aRotation(t);
   let release = (): void => {};
-  // Lets the first message of a client through, and holds its certificate back until it is
-  // released.
+  // Passes on the first message of a client, and delays its certificate until the test releases it.
   const proxy = createServer((client) => {
     const upstream = connectTcp(server.port, '127.0.0.1');
     const held: Buffer[] = [];
@@ -175,7 +174,7 @@ test('a handshake that was under way when the authorities changed is not trusted
       for (const bytes of held) upstream.write(bytes);
     };
     upstream.pipe(client);
-    // A reset, unlike an end, does not pass through a pipe.
+    // A pipe passes on an end, but not a reset.
     upstream.on('close', () => client.destroySoon());
     for (const socket of [client, upstream]) socket.on('error', () => {});
     t.teardown(() => (client.destroy(), upstream.destroy()));
@@ -199,7 +198,7 @@ test('a handshake that was under way when the authorities changed is not trusted
   t.is(answered, '');
 });
 
-test('a client with an intermediate is served before and after a change, also when it resumes its session', async (t) => {
+test('a client with an intermediate is served before and after a change, even when it resumes its session', async (t) => {
   const { server, rotateTo } = await aRotation(t);
   const folder = await mkdtemp(join(tmpdir(), 'strata-below-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
@@ -232,7 +231,7 @@ test('a client with an intermediate is served before and after a change, also wh
   t.deepEqual([resumed.answer, resumed.isReused], ['HTTP/1.1 200', true]);
 });
 
-test('a broken file is logged and changes nothing until it is whole', async (t) => {
+test('a broken file is logged and changes nothing until it is complete', async (t) => {
   const { server, old, next, rotateTo } = await aRotation(t);
   const client = server.client({ as: old, http2: true });
   t.is((await client.raw('GET', exports)).status, 200);
@@ -247,7 +246,7 @@ test('a broken file is logged and changes nothing until it is whole', async (t) 
   t.is((await server.client({ as: next }).raw('GET', exports)).status, 200);
 });
 
-test('a file of authorities without a certificate keeps the server from starting, with a reason', async (t) => {
+test('a file of authorities without a certificate fails the start, with a reason', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-no-authority-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const file = join(folder, 'client-ca.crt');

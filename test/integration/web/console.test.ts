@@ -1,6 +1,6 @@
 /**
- * The console over the wire: who may see it, what its session may do, and that its page needs
- * nothing from anywhere else.
+ * The console over the wire: who may see it, what its session may do, and that its page loads
+ * nothing from other hosts.
  */
 import { createHash } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -18,7 +18,7 @@ const exports = '/services/cache/shards/amber/clusters/acme/apis/apis.kcp.io/v1a
 const anExport = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name: 'edge' }, spec: {} };
 const listed = '/console/objects/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
 
-test('without a certificate or a session nothing of the console is shown, and no link made', async (t) => {
+test('without a certificate or a session the server shows nothing of the console, and makes no link', async (t) => {
   const server = await aServer(t);
   const nobody = server.client({ as: null });
 
@@ -40,11 +40,11 @@ test('a certificate that names nobody sees no console either', async (t) => {
   t.is((await other.raw('POST', '/console/links')).status, 403);
 });
 
-test('a link opens one session, whose cookie no script reads and no other site sends', async (t) => {
+test('a link opens one session, whose cookie scripts cannot read and other sites cannot send', async (t) => {
   const server = await aServer(t);
   const path = await linkOf(server.client());
   const nobody = server.client({ as: null });
-  t.is((await nobody.raw('HEAD', path)).status, 200, 'who only asks what it is does not use it up');
+  t.is((await nobody.raw('HEAD', path)).status, 200, 'a HEAD does not use it up');
   const entered = await nobody.raw('GET', path);
 
   t.is(entered.status, 200);
@@ -53,7 +53,7 @@ test('a link opens one session, whose cookie no script reads and no other site s
   t.is((await nobody.raw('GET', path)).status, 401);
 });
 
-test('where another site leads to the console, it leads on by itself, so that the cookie is sent', async (t) => {
+test('a request for the console from another site redirects itself, so that the browser sends the cookie', async (t) => {
   const server = await aServer(t);
   const nobody = server.client({ as: null });
 
@@ -65,7 +65,7 @@ test('where another site leads to the console, it leads on by itself, so that th
   t.regex((await nobody.raw('GET', '/console', { headers: { 'sec-fetch-site': 'same-origin' } })).text, /strata console/);
 });
 
-test('who asked for a link, who used it, who was not let in and who read what is in the log', async (t) => {
+test('the log says who asked for a link, who used it, who was not admitted and who read what', async (t) => {
   const server = await aServer(t, { flags: { 'access-log': 'true' } });
   const reader = await aSession(server);
   await reader('GET', listed);
@@ -100,7 +100,7 @@ test('a session sees the page, the overview and objects', async (t) => {
   t.regex(one.text, /^kind: APIExport$/m);
 });
 
-test('a session reads, below /console, and does nothing else', async (t) => {
+test('a session may only read, and only below /console', async (t) => {
   const server = await aServer(t);
   await server.client().create(exports, anExport);
   const reader = await aSession(server);
@@ -129,13 +129,13 @@ test('a shard’s certificate sees the console, and may make a link', async (t) 
   t.is((await reader('GET', '/console/overview')).status, 200);
 });
 
-test('a page gets no link, whoever looks at it', async (t) => {
+test('a web page cannot make a link, whoever visits it', async (t) => {
   const server = await aServer(t);
 
   t.is((await server.client().raw('POST', '/console/links', { headers: { origin: 'https://elsewhere.example' } })).status, 403);
 });
 
-test('a link takes no options, and is not made where some are named', async (t) => {
+test('a link takes no options, and a request with options makes none', async (t) => {
   const server = await aServer(t);
   const master = server.client();
 
@@ -144,7 +144,7 @@ test('a link takes no options, and is not made where some are named', async (t) 
   t.is((await master.raw('POST', '/console/links')).status, 201);
 });
 
-test('however many look at once, the cache looks at itself once', async (t) => {
+test('however many viewers ask at once, the cache makes one report', async (t) => {
   const server = await aServer(t);
   const master = server.client();
   await Promise.all(Array.from({ length: 5 }, () => master.raw('GET', '/console/overview')));
@@ -152,13 +152,13 @@ test('however many look at once, the cache looks at itself once', async (t) => {
   const answers = await Promise.all(Array.from({ length: 100 }, () => master.raw('GET', '/console/overview')));
   const tookMs = performance.now() - beganMs;
 
-  // What each says of how long things have lasted would differ. One is shown for half a second.
+  // Reports would differ in their durations. The cache reuses a report for half a second.
   const looks = new Set(answers.map(({ text }) => text)).size;
   t.true(looks <= 2 + tookMs / 500, `${looks} in ${tookMs.toFixed(0)} ms`);
   await until(async () => JSON.parse((await master.raw('GET', '/console/overview')).text).activity.perSecond.requests.length > 0);
 });
 
-test('the page asks no other host for anything, and its policy lets it', async (t) => {
+test('the page loads nothing from other hosts, and its policy allows what it loads', async (t) => {
   const server = await aServer(t);
   const { headers, text } = await server.client().raw('GET', '/console');
 
@@ -172,7 +172,7 @@ test('the page asks no other host for anything, and its policy lets it', async (
   t.is(headers['referrer-policy'], 'no-referrer');
 });
 
-test('every module that the page loads, and those they load, is served', async (t) => {
+test('every module that the page imports, directly or not, is served', async (t) => {
   const server = await aServer(t);
   const master = server.client();
   const { text } = await master.raw('GET', '/console');
@@ -195,7 +195,7 @@ test('every module that the page loads, and those they load, is served', async (
   t.true(seen.size >= 12, [...seen].join(' '));
 });
 
-test('a file that the browser has is not sent again, and no other file is', async (t) => {
+test('a file that the browser already has is not sent again, and unknown files are not served', async (t) => {
   const server = await aServer(t);
   const master = server.client();
   const { headers } = await master.raw('GET', '/console/assets/main.js');
@@ -222,7 +222,7 @@ test('sessions end when the client authorities change', async (t) => {
   t.pass();
 });
 
-largeTest('nobody has a session by a connection of an authority that is withdrawn, however many there are', async (t) => {
+largeTest('connections of a withdrawn authority keep no session, however many ask for one', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-console-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const [authority, other] = [new TestAuthority(folder), new TestAuthority(await mkdtemp(join(folder, 'other')))];
@@ -270,7 +270,7 @@ function answerOf({ port }: TestServer, agent: Agent): Promise<string> {
   });
 }
 
-test('what is refused shows among the last lines, and says nothing of what was sent', async (t) => {
+test('refusals show among the last lines, without anything that the client sent', async (t) => {
   const server = await aServer(t);
   const master = server.client();
   const headers = { 'content-type': 'application/json' };
@@ -292,7 +292,7 @@ test('what is refused shows among the last lines, and says nothing of what was s
   t.notRegex(JSON.stringify([lines, server.logged]), /hunter2/);
 });
 
-test('a cache whose console is off has none', async (t) => {
+test('a server whose console is off serves none', async (t) => {
   const server = await aServer(t, { flags: { console: 'false' } });
 
   t.true([400, 404].includes((await server.client().raw('GET', '/console')).status));
@@ -309,7 +309,7 @@ async function linkOf(client: KubeClient): Promise<string> {
 
 type Ask = (method: string, path: string, headers?: Readonly<Record<string, string>>) => ReturnType<KubeClient['raw']>;
 
-/** Asks without a certificate, with a session's cookie. */
+/** A function that sends requests without a certificate, with a session's cookie. */
 async function aSession(server: TestServer, maker = server.client()): Promise<Ask> {
   const browser = server.client({ as: null });
   const { headers } = await browser.raw('GET', await linkOf(maker));

@@ -1,6 +1,6 @@
 /**
- * The life of a type that ClusterCachedResources declare: served while one exists, gone with its
- * objects after the last.
+ * The life of a type that ClusterCachedResources declare: served while one exists, and removed with
+ * its objects after the last.
  */
 import { test } from '../../support/test.js';
 import type { KubeClient, KubeObject, WatchEvent } from '../../support/kube-client.js';
@@ -29,7 +29,7 @@ async function statusOf(client: KubeClient, path: string, method = 'GET', body?:
   return (await client.raw(method, path, body === undefined ? {} : { body })).status;
 }
 
-/** A watch's events as they come, and whether it has ended. */
+/** Collects the events of a watch; `isOver`: whether it has ended. */
 function following(
   client: KubeClient,
   path: string,
@@ -45,12 +45,12 @@ function following(
     }
     over = true;
   })();
-  // A watch that is still open when its test is over ends with its server.
+  // A watch that is still open at the end of the test breaks off with its server.
   done.catch(() => {});
   return { received, events, done, isOver: () => over };
 }
 
-test('a type is unknown before it is declared, served while it is, and gone with its objects and watches afterwards', async (t) => {
+test('a type is unknown before it is declared, served while it is, and removed with its objects and watches afterwards', async (t) => {
   const server = await aServer(t);
   const client = server.client();
   t.is(await statusOf(client, instances({ identity: 'hash' }), 'POST', anInstance('early')), 404);
@@ -76,7 +76,7 @@ test('a type is unknown before it is declared, served while it is, and gone with
   t.is(await statusOf(client, instances()), 404);
 });
 
-test('a declaration without its status declares nothing, and a type is declared as long as one of several declarations is there', async (t) => {
+test('a declaration without status declares nothing, and a type stays declared as long as one of several declarations exists', async (t) => {
   const client = (await aServer(t)).client();
   const { status: _, ...unfinished } = aClusterCachedResource('hash');
   const first = await client.create(declarations(), unfinished);
@@ -125,7 +125,7 @@ test('the wildcard view of metadata shows every identity, live: one that is decl
   );
 });
 
-test('each identity has a key space of its own: the same name under two of them is two objects', async (t) => {
+test('each identity has its own keys: the same name under two identities is two objects', async (t) => {
   const client = (await aServer(t)).client();
   await client.create(declarations(), aClusterCachedResource('first'));
   await client.create(declarations(), aClusterCachedResource('second', { name: 'other' }));
@@ -138,7 +138,7 @@ test('each identity has a key space of its own: the same name under two of them 
   t.is((await client.list(instances({ cluster: '*', shard: '*', identity: 'second' }))).items.length, 1);
 });
 
-test('a watch without an identity ends with 410 when the logical cluster declares another one, and none goes on from before', async (t) => {
+test('a watch without an identity ends with 410 when its logical cluster declares another, and an older version cannot resume', async (t) => {
   const client = (await aServer(t)).client();
   const first = async (revision: string): Promise<string> => {
     for await (const { type, object } of client.watch(`${instances()}?watch=true&resourceVersion=${revision}&timeoutSeconds=1`))
@@ -175,7 +175,7 @@ test('a watch without an identity ends with 410 when the logical cluster declare
   t.false(named.isOver());
 });
 
-test('a watch ends when its type gets another version or kind, at once or after it was gone, and others go on', async (t) => {
+test('a watch ends when its type gets another version or kind, at once or after it was gone, and other watches continue', async (t) => {
   const server = await aServer(t);
   const client = server.client();
   const wildcard = instances({ cluster: '*', shard: '*', identity: 'hash' });
@@ -219,7 +219,7 @@ test('an object of a namespaced declared type may name its namespace in the body
 });
 
 for (const resource of ['status', 'finalize', 'namespaces'])
-  test(`what is below a namespace as ${resource === 'namespaces' ? 'status' : resource} is a part of it, also where a type ${resource} is declared`, async (t) => {
+  test(`${resource === 'namespaces' ? 'status' : resource} below a namespace is its subresource, even if a type ${resource} is declared`, async (t) => {
     const client = (await aServer(t)).client();
     const of = (place: { namespace?: string; identity?: string; name?: string }): string =>
       instances(place).replace('/instances', `/${resource}`);
@@ -254,7 +254,7 @@ test('a shard that copies an identity does not change what the identity’s own 
   );
 });
 
-test('of a type that comes back while its objects leave a shard is asked for all, whatever it has synced meanwhile', async (t) => {
+test('a type that is redeclared while its objects are being removed is resynced as a whole, whatever was synced in the meantime', async (t) => {
   const server = await aServer(t);
   const client = server.client();
   const slice = sliceOf('instances', { group: 'machines.svm.io', identity: 'hash' });
@@ -272,7 +272,8 @@ test('of a type that comes back while its objects leave a shard is asked for all
   await until(() => server.logged.some(({ event }) => event === 'type.removed'));
   amber.socket.terminate();
 
-  // It has not heard that it is asked, and what it was acknowledged may have come too late.
+  // The pusher has not seen the request for a resync, and objects acknowledged in between may have
+  // been removed.
   const again = await RawPusher.open(server, { named: amber.term, position: amber.position });
   again.put(slice, many.slice(0, 1), 'v1');
   t.like(await again.expect('resync'), { slice });

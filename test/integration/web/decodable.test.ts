@@ -1,6 +1,6 @@
 /**
- * What Go's clients cannot decode is refused over HTTP, whichever way it comes, and lists stay
- * readable.
+ * Objects that Go's clients cannot decode must be refused over HTTP, whichever way they arrive, so
+ * that lists stay readable.
  */
 import { someOf } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
@@ -17,7 +17,7 @@ const server = shared(
 let clusters = 0;
 
 const digits = '9'.repeat(400);
-/** Members of a whole object, and of its metadata. */
+/** Members of the metadata (`metadata`) and of the whole object (`rest`). */
 const undecodable: readonly (readonly [what: string, metadata: string, rest: string])[] = [
   ['a number beyond float64', '', ',"spec":{"x":1E400}'],
   ['a negative one', '', ',"spec":{"x":[-1E400]}'],
@@ -72,7 +72,7 @@ for (const [type, patch] of [
   ['application/strategic-merge-patch+json', '{"rules":[{"x":1E400}]}'],
   ['application/strategic-merge-patch+json', '{"items":5}'],
 ] as const)
-  test(`${type} ${patch.slice(0, 60)}: what would come of it is refused`, async (t) => {
+  test(`${type} ${patch.slice(0, 60)}: a patch with an undecodable result is refused`, async (t) => {
     const client = (await server()).client();
     const role = type.includes('strategic');
     const cluster = `c${(clusters += 1)}`;
@@ -92,7 +92,7 @@ for (const [type, patch] of [
     t.deepEqual((await client.list(aPath(at))).items, [stored]);
   });
 
-test('a patch may take away what an object must not have, and a test for such a number finds none', async (t) => {
+test('a patch may remove what an object must not have, and a test for an undecodable number fails', async (t) => {
   const client = (await server()).client();
   const cluster = `c${(clusters += 1)}`;
   await client.create(aPath({ cluster }), anApiExport());
@@ -122,7 +122,7 @@ for (const number of ['1e400', '-1E400', digits, '.9e400', '1_0e400'])
     t.regex(answer, /cannot unmarshal number .* float64/);
   });
 
-test('every case of the tables is accepted or refused over HTTP as Go would have it, and never fails', async (t) => {
+test('every case of the tables is accepted or refused over HTTP as Go would, and none is a server error', async (t) => {
   const own = await aServer(t);
   const client = own.client();
   const { sent, stored } = recordedVerdicts();

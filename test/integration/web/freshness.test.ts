@@ -1,4 +1,4 @@
-/** How fresh a cache is for one type, asked over the wire. */
+/** The freshness of one type, requested over the wire. */
 import { test } from '../../support/test.js';
 import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
 import type { ShardName } from '../../../src/domain/shard.js';
@@ -14,7 +14,7 @@ import { aWholeChild } from '../../support/whole-child.js';
 const children = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}`;
 const exports = sliceOf('apiexports');
 const ofExports = 'group=apis.kcp.io&resource=apiexports';
-/** More than an answer lists. */
+/** More shards than an answer lists. */
 const manyShards: readonly ShardName[] = Array.from({ length: 130 }, (_, i) => shardName(`shard-${String(i).padStart(3, '0')}`));
 
 async function ask(server: TestServer, query: string): Promise<TypeFreshnessReport> {
@@ -27,12 +27,12 @@ async function statusOf(server: TestServer): Promise<StatusReport> {
   return JSON.parse((await server.client().raw('GET', '/services/cache/status')).text) as StatusReport;
 }
 
-/** Without what differs because it is asked a moment later. */
+/** Without ages, which differ because the two requests are not simultaneous. */
 function ageless({ connection, changedAgoMs, ...others }: ShardFreshness): unknown {
   return { ...others, connection: connection.kind, hasChanged: changedAgoMs !== null };
 }
 
-test('for every type, freshness is what the status report says of its slices', async (t) => {
+test('for every type, freshness agrees with the status report on its slices', async (t) => {
   const server = await aServer(t, { config: children });
   const amber = await RawPusher.open(server);
   await amber.syncWhole(exports, [pushedExport('one')]);
@@ -65,7 +65,7 @@ test('for every type, freshness is what the status report says of its slices', a
   }
 });
 
-test('the newest change of a type is told, deletes included, as the resourceVersion that a watch of it comes to', async (t) => {
+test('the newest change of a type, deletes included, is reported as the resourceVersion that a watch of it reaches', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   await amber.syncWhole(exports, [pushedExport('one')]);
@@ -85,7 +85,7 @@ test('the newest change of a type is told, deletes included, as the resourceVers
 
 const anExport = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name: 'plain' } };
 
-test('of a type on more shards than an answer lists, those that keep it from being whole come first, and whole is about all', async (t) => {
+test('of a type on more shards than an answer lists, those that are not whole are listed, and `whole` covers all shards', async (t) => {
   const server = await aServer(t, { config: children });
   const slices = manyShards.map((shard): Slice => ({ shard, resource: exports.resource }));
   const bad = new Set([shardName('shard-007'), shardName('shard-128')]);
@@ -122,7 +122,7 @@ test('of a type on more shards than an answer lists, those that keep it from bei
   });
 });
 
-test('one shard is asked about by its name: the others do not matter, but the cache must know its whole tree', async (t) => {
+test('one shard is requested by its name: the others do not matter, but the cache must know its whole tree', async (t) => {
   const server = await aServer(t, { config: children });
   await (await RawPusher.open(server)).syncWhole(exports, [pushedExport('one')]);
   const birch = await RawPusher.open(server, { name: 'birch' });
@@ -153,7 +153,7 @@ test('a type of which nothing is known is whole nowhere, and a removed shard doe
   t.like(await ask(server, ofExports), { whole: false, shards: [] });
 });
 
-test('an identity narrows the question, and without one the worst type of that name counts', async (t) => {
+test('an identity narrows the request, and without one the worst type of that name counts', async (t) => {
   const server = await aServer(t, { config: children });
   const amber = await RawPusher.open(server);
   const declared = ['good', 'bad'].map((identity) => aClusterCachedResource(identity));
@@ -180,7 +180,7 @@ test('an identity narrows the question, and without one the worst type of that n
   t.like(await ask(server, `${ofInstances}&identity=other`), { whole: false, shards: [{ slices: 0 }] });
 });
 
-test('a question that is not understood in full is refused, and says why', async (t) => {
+test('a request that is not fully understood is refused, with the reason', async (t) => {
   const server = await aServer(t);
   for (const [query, why] of [
     ['', 'a resource is required'],
@@ -202,7 +202,7 @@ test('a question that is not understood in full is refused, and says why', async
   t.deepEqual((await ask(server, 'resource=configmaps&group=core&identity=&shard=')).shards, []);
 });
 
-test('whoever may read the status may ask, and nobody else', async (t) => {
+test('whoever may read the status may request freshness, and nobody else', async (t) => {
   const server = await aServer(t);
   const shard = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   const nobody = server.authority.issue({ user: 'nobody', groups: [] });

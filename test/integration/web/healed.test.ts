@@ -1,11 +1,13 @@
-/** A WatchList that names an old revision learns which objects it may drop. */
+/** A WatchList that names an old revision must report which objects its client may drop. */
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { KubeClient } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { aServer } from '../../support/test-server.js';
 
-/** Created behind the bookmark: what the watch had to send of before has come once this comes. */
+/**
+ * Created after the bookmark: once this object arrives, so has everything about older revisions.
+ */
 const last = 'zz-last';
 
 async function watchList(client: KubeClient, path: string, query: Record<string, string>): Promise<readonly string[]> {
@@ -24,7 +26,7 @@ async function watchList(client: KubeClient, path: string, query: Record<string,
   throw new Error(`the watch ended before ${last}`);
 }
 
-test('after the bookmark it gets what was deleted since, but not what was recreated or is there on another shard', async (t) => {
+test('after the bookmark the watch sends what was deleted since, but not what was recreated or exists on another shard', async (t) => {
   const client = (await aServer(t)).client();
   for (const name of ['stays', 'gone', 'again', 'moves']) await client.create(aPath(), anApiExport({ name }));
   const { resourceVersion = '' } = (await client.list(aPath())).metadata;
@@ -39,7 +41,7 @@ test('after the bookmark it gets what was deleted since, but not what was recrea
   t.deepEqual(received, ['ADDED again', 'ADDED stays', 'ADDED moves', 'BOOKMARK', 'DELETED gone amber/acme']);
 });
 
-test('with a selector it also gets what has left the selector', async (t) => {
+test('a watch with a selector also sends what no longer matches the selector', async (t) => {
   const client = (await aServer(t)).client();
   for (const name of ['stays', 'leaves', 'gone']) await client.create(aPath(), anApiExport({ name, labels: { team: 'red' } }));
   const { resourceVersion = '' } = (await client.list(aPath())).metadata;
@@ -52,9 +54,9 @@ test('with a selector it also gets what has left the selector', async (t) => {
   t.deepEqual([...received].sort(), ['ADDED stays', 'BOOKMARK', 'DELETED gone amber/acme', 'DELETED leaves amber/acme']);
 });
 
-largeTest('in a large logical cluster no object that changed is reported as gone, while others go on changing', async (t) => {
-  // Over HTTP/1.1 six hundred writes at once are as many connections, which a busy machine does not
-  // open in time.
+largeTest('in a large logical cluster no changed object is reported as deleted while others keep changing', async (t) => {
+  // HTTP/2, because over HTTP/1.1 six hundred concurrent writes need as many connections, which a
+  // busy machine does not open in time.
   const client = (await aServer(t)).client({ http2: true });
   const names = Array.from({ length: 600 }, (_, i) => `n${String(i).padStart(3, '0')}`);
   await Promise.all(names.map((name) => client.create(aPath(), anApiExport({ name }))));

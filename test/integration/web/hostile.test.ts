@@ -1,7 +1,7 @@
 /**
- * Bad input, all of it: each gets the Status that Kubernetes has for it, or is closed. Nothing is
- * stored, Object.prototype does not change, the event loop is never blocked for long, and the
- * server goes on.
+ * Malformed and hostile input. Each case must get the Status that Kubernetes has for it, or be
+ * closed. Nothing may be stored, Object.prototype must not change, the event loop must never block
+ * for long, and the server must go on.
  */
 import { test } from '../../support/test.js';
 import { once } from 'node:events';
@@ -16,14 +16,17 @@ import { shared } from '../../support/shared.js';
 import { TestServer, until } from '../../support/test-server.js';
 
 const mebibyte = 1024 * 1024;
-/** The tests share two cores with others, and this thread is client and server in one. */
+/**
+ * The bound of 100 ms times four, because the tests share two cores, and this thread is both client
+ * and server.
+ */
 const blockedMsMax = 100 * 4;
 
 const prototypeBefore = JSON.stringify(Object.getOwnPropertyNames(Object.prototype));
 
 /**
- * What the tests attack. At their end it serves, has logged no fault, and left the prototype of all
- * objects as it was.
+ * The server that all tests attack. At the end it must still serve, have logged no error, and have
+ * left Object.prototype unchanged.
  */
 const attacked = shared(
   () => TestServer.start({ flags: { 'headers-timeout': '500ms', 'request-timeout': '4s' } }),
@@ -38,7 +41,7 @@ const attacked = shared(
   },
 );
 
-/** Clusters are the tests' own, so that each can be checked for "nothing stored". */
+/** Each test has its own clusters, so that it can check that nothing was stored. */
 let clusters = 0;
 
 function aCluster(): string {
@@ -57,8 +60,8 @@ async function stored(cluster: string): Promise<number> {
 }
 
 /**
- * How long the event loop was blocked at most while the task ran, as far as this thread was
- * working: not while others had the processors.
+ * The longest time for which the task blocked the event loop, at most the processor time of this
+ * thread, so that other processes do not count.
  */
 async function blockedMs(task: () => Promise<unknown>): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 2 });
@@ -314,7 +317,7 @@ for (const [what, headers, body, expected] of [
   });
 }
 
-test.serial('a path-shaped cluster in a write is 400, for every caller and every target', async (t) => {
+test.serial('a path as the cluster of a write is 400, for every caller and every target', async (t) => {
   for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
     const path = aPath({ cluster: 'root:org', ...(method === 'POST' ? {} : { name: 'one' }) });
     t.is(await refused(method, path, { body: anApiExport(), ...(method === 'PATCH' ? { headers: merge } : {}) }), '400 BadRequest');
@@ -397,7 +400,7 @@ test.serial('10,000 levels of JSON are stored and come back, in a list, in YAML,
   t.deepEqual(seen.length, 1);
 });
 
-test.serial('a large object is never indented, and stays JSON when YAML is asked for: either would hold everybody up', async (t) => {
+test.serial('a large object is never indented or converted to YAML, because either would block all requests', async (t) => {
   const client = (await attacked()).client();
   const path = aPath({ cluster: aCluster() });
   await client.raw('POST', path, { body: raw('one', `,"spec":[${'1,'.repeat(1_000_000)}1]`) });
@@ -444,7 +447,7 @@ test.serial(
   },
 );
 
-test.serial('Expect: 100-continue with too long a body is refused before it is sent', async (t) => {
+test.serial('Expect: 100-continue with too long a body is refused before the client sends the body', async (t) => {
   const path = aPath({ cluster: aCluster() });
 
   const large = await aSocket(`POST ${path} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: ${100 * mebibyte}\r\n\r\n`);
@@ -482,7 +485,7 @@ test.serial('trickling headers and a trickling body lose their connection after 
   session.destroy();
 });
 
-test.serial('a client that vanishes in the middle of a body has stored nothing, and nothing of it is left', async (t) => {
+test.serial('a client that vanishes in the middle of a body has stored nothing, and the server keeps nothing of it', async (t) => {
   const server = await attacked();
   const cluster = aCluster();
   const session = await aSession();
@@ -504,7 +507,7 @@ test.serial('a client that vanishes in the middle of a body has stored nothing, 
   session.destroy();
 });
 
-test.serial('a flood of headers is refused or cut, over HTTP/1.1 and HTTP/2', async (t) => {
+test.serial('a flood of headers is refused or cut off, over HTTP/1.1 and HTTP/2', async (t) => {
   const many = await aSocket(
     `GET /healthz HTTP/1.1\r\nHost: x\r\n${Array.from({ length: 5_000 }, (_, i) => `x-${i}: y\r\n`).join('')}\r\n`,
   );
@@ -521,7 +524,7 @@ test.serial('a flood of headers is refused or cut, over HTTP/1.1 and HTTP/2', as
   session.destroy();
 });
 
-test.serial('streams opened and reset by the thousand leave no watch, no request and no fault behind', async (t) => {
+test.serial('streams opened and reset by the thousand leave no watch, no request and no error behind', async (t) => {
   const server = await attacked();
   const sessions = await Promise.all([0, 1, 2].map(() => aSession()));
   const paths = [`${aPath()}?watch=true`, aPath(), aPath({ name: 'none' }), '/healthz'];
@@ -541,7 +544,7 @@ test.serial('streams opened and reset by the thousand leave no watch, no request
   t.true(stoodMs < blockedMsMax, `${stoodMs} ms`);
 });
 
-test.serial('more streams than a connection may have are refused, the others served', async (t) => {
+test.serial('streams above the limit of a connection are refused, and the others are served', async (t) => {
   const session = await aSession();
   const server = await attacked();
 
@@ -555,7 +558,7 @@ test.serial('more streams than a connection may have are refused, the others ser
   await server.untilNoWatch();
 });
 
-test.serial('requests one after another on one connection are answered in order; anything but HTTP is closed', async (t) => {
+test.serial('pipelined requests on one connection are answered in order; anything but HTTP is closed', async (t) => {
   const junk = await aSocket('\x16\x03\x01 this is no HTTP\r\n\r\n');
   const smuggled = await aSocket(
     `POST ${aPath()} HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /metrics HTTP/1.1\r\n\r\n`,

@@ -1,6 +1,6 @@
 /**
- * Many watches (`watch/watcher.ts`) on one connection and on connections of their own, some of
- * which read slowly, beside updates at full speed.
+ * Many watches (`watch/watcher.ts`), on one connection and on their own, beside updates at full
+ * speed. Some are read slowly.
  */
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
@@ -14,7 +14,7 @@ const objects = 8;
 const updates = objects * rounds(30);
 const sizes = [100, 3_000, 20_000, 100_000] as const;
 
-test('every watch sees every change once, in order and with bookmarks in their places, whoever reads slowly', async (t) => {
+test('every watch sends every change once, in order and with bookmarks in their places, even if some are read slowly', async (t) => {
   const server = await aServer(t, { flags: { 'bookmark-interval': '100ms', 'watcher-queue-bytes-max': '256KiB' } });
   const client = server.client();
   const stop = new AbortController();

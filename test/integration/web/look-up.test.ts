@@ -1,6 +1,6 @@
 /**
- * One object and its freshness in one answer, beside GET of the object and the freshness of its
- * type, over the wire.
+ * One object and its freshness in one answer, compared with a GET of the object and the freshness
+ * of its type.
  */
 import { test } from '../../support/test.js';
 import type { ShardFreshness, TypeFreshnessReport } from '../../../src/domain/type-freshness.js';
@@ -40,12 +40,12 @@ async function ask(server: TestServer, asked: Asked): Promise<Answered> {
   return JSON.parse(await textOf(server, pathOf(asked))) as Answered;
 }
 
-/** Without what differs because it is asked a moment later. */
+/** Without ages, which differ because the two requests are not simultaneous. */
 function ageless({ connection, changedAgoMs, ...others }: ShardFreshness): unknown {
   return { ...others, connection: connection.kind, hasChanged: changedAgoMs !== null };
 }
 
-test('the answer is that of GET, byte for byte, with the freshness of the type on the shard, or on all', async (t) => {
+test('the answer is that of GET, byte for byte, with the freshness of the type on the object’s shard, or on all', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   const big = new TextEncoder().encode(
@@ -118,10 +118,10 @@ test('the answer is that of GET, byte for byte, with the freshness of the type o
     t.is(freshness.whole, report.whole && !isOfType, why);
     t.true(reportedAgoMs >= 0 && reportedAgoMs <= Math.ceil(tookMs), `${why}: ${reportedAgoMs} of ${tookMs} ms`);
   }
-  t.false((await ask(server, { ...one, version: 'v9' })).freshness.whole, 'that nobody serves the version proves nothing');
+  t.false((await ask(server, { ...one, version: 'v9' })).freshness.whole, 'an unserved version proves nothing');
 });
 
-test('who accepts an older report shares one on all shards, and hears how old it is; nobody else is given it', async (t) => {
+test('callers that accept an older report share one and learn its age; all others get a new report', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   await amber.syncWhole(exports, []);
@@ -136,12 +136,12 @@ test('who accepts an older report shares one on all shards, and hears how old it
   t.true(older.freshness.whole);
   t.true(older.reportedAgoMs >= Math.floor(passedMs), `${older.reportedAgoMs} of ${passedMs} ms`);
   t.like(await ask(server, { ...one, reportAgeMaxMs: '0' }), { freshness: { whole: false } });
-  t.false((await ask(server, lately)).freshness.whole, 'the last report is the newest');
+  t.false((await ask(server, lately)).freshness.whole, 'the shared report is replaced by the newest');
   await birch.acknowledged(birch.put(birchExports, [pushedExport('one')]));
   t.like(await ask(server, lately), { code: 200, freshness: { shards: [{ shard: 'birch', whole: false }] } });
 });
 
-test('a look-up whose question is not understood in full is refused, and says why', async (t) => {
+test('a look-up that is not fully understood is refused, with the reason', async (t) => {
   const server = await aServer(t);
   const without = (name: string): Asked => Object.fromEntries(Object.entries(one).filter(([each]) => each !== name));
   const malformed: readonly (readonly [Asked | string, RegExp])[] = [
@@ -174,7 +174,7 @@ test('a look-up whose question is not understood in full is refused, and says wh
   }
 });
 
-test('whoever may GET the object may look it up, and nobody else; it is JSON, and the whole object', async (t) => {
+test('whoever may GET the object may look it up, and nobody else; the answer is JSON with the whole object', async (t) => {
   const server = await aServer(t);
   await (await RawPusher.open(server)).syncWhole(exports, [pushedExport('one')]);
   const speaker = (uri: string) => server.authority.issue({ user: uri.replaceAll('/', '-'), groups: ['strata'], uris: [uri] });
@@ -199,12 +199,12 @@ test('whoever may GET the object may look it up, and nobody else; it is JSON, an
 });
 
 /**
- * More than a report looks at in one turn of the event loop, so that there is time for a sync
- * between a report and a read.
+ * More shards than a report reads in one turn of the event loop, so that a sync can happen between
+ * a report and a read.
  */
 const manyShards = 999;
 
-test('no look-up proves the absence of what the shard had before it was asked, while its pusher leaves and syncs anew', async (t) => {
+test('no look-up proves the absence of what the shard already had, while its pusher leaves and syncs again', async (t) => {
   const server = await aServer(t, { config: `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}` });
   const slices = Array.from({ length: manyShards }, (_, i) => ({ ...exports, shard: shardName(`shard-${i}`) }));
   await aWholeChild(t, server, slices);
@@ -229,7 +229,7 @@ test('no look-up proves the absence of what the shard had before it was asked, w
     const before = asked;
     while (asked < before + 6) await new Promise((resolve) => setImmediate(resolve));
     const pusher = await RawPusher.open(server, { term: 1_000 * (round + 1) });
-    // The shard has it before anybody asks, and its new pusher has sent nothing yet.
+    // From here on the shard has the object. Its new pusher has sent nothing yet.
     name = `of-${round}`;
     const asking = asked;
     while (asked < asking + 6) await new Promise((resolve) => setImmediate(resolve));

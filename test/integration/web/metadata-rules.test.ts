@@ -1,6 +1,6 @@
 /**
- * The rules of metadata over the wire: every way to write keeps them, and what is refused is not
- * stored.
+ * The rules of metadata over the wire: every way of writing must keep them, and a refused write
+ * must store nothing.
  */
 import { test } from '../../support/test.js';
 import type { KubeObject, KubeStatus } from '../../support/kube-client.js';
@@ -86,7 +86,7 @@ test('a strategic merge patch keeps the rules as well', async (t) => {
   t.is((await patch({ ownerReferences: [{ ...owner, uid: '2' }], finalizers: ['x.io/y'] })).status, 200);
 });
 
-test('members of owners that are of another type are no metadata at all', async (t) => {
+test('owner references with members of a wrong type are refused as undecodable', async (t) => {
   const client = (await server()).client();
   const path = aPath({ cluster: 'types' });
   for (const member of [{ controller: 'true' }, { controller: 1 }, { blockOwnerDeletion: {} }, { uid: 7 }, { kind: [] }]) {
@@ -96,7 +96,7 @@ test('members of owners that are of another type are no metadata at all', async 
   t.is((await client.list(path)).items.length, 0);
 });
 
-test('a create drops the marks of a deletion, as upstream does, and a replica keeps them for good', async (t) => {
+test('a create drops the marks of a deletion, as upstream does, and a replica keeps them', async (t) => {
   const client = (await server()).client();
   const path = aPath({ cluster: 'deleting' });
   const dropped = await client.create(path, anApiExport({ name: 'new', ...begun }));
@@ -133,7 +133,7 @@ const unknown: readonly Unknown[] = [
 ];
 
 for (const [what, metadata, paths] of unknown)
-  test(`${what} of metadata: refused by every strict write, else warned of unless that is ignored, and never stored`, async (t) => {
+  test(`${what} of metadata: refused by strict writes, warned of by others unless ignored, and never stored`, async (t) => {
     const client = (await server()).client();
     const path = aPath({ cluster: `unknown${(clusters += 1)}` });
     const stored = await client.create(path, anApiExport());
@@ -185,7 +185,7 @@ for (const metadata of [
   { managedFields: [{ ...manager, Time: '2020-01-02T03:04:05Z' }] },
   { managedFields: [{ ...manager, fieldsv1: {} }] },
 ])
-  test(`${JSON.stringify(metadata)}: another spelling of what metadata has is refused, however the write is validated`, async (t) => {
+  test(`${JSON.stringify(metadata)}: a differently spelled field of metadata is refused, whatever the field validation`, async (t) => {
     const client = (await server()).client();
     const path = aPath({ cluster: `spelled${(clusters += 1)}` });
     const stored = await client.create(path, anApiExport());
@@ -203,7 +203,7 @@ for (const metadata of [
     t.deepEqual((await client.list(path)).items, [stored]);
   });
 
-test('a name as long as a name may be ends a page that others go on from; a longer one is refused', async (t) => {
+test('a page may end at a name of the maximum length, and the next page continues there; a longer name is refused', async (t) => {
   const known = await server();
   const path = '/services/cache/shards/amber/clusters/longnames/apis/rbac.authorization.k8s.io/v1/clusterroles';
   const aRole = (name: string): object => ({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name } });

@@ -1,6 +1,6 @@
 /**
  * One resource under two identities, namespaced under one and cluster-scoped under the other (as
- * kcp-dev/kcp#4037 met it); and informers of a type that all begin while it is being declared.
+ * kcp-dev/kcp#4037 met it). And informers of a type that all start while it is being declared.
  */
 import { setMaxListeners } from 'node:events';
 import { test } from '../../support/test.js';
@@ -32,7 +32,7 @@ async function status(client: KubeClient, method: string, path: string, body?: u
   return (await client.raw(method, path, body === undefined ? {} : { body })).status;
 }
 
-test('a resource is namespaced under one identity and cluster-scoped under another: neither is taken for the other', async (t) => {
+test('a resource that is namespaced under one identity and cluster-scoped under another is never confused with the other', async (t) => {
   const client = (await aServer(t)).client();
   await client.create(declarations(), aClusterCachedResource('spaced', { scope: 'Namespaced' }));
   await client.create(declarations(), aClusterCachedResource('flat', { name: 'other' }));
@@ -63,7 +63,7 @@ test('a resource is namespaced under one identity and cluster-scoped under anoth
   t.deepEqual((await client.list(instances({ ...everywhere, identity: 'flat' }))).items.map(placeOf), ['/one', '/team']);
 });
 
-test('informers that begin while their type is being declared all end with what it holds', async (t) => {
+test('informers that start while their type is being declared all end up with its objects', async (t) => {
   const server = await aServer(t);
   const writer = server.client();
   const wanted = Array.from({ length: 40 }, (_, i) => `/i-${i}`);
@@ -72,7 +72,7 @@ test('informers that begin while their type is being declared all end with what 
   setMaxListeners(0, stop.signal);
   t.teardown(() => stop.abort());
 
-  /** Lists, then watches; a type that is unknown, or has gone, is asked for again. */
+  /** Lists, then watches; starts again when the type is unknown or has ended. */
   async function informer(isWatchList: boolean): Promise<number> {
     const client = server.client({});
     const held = new Set<string>();

@@ -1,7 +1,4 @@
-/**
- * Which names are accepted, in upstream's words, whichever way an object comes: by a create, or
- * pushed.
- */
+/** Which names are accepted, in upstream's words, for created and for pushed objects. */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { KubeStatus } from '../../support/kube-client.js';
@@ -29,7 +26,7 @@ function invalid(kind: string, group: string, name: string, flaw: string): strin
   return `422 ${kind}.${group} ${JSON.stringify(name)} is invalid: metadata.name: ${message} ${JSON.stringify(details)}`;
 }
 
-test('the name of a kcp type is a subdomain', async (t) => {
+test('the name of a kcp type is a DNS subdomain', async (t) => {
   const server = await aServer(t);
 
   for (const name of ['Bad Name!', 'Upper', 'a_b', '-a', 'a..b', 'system:a', 'ü'])
@@ -41,7 +38,7 @@ test('the name of a kcp type is a subdomain', async (t) => {
   );
 });
 
-test('the name of an RBAC type is a segment of a path', async (t) => {
+test('the name of an RBAC type is a path segment', async (t) => {
   const server = await aServer(t);
   const refused = [
     ['.', "may not be '.'"],
@@ -55,7 +52,7 @@ test('the name of an RBAC type is a segment of a path', async (t) => {
   for (const name of ['system:kcp:Admin', 'Bad Name!', 'a_b']) t.is(await created(server, aPath(roles), aRole(name)), '201');
 });
 
-test('the name of a declared type is a subdomain', async (t) => {
+test('the name of a declared type is a DNS subdomain', async (t) => {
   const server = await aServer(t);
   const declarations = aPath({ group: 'cache.kcp.io', resource: 'clustercachedresources', version: 'v1alpha1' });
   await server.client().create(declarations, aClusterCachedResource('hash'));
@@ -66,7 +63,7 @@ test('the name of a declared type is a subdomain', async (t) => {
   t.is(await created(server, instances, instance('good')), '201');
 });
 
-test('a pushed object is held to the same names, and one that is refused leaves the others', async (t) => {
+test('pushed objects follow the same rules, and a refused one does not affect the others', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server);
 

@@ -6,7 +6,7 @@ import { StrataProcess } from '../../support/strata-process.js';
 import { TestAuthority } from '../../support/test-authority.js';
 import { aServer } from '../../support/test-server.js';
 
-test('without a CA for clients everybody is anonymous, whatever authorities the machine trusts', async (t) => {
+test('without a client CA everybody is anonymous, whatever authorities the machine trusts', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-corporate-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const corporate = new TestAuthority(folder);
@@ -20,7 +20,7 @@ test('without a CA for clients everybody is anonymous, whatever authorities the 
   t.is((await server.client({ as: master }).raw('GET', '/services/cache/status')).status, 403);
 });
 
-test('without a CA for clients, and without the flag that allows that, the server is not ready, and /readyz and the log say why', async (t) => {
+test('without a client CA, and without the flag that allows that, the server is not ready, and /readyz and the log say why', async (t) => {
   const reason = 'everybody is anonymous and refused: give --client-ca-file, or --allow-no-client-ca if that is meant';
   const server = await aServer(t, { flags: { 'client-ca-file': '' } });
   const client = server.client({ as: null });

@@ -9,7 +9,7 @@ import { aServer } from '../../support/test-server.js';
 
 const served = kcpTypes.flatMap((type) => type.versions.map(({ name }) => ({ type, version: name })));
 
-/** Published by no shard. */
+/** No shard has published a schema. */
 const nothing: Sources = { published: new Map(), release: '1.2.3' };
 const kindExtension = 'x-kubernetes-group-version-kind';
 
@@ -19,7 +19,7 @@ type PatchOperation = Readonly<{
   requestBody: { content: Record<string, unknown> };
 }>;
 
-test('the index names a document for every group version, by the hash that is its ETag', (t) => {
+test('the index names a document for every group version, with the hash that is its ETag', (t) => {
   const index = openApiIndex(kcpTypes, nothing);
   const { paths } = JSON.parse(index.body);
 
@@ -31,7 +31,7 @@ test('the index names a document for every group version, by the hash that is it
   }
 });
 
-test('the PATCH operation of every kind has fieldValidation and offers no patch that kubectl would compute from schemas', (t) => {
+test('the PATCH operation of every kind has fieldValidation, and offers no patch type that kubectl would compute from schemas', (t) => {
   for (const { type, version } of served) {
     const { openapi, paths } = JSON.parse(openApiDocument(kcpTypes, nothing, { group: type.group, version })?.body ?? '');
     const patches = Object.values<{ patch?: PatchOperation }>(paths)
@@ -46,7 +46,7 @@ test('the PATCH operation of every kind has fieldValidation and offers no patch 
   }
 });
 
-test('paths follow the scope of the type, and every reference leads to a schema of the kind', (t) => {
+test('paths follow the scope of the type, and every reference leads to a schema', (t) => {
   const { paths, components } = JSON.parse(
     openApiDocument(kcpTypes, nothing, { group: 'rbac.authorization.k8s.io', version: 'v1' })?.body ?? '',
   );
@@ -71,13 +71,13 @@ test('the documents of the core group are below api', (t) => {
   t.true('/api/v1/configmaps/{name}' in JSON.parse(openApiDocument(types, nothing, { group: '', version: 'v1' })?.body ?? '').paths);
 });
 
-test('there is no document where nothing is served', (t) => {
+test('a group version that is not served has no document', (t) => {
   t.is(openApiDocument(kcpTypes, nothing, { group: '', version: 'v1' }), undefined);
   t.is(openApiDocument(kcpTypes, nothing, { group: 'apis.kcp.io', version: 'v1' }), undefined);
   t.is(openApiDocument(kcpTypes, nothing, { group: '__proto__', version: 'v1' }), undefined);
 });
 
-test('a review can be posted, has no PATCH, and says what it asks and answers', (t) => {
+test('a review can be posted but not patched, and its schema describes question and answer', (t) => {
   const { paths, components } = JSON.parse(
     openApiDocument(reviewTypes, nothing, { group: 'authorization.k8s.io', version: 'v1' })?.body ?? '',
   );
@@ -92,7 +92,7 @@ test('a review can be posted, has no PATCH, and says what it asks and answers', 
   t.regex(metadata.description, /not stored/);
 });
 
-test('a kind has the schema that an APIExport in root names, for as long as it does, and each document its own hash', async (t) => {
+test('while an APIExport in root names a schema for a kind, the document has that schema, and a hash of its own', async (t) => {
   const client = (await aServer(t)).client();
   const before = await readDocument(t, client);
   t.deepEqual(Object.keys(before.schema.properties), ['apiVersion', 'kind', 'metadata', 'spec', 'status']);
@@ -128,7 +128,7 @@ test('a kind has the schema that an APIExport in root names, for as long as it d
   t.deepEqual(await readDocument(t, client), before);
 });
 
-test('of several shards the first counts that has a usable schema; what is not in root never does', async (t) => {
+test('the first shard with a usable schema counts; schemas outside root never do', async (t) => {
   const client = (await aServer(t)).client();
   const before = await readDocument(t, client);
   const put = async (shard: string, schema: Record<string, unknown> | undefined, cluster = 'root') => {
@@ -154,7 +154,7 @@ test('of several shards the first counts that has a usable schema; what is not i
   t.is((await readDocument(t, client)).schema.description, 'the first');
 });
 
-test('a schema breaks no document, however deep it is, and whatever its names and values are', async (t) => {
+test('no schema breaks a document, however deep it is, and whatever its names and values are', async (t) => {
   const client = (await aServer(t)).client();
   const levels = 4_000;
   const deep = `${'{"properties":{"a":'.repeat(levels)}{}${'}}'.repeat(levels)}`;
@@ -169,7 +169,7 @@ test('a schema breaks no document, however deep it is, and whatever its names an
   t.deepEqual(schema.properties['ref'], { 'x-kubernetes-preserve-unknown-fields': true });
 });
 
-test('OpenAPI v2 has no definitions, in JSON and in the protobuf that kubectl asks for', async (t) => {
+test('OpenAPI v2 has no definitions, in JSON and in the protobuf that kubectl requests', async (t) => {
   const server = await aServer(t);
   const path = '/services/cache/shards/birch/clusters/acme/openapi/v2';
   const ask = (accept: string, method = 'GET') => server.client().raw(method, path, { headers: { accept } });
@@ -180,7 +180,7 @@ test('OpenAPI v2 has no definitions, in JSON and in the protobuf that kubectl as
   t.deepEqual([inJson.headers['content-type'], swagger, paths, more], ['application/json', '2.0', {}, {}]);
 
   const inProtobuf = await ask(`${protobuf}, application/json`);
-  // Each field: its number, that it has a length, the length.
+  // Each field: number and wire type, then the length.
   const ofInfo = `\x0a\x06Strata\x12${String.fromCharCode(info.version.length)}${info.version}`;
   t.is(inProtobuf.headers['content-type'], protobuf.replace('@', '.'));
   t.is(inProtobuf.text, `\x0a\x032.0\x12${String.fromCharCode(ofInfo.length)}${ofInfo}\x42\x00`);
@@ -207,7 +207,7 @@ type KindSchema = Readonly<{
   'x-kubernetes-preserve-unknown-fields': boolean;
 }>;
 
-/** What the index leads to for the type of workspace types. */
+/** The document of tenancy.kcp.io to which the index leads, with the schema of WorkspaceType. */
 async function readDocument(t: ExecutionContext, client: KubeClient) {
   const prefix = '/services/cache/shards/birch/clusters/acme';
   const index = JSON.parse((await client.raw('GET', `${prefix}/openapi/v3`)).text);

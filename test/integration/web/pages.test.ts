@@ -1,4 +1,4 @@
-/** limit and continue: pages of one revision, what remains, tokens that are too old. */
+/** limit and continue: pages of one revision, the remaining count, and tokens that are too old. */
 import { test } from '../../support/test.js';
 import type { KubeClient, KubeList, KubeStatus } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
@@ -16,7 +16,7 @@ function names({ items }: KubeList): readonly string[] {
   return items.map(({ metadata }) => metadata.name ?? '');
 }
 
-test('pages of a list are the list at the first page’s revision, whatever is written between them', async (t) => {
+test('pages of a list show the first page’s revision, whatever is written between them', async (t) => {
   const client = (await aServer(t)).client();
   await fill(client, 25);
   const expected = await client.list(aPath());
@@ -45,7 +45,7 @@ test('pages of a list are the list at the first page’s revision, whatever is w
   t.is(pages.at(-1)?.metadata.continue, undefined);
 });
 
-test('the remaining count comes only without a selector, and a page that ends exactly at the end has no token', async (t) => {
+test('only lists without a selector have a remaining count, and a page that ends exactly at the end has no token', async (t) => {
   const client = (await aServer(t)).client();
   await fill(client, 20);
 
@@ -65,7 +65,7 @@ test('the remaining count comes only without a selector, and a page that ends ex
   t.is(rest.metadata.continue, undefined);
 });
 
-test('a token without a limit brings the whole rest', async (t) => {
+test('a token without a limit returns the whole rest', async (t) => {
   const client = (await aServer(t)).client();
   await fill(client, 12);
   const first = await client.list(`${aPath()}?limit=5`);
@@ -87,7 +87,7 @@ test('a token of another list, a malformed one, or one with a resourceVersion is
     t.is((await client.raw('GET', `${path}?${options}`)).status, 400, options);
 });
 
-test('a token too old is answered 410 with another that goes on after the same key at the newest state', async (t) => {
+test('a token that is too old gets 410 with another token, which continues after the same key at the newest state', async (t) => {
   const server = await aServer(t, { flags: { 'history-changes-max': '0', 'tombstones-max': '0' }, clock: hurried(100) });
   const client = server.client();
   await fill(client, 10);

@@ -1,4 +1,4 @@
-/** Where a URL points: wildcards, namespaces, canonical paths. */
+/** To which place a URL leads: wildcards, namespaces, canonical paths. */
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { KubeClient, KubeList, KubeStatus } from '../../support/kube-client.js';
@@ -16,7 +16,7 @@ async function answerOf(client: KubeClient, path: string, method = 'GET', body?:
   return status < 300 ? `${status} ${metadata.name ?? 'list'}` : `${status} ${reason}: ${message}`;
 }
 
-test('a read of a canonical path is a read of the logical cluster it leads to', async (t) => {
+test('a read of a canonical path reads the logical cluster to which it leads', async (t) => {
   const client = (await aServer(t)).client();
   await client.create(aPath({ cluster: 'acme' }), atPath('root:org:acme'));
 
@@ -37,7 +37,7 @@ test('a canonical path that leads nowhere is 404, one that leads to several clus
   );
 });
 
-test('a watch of a canonical path ends with 410 when the path leads elsewhere, and goes on otherwise', async (t) => {
+test('a watch of a canonical path ends with 410 when the path leads elsewhere, and continues otherwise', async (t) => {
   const client = (await aServer(t)).client();
   const made = await client.create(aPath({ cluster: 'acme' }), atPath('root:org'));
   const received: string[] = [];
@@ -60,7 +60,7 @@ test('a watch of a canonical path ends with 410 when the path leads elsewhere, a
   t.is(received.at(-1), 'ERROR 410');
 });
 
-test('whoever watches a canonical path from before it led elsewhere has to list again, and holds then what is there', async (t) => {
+test('a watch of a canonical path from before it led elsewhere is 410, and a new list shows the current logical cluster', async (t) => {
   const client = (await aServer(t)).client();
   const path = aPath({ cluster: 'root:org' });
   const move = async (cluster: string, name: string, to: string): Promise<void> =>
@@ -95,7 +95,7 @@ test('whoever watches a canonical path from before it led elsewhere has to list 
   t.deepEqual([...list.text.matchAll(/"type":"(\w+)"/g)].map(([, type]) => type).slice(0, 4), ['ADDED', 'ADDED', 'ADDED', 'BOOKMARK']);
 });
 
-test('a watch of a canonical path that led elsewhere has nothing more of the logical cluster of before, however slowly it is read', async (t) => {
+test('after a canonical path leads elsewhere, a slow watch of it sends nothing more of the former logical cluster', async (t) => {
   const server = await aServer(t);
   const client = server.client();
   await client.create(aPath({ cluster: 'acme' }), atPath('root:org'));
@@ -118,7 +118,7 @@ test('a watch of a canonical path that led elsewhere has nothing more of the log
   t.false(stream.text.includes('"after"'));
 });
 
-test('a list of a canonical path that moves meanwhile shows one logical cluster, and a watch from there the same one', async (t) => {
+test('a list of a canonical path that moves in the meantime shows one logical cluster, and a watch from it the same one', async (t) => {
   const server = await aServer(t);
   const [client, other] = [server.client({ http2: true }), server.client({ http2: true })];
   for (let round = 0; round < rounds(6); round += 1) {
@@ -128,8 +128,7 @@ test('a list of a canonical path that moves meanwhile shows one logical cluster,
     await client.create(aPath({ cluster: to }), anApiExport({ name: 'two' }));
     const spec = { text: 'x'.repeat(100_000) };
     for (let i = 0; i < 20; i += 1) await client.create(aPath({ cluster: from }), anApiExport({ name: `long-${i}` }, { spec }));
-    // One that begins shortly after another, which is still being read, waits, so that they share
-    // what is read.
+    // A list that starts shortly after an unfinished one waits, so that both share what is read.
     const slow = await RawHttp2.open({ port: server.port, as: server.master, windowBytes: 1 });
     t.teardown(() => slow.destroy());
     await slow.until(() => slow.hasServerSettings, 'settings');
@@ -180,7 +179,7 @@ test('a write accepts no canonical path and no wildcard as its place', async (t)
   t.is((await client.list(aPath({ shard: '*', cluster: '*' }))).items.length, 1);
 });
 
-test('under all logical clusters a name that exists once is found; one that exists several times is 409 and says where', async (t) => {
+test('below the wildcard cluster a name that exists once is found; one that exists several times is 409 with its places', async (t) => {
   const client = (await aServer(t)).client();
   await client.create(aPath({ shard: 'birch', cluster: 'beta' }), anApiExport({ name: 'once' }));
   for (const [shard, cluster] of [
@@ -208,7 +207,7 @@ test('under all logical clusters a name that exists once is found; one that exis
   );
 });
 
-test('under all logical clusters a name is looked for in one namespace, and what was deleted is gone', async (t) => {
+test('below the wildcard cluster a name is looked up in one namespace, and a deleted object is not found', async (t) => {
   const client = (await aServer(t)).client();
   const roles = { group: 'rbac.authorization.k8s.io', resource: 'roles', version: 'v1' };
   const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: { name: 'one' }, rules: [] };
@@ -220,7 +219,7 @@ test('under all logical clusters a name is looked for in one namespace, and what
   t.is(await answerOf(client, one), '404 NotFound: roles.rbac.authorization.k8s.io "one" not found');
 });
 
-test('a conflict under all logical clusters names ten places, and that there are others', async (t) => {
+test('a conflict below the wildcard cluster names ten places, and that there are others', async (t) => {
   const client = (await aServer(t)).client({ http2: true });
   const clusters = Array.from({ length: 300 }, (_, i) => `c${String(i).padStart(3, '0')}`);
   await Promise.all(
@@ -234,7 +233,7 @@ test('a conflict under all logical clusters names ten places, and that there are
   t.is(await answerOf(client, aPath({ shard: '*', cluster: '*', name: 'last' })), '200 last');
 });
 
-test('under all shards a name is found where it is; on several shards it is 409 and names them', async (t) => {
+test('below the wildcard shard a name is found where it is; on several shards it is 409 with their names', async (t) => {
   const client = (await aServer(t)).client();
   await client.create(aPath({ shard: 'birch' }), anApiExport());
   t.is(await answerOf(client, aPath({ shard: '*', name: 'one' })), '200 one');
@@ -248,7 +247,7 @@ test('under all shards a name is found where it is; on several shards it is 409 
   t.is((await client.list(aPath({ shard: '*' }))).items.length, 2);
 });
 
-test('wildcards with a namespace or a field selector list what matches, and all lists stamp the place', async (t) => {
+test('wildcards with a namespace or a field selector list what matches, and all lists annotate the place', async (t) => {
   const client = (await aServer(t)).client();
   const roles = { group: 'rbac.authorization.k8s.io', resource: 'roles', version: 'v1' };
   const aRole = (name: string): Record<string, unknown> => ({
@@ -277,7 +276,7 @@ test('wildcards with a namespace or a field selector list what matches, and all 
   t.deepEqual(await shown(aPath({ ...roles, cluster: 'beta', shard: '*' })), ['beta/other/a', 'beta/team/b']);
 });
 
-test('one object of a namespaced type needs its namespace, a cluster-scoped one has none', async (t) => {
+test('an object of a namespaced type needs its namespace, a cluster-scoped one has none', async (t) => {
   const client = (await aServer(t)).client();
   const roles = { group: 'rbac.authorization.k8s.io', resource: 'roles', version: 'v1' };
 
@@ -294,7 +293,7 @@ test('one object of a namespaced type needs its namespace, a cluster-scoped one 
   t.regex(await answerOf(client, aPath({ namespace: 'team' }), 'POST', anApiExport()), /^404 NotFound/);
 });
 
-test('a URL without a shard or a logical cluster is answered by what it lacks, below discovery', async (t) => {
+test('except for discovery, a URL without a shard or a logical cluster is 400 with what is missing', async (t) => {
   const client = (await aServer(t)).client();
   const rule = 'a URL begins with /services/cache/shards/SHARD/clusters/CLUSTER, where * stands for all of them';
   const path = '/apis/apis.kcp.io/v1alpha2/apiexports';

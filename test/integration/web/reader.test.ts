@@ -1,4 +1,4 @@
-/** A certificate that reads: everything, and nothing else. */
+/** A reader's certificate may read everything, and do nothing else. */
 import { connect } from 'node:tls';
 import { test } from '../../support/test.js';
 import { systemClock } from '../../../src/clock.js';
@@ -21,7 +21,7 @@ test('a reader sees objects, status, metrics and the console', async (t) => {
   t.is(await server.metric('strata_build_info'), 1);
 });
 
-test('a reader writes nothing, ends nothing, and pushes for nobody', async (t) => {
+test('a reader cannot write, remove or push anything', async (t) => {
   const server = await aServer(t);
   await server.client().create(exports, anExport);
   const as = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://reader/amber'] });
@@ -34,7 +34,7 @@ test('a reader writes nothing, ends nothing, and pushes for nobody', async (t) =
   t.is((await server.client().get(`${exports}/edge`)).metadata.name, 'edge');
 });
 
-test('without the group, or with two claims, a reader’s URI gives nothing', async (t) => {
+test('without the group, or with two URIs, a reader’s URI grants nothing', async (t) => {
   const server = await aServer(t);
   for (const { groups, uris } of [
     { groups: ['people'], uris: ['strata://reader/one'] },
@@ -59,7 +59,7 @@ test('the access log has a line for each request, without its query', async (t) 
   t.notRegex(JSON.stringify(lines), /secret/);
 });
 
-test('connections are counted by who holds them and what they speak', async (t) => {
+test('connections are counted by kind of caller and by protocol', async (t) => {
   const server = await aServer(t);
   await server.client({ http2: true }).raw('GET', '/metrics');
   const { text } = await server.client({ http2: true }).raw('GET', '/metrics');
@@ -70,8 +70,9 @@ test('connections are counted by who holds them and what they speak', async (t) 
   t.regex(text, /^strata_store_file_bytes\{file="log"\} \d+$/m);
 });
 
-test('strangers do not fill the access log, and no path is longer than a line', async (t) => {
-  // The time in which so many lines are written does not end, however slow the machine is.
+test('strangers do not fill the access log, and its paths have a maximum length', async (t) => {
+  // The clock stands still, so the interval that bounds the lines does not end, however slow the
+  // machine is.
   const server = await aServer(t, { flags: { 'access-log': 'true' }, clock: { ...systemClock, now: () => 0 } });
   const stranger = server.client({ as: null, http2: false });
   for (let i = 0; i < 300; i++) await stranger.raw('GET', `/${'x'.repeat(4_000)}`);
@@ -81,7 +82,7 @@ test('strangers do not fill the access log, and no path is longer than a line', 
   t.true(lines.every(({ path }) => path.length <= 256));
 });
 
-test('where HTTP/2 is turned off nobody is offered it', async (t) => {
+test('a server with HTTP/2 turned off does not offer it', async (t) => {
   const server = await aServer(t, { flags: { http2: 'false' } });
   const protocolOf = (offered: readonly string[]) =>
     new Promise<string>((resolve) => {

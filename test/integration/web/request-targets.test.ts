@@ -1,7 +1,6 @@
 /**
- * What a request's target may be, byte for byte: whatever others would read as another path is
- * refused, and nothing of what is stored is touched. The requests are written by hand, because
- * clients correct what they send.
+ * Request targets, byte for byte: one that others would read as another path must be refused and
+ * change nothing. The requests are raw, because clients correct what they send.
  */
 import { test } from '../../support/test.js';
 import { aPath, anApiExport } from '../../support/objects.js';
@@ -16,7 +15,7 @@ const rbac = `${place}/apis/rbac.authorization.k8s.io/v1`;
 const apiVersion = 'rbac.authorization.k8s.io/v1';
 const collections = [`${rbac}/clusterroles`, `${rbac}/roles`, aPath({ cluster, shard: 'birch' })];
 
-/** The status of an answer; 0 where the request, or its connection, ends without one. */
+/** The status of the answer; 0 if the request or its connection ends without one. */
 type Ask = (method: string, target: string, body?: string) => Promise<number>;
 
 const protocols = ['HTTP/1.1', 'HTTP/2'] as const;
@@ -35,7 +34,7 @@ const known = shared(
   ({ server }) => server.close(),
 );
 
-/** On a connection of the test's own. */
+/** Opens a connection of the test's own. */
 async function asking(t: Teardown, protocol: (typeof protocols)[number]): Promise<Ask> {
   const { port, master: as } = (await known()).server;
   if (protocol === 'HTTP/2') {
@@ -154,7 +153,7 @@ const refused: Targets = [
   ['/services/cache/caches/birch?dryRun=All', 400],
 ];
 
-/** What HTTP/2 has no form for. */
+/** Targets that HTTP/2 cannot express. */
 const refusedOverHttp1: Targets = [
   [`https://localhost${rbac}/clusterroles`, 400],
   ['https://localhost/services/cache/shards/birch', 400],
@@ -162,7 +161,7 @@ const refusedOverHttp1: Targets = [
 ];
 
 for (const protocol of protocols) {
-  test(`a target that is no path as it stands deletes nothing, and neither does a name that is none, over ${protocol}`, async (t) => {
+  test(`a target that is not a normalized path, or has an invalid name, deletes nothing, over ${protocol}`, async (t) => {
     const ask = await asking(t, protocol);
     const targets = protocol === 'HTTP/2' ? refused : [...refused, ...refusedOverHttp1];
     const before = await stored();
@@ -171,7 +170,7 @@ for (const protocol of protocols) {
     t.is(await stored(), before);
   });
 
-  test(`a read does not take another path for it either, over ${protocol}`, async (t) => {
+  test(`a read refuses such targets as well, over ${protocol}`, async (t) => {
     const ask = await asking(t, protocol);
 
     const targets: Targets = [
@@ -199,7 +198,7 @@ for (const protocol of protocols) {
     t.deepEqual(await answers(ask, 'GET', targets), expectedOf(targets));
   });
 
-  test(`a name with any other character is read and deleted as it is, and nothing beside it, over ${protocol}`, async (t) => {
+  test(`a name with unusual characters is read and deleted as it is, and no other object is, over ${protocol}`, async (t) => {
     const { client } = await known();
     const ask = await asking(t, protocol);
     const path = `/services/cache/shards/amber/clusters/${protocol === 'HTTP/2' ? 'odd2' : 'odd1'}/apis/${apiVersion}/clusterroles`;
@@ -229,7 +228,7 @@ for (const protocol of protocols) {
     }
   });
 
-  test(`a removal of what is no object takes no options, wherever they stand, over ${protocol}`, async (t) => {
+  test(`the removal of a shard or cache takes no options in its body, over ${protocol}`, async (t) => {
     const ask = await asking(t, protocol);
     const before = await stored();
 
@@ -251,7 +250,7 @@ for (const [what, text, status] of [
   ['headers of 20 KiB', `GET /version HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(20 * 1024)}\r\n\r\n`, 431],
   ['junk behind it', 'GET /version HTTP/1.1\r\nHost: x\r\n\r\n\u0001\r\n\r\n', 'nothing'],
 ] as const)
-  test(`what HTTP/1.1 has no words for is answered before the connection closes: ${what}`, async (t) => {
+  test(`a request that is not valid HTTP/1.1 is answered before the connection closes: ${what}`, async (t) => {
     const { port, master: as } = (await known()).server;
     const raw = await RawHttp1.open({ port, as });
     t.teardown(() => raw.destroy());

@@ -19,7 +19,7 @@ test('an APIExport names schemas by group and resource, in each of its versions'
   t.deepEqual(schemasNamedBy(body({ latestResourceSchemas: [schema] })), [named]);
 });
 
-test('an APIExport that is not as kcp has it names nothing, whatever is wrong with it', (t) => {
+test('an APIExport of unexpected form names no schemas, whatever is wrong with it', (t) => {
   const odd = [null, 7, 'text', [], {}, { group: 'a.io' }, { group: 'a.io', name: 1, schema: {} }];
   const many = { resources: Array.from({ length: 15_000 }, () => ({})) };
 
@@ -29,7 +29,7 @@ test('an APIExport that is not as kcp has it names nothing, whatever is wrong wi
   t.deepEqual(schemasNamedBy(body({ latestResourceSchemas: ['short'] })), [{ group: '', resource: '', name: 'short' }]);
 });
 
-test('every field of a real schema is described, but for those of every object, and nothing else of it is kept', async (t) => {
+test('every field of a real schema is described, except the fields of all objects, and nothing else of it is kept', async (t) => {
   const recorded = await recordedObjects('kcp-2-shards.jsonl');
   const schemas = recorded.filter(({ collection }) => /clusters\/root\/.*\/apiresourceschemas$/.test(collection));
   const read = kcpTypes.flatMap((type) =>
@@ -58,7 +58,7 @@ test('every field of a real schema is described, but for those of every object, 
   t.notRegex(text, /x-kubernetes-(?:validations|list|map)|"(?:pattern|maxLength|default)":/);
 });
 
-test('a schema counts for its own group, resource, kind and the versions that are served', (t) => {
+test('a schema counts only for its own group, resource and kind, and for versions that are served', (t) => {
   const version = { name: 'v1alpha1', schema: { type: 'object', properties: { spec: {} } } };
   const said = (spec: object) => [
     ...parseResourceSchema(body({ group: 'tenancy.kcp.io', names, versions: [version], ...spec }), workspaceTypes),
@@ -77,7 +77,7 @@ test('a schema counts for its own group, resource, kind and the versions that ar
     t.deepEqual(said(spec), []);
 });
 
-test('a schema that names no fields says nothing', (t) => {
+test('a schema without fields is ignored', (t) => {
   for (const schema of [
     undefined,
     null,
@@ -92,7 +92,7 @@ test('a schema that names no fields says nothing', (t) => {
     t.is(kindSchema(schema), undefined, JSON.stringify(schema));
 });
 
-test('what OpenAPI does not have is left out, and so is what leads elsewhere', (t) => {
+test('members that OpenAPI does not have, and references, are left out', (t) => {
   const odd = {
     description: 7,
     required: ['spec', 7],
@@ -121,13 +121,13 @@ test('what OpenAPI does not have is left out, and so is what leads elsewhere', (
   });
 });
 
-test('a schema with half a character says nothing, one with whole characters does', (t) => {
+test('a schema with half a surrogate pair is ignored, one with whole characters is not', (t) => {
   t.is(kindSchema({ description: 'half \ud800', properties: {} }), undefined);
   t.is(kindSchema({ properties: { '\udc00': {} } }), undefined);
   t.deepEqual(kindSchema({ description: 'whole \ud83d\ude00', properties: {} }), { description: 'whole \ud83d\ude00', fields: {} });
 });
 
-test('a field of the name __proto__ is a field like others', (t) => {
+test('a field with the name __proto__ is a field like others', (t) => {
   const schema = JSON.parse(
     '{"__proto__":{"description":"not mine"},"properties":{"__proto__":{"type":"string"},"constructor":{"type":"string"}}}',
   );
@@ -138,7 +138,7 @@ test('a field of the name __proto__ is a field like others', (t) => {
   t.regex(description, /^WorkspaceType of a shard/);
 });
 
-test('4,000 levels end in fields that are not described, and what is larger than the bounds says nothing', (t) => {
+test('of 4,000 levels the deepest are not described, and a schema beyond the bounds is ignored', (t) => {
   const levels = 4_000;
   const deep = `${'{"properties":{"a":'.repeat(levels)}{}${'}}'.repeat(levels)}`;
   const fields = Object.fromEntries(Array.from({ length: 15_000 }, (_, index) => [`f${index}`, {}]));
@@ -153,7 +153,7 @@ function kindSchema(schema: unknown) {
   return parseResourceSchema(inVersion(JSON.stringify(schema) ?? 'null'), workspaceTypes).get('v1alpha1');
 }
 
-/** The body of an APIResourceSchema with this schema, as text. */
+/** The body of an APIResourceSchema with `schema`, which is JSON. */
 function inVersion(schema: string): Uint8Array {
   return Buffer.from(
     `{"spec":{"group":"tenancy.kcp.io","names":${JSON.stringify(names)},"versions":[{"name":"v1alpha1","schema":${schema}}]}}`,
@@ -168,7 +168,7 @@ function typeOf(kind: string): ServedType {
   return kcpTypes.find((type) => type.kind === kind)!;
 }
 
-test('what would move a terminal’s cursor is not shown, and what the cache knows better is not replaced', (t) => {
+test('text that could move a terminal’s cursor is left out, and the cache’s own fields are not replaced', (t) => {
   const spec = {
     ok: { type: 'string', description: 'a\n\tb' },
     bad: { type: 'string', description: '\u001b[2Jx' },
@@ -185,7 +185,7 @@ test('what would move a terminal’s cursor is not shown, and what the cache kno
   });
 });
 
-test('a name that no object can have is passed over at once, however long', (t) => {
+test('a name that no object can have is skipped quickly, however long it is', (t) => {
   const body = Buffer.from(JSON.stringify({ spec: { latestResourceSchemas: ['.'.repeat(200_000), 'v1.widgets.example.io'] } }));
 
   t.deepEqual(schemasNamedBy(body), [{ group: 'example.io', resource: 'widgets', name: 'v1.widgets.example.io' }]);

@@ -1,6 +1,6 @@
 /**
- * What each resourceVersion means to each verb: none, ours, of the future, of another store,
- * compacted.
+ * What each resourceVersion means to each verb: none, a valid one, a future one, one of another
+ * store, a compacted one.
  */
 import { test } from '../../support/test.js';
 import type { KubeClient, KubeStatus } from '../../support/kube-client.js';
@@ -8,7 +8,9 @@ import { aPath, anApiExport } from '../../support/objects.js';
 import { shared } from '../../support/shared.js';
 import { TestServer } from '../../support/test-server.js';
 
-/** One history for all: `one` at 1 and 3, `two` at 2, `gone` created at 4 and deleted at 5. */
+/**
+ * One history for all tests: `one` at 1 and 3, `two` at 2, `gone` created at 4 and deleted at 5.
+ */
 type Known = Readonly<{ server: TestServer; client: KubeClient; at: (revision: number) => string }>;
 
 const known = shared(
@@ -28,7 +30,7 @@ const known = shared(
 
 const epoch = 10n ** 10n;
 
-/** The texts of the table, made from the server's own. */
+/** The resourceVersions of the table, made from the server's own. */
 const versions = {
   none: () => '',
   zero: () => '0',
@@ -172,7 +174,7 @@ for (const [what, options] of [
   });
 }
 
-test('a version that is too large is refused in the words and with the causes that clients look for', async (t) => {
+test('a version that is too large is refused with the words and causes that clients look for', async (t) => {
   const { client, at } = await known();
 
   const answer = await client.raw('GET', `${aPath()}?resourceVersion=${at(6)}`);

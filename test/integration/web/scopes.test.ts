@@ -1,5 +1,5 @@
 /**
- * Where a type may be asked for: a namespaced one in a namespace, a cluster-scoped one in none, as
+ * Where a type may be requested: a namespaced one in a namespace, a cluster-scoped one in none, as
  * upstream.
  */
 import { test } from '../../support/test.js';
@@ -40,7 +40,7 @@ async function stored(): Promise<string> {
 const notFound = (what: string, version = 'v1'): string =>
   `404 NotFound: the server could not find the requested resource (${what}, version ${version})`;
 
-test('a cluster-scoped type is in no namespace, and a namespaced collection is deleted in one only', async (t) => {
+test('a cluster-scoped type is in no namespace, and a collection delete of a namespaced type needs one namespace', async (t) => {
   const before = await stored();
 
   for (const [method, path, expected] of [
@@ -63,7 +63,7 @@ test('a cluster-scoped type is in no namespace, and a namespaced collection is d
   t.is(await stored(), before);
 });
 
-test('what has no namespace is selected by none, in a list, a watch and the delete of a collection', async (t) => {
+test('a cluster-scoped type cannot be selected by namespace, in a list, a watch and a collection delete', async (t) => {
   const before = await stored();
   const refused = '400 BadRequest: field label not supported: metadata.namespace';
 
@@ -85,7 +85,7 @@ test('what has no namespace is selected by none, in a list, a watch and the dele
   t.is(await stored(), before);
 });
 
-test('numbers of a list and of a watch are int64, and given once', async (t) => {
+test('numeric options of a list and of a watch are int64, and may not be repeated with different values', async (t) => {
   const list = (query: string): Promise<string> => ask('GET', `${aPath()}?${query}`);
   const parsing = (text: string, why = 'invalid syntax'): string =>
     `400 BadRequest: strconv.ParseInt: parsing ${JSON.stringify(text)}: ${why}`;
@@ -126,7 +126,7 @@ test('numbers of a list and of a watch are int64, and given once', async (t) => 
     t.is(await list(query), '200', query);
 });
 
-test('a read passes over a parameter that is no option, as upstream', async (t) => {
+test('a read ignores a query parameter that is no option, as upstream does', async (t) => {
   for (const query of [
     'x=1',
     'x=1&x=2',

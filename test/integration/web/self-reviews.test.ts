@@ -1,5 +1,5 @@
 /**
- * What a caller is told about itself: SelfSubjectAccessReview, SelfSubjectRulesReview and
+ * What a caller can learn about itself: SelfSubjectAccessReview, SelfSubjectRulesReview and
  * SelfSubjectReview.
  */
 import { test } from '../../support/test.js';
@@ -40,7 +40,7 @@ function accessReview(spec: unknown): unknown {
 
 const exportsOf = (verb: string): unknown => accessReview({ resourceAttributes: { verb, group: 'apis.kcp.io', resource: 'apiexports' } });
 
-/** `yes`, or the reason why not. */
+/** `yes`, or the reason for no. */
 async function mayI(client: KubeClient, review: unknown, where: Where = {}): Promise<string> {
   const { status, text } = await client.raw('POST', accessReviews(where), { body: review });
   if (status !== 201) return `${status} ${(JSON.parse(text) as KubeStatus).message}`;
@@ -48,7 +48,7 @@ async function mayI(client: KubeClient, review: unknown, where: Where = {}): Pro
   return allowed ? 'yes' : `no - ${reason}`;
 }
 
-test('a review answers what the request that it asks about would meet', async (t) => {
+test('a review allows exactly the requests that the server does not answer with 403', async (t) => {
   const { master, amber, cache } = await known();
   await master.create(aPath(), anApiExport());
   const requests = {
@@ -70,7 +70,7 @@ test('a review answers what the request that it asks about would meet', async (t
       }
 });
 
-test('a refused access has the reason that the request would be refused with', async (t) => {
+test('a denied review gives the reason with which the request would be refused', async (t) => {
   const { amber, cache } = await known();
 
   t.is(await mayI(amber, exportsOf('create')), 'yes');
@@ -80,7 +80,7 @@ test('a refused access has the reason that the request would be refused with', a
   );
 });
 
-test('below a wildcard nobody may write, because no write goes there', async (t) => {
+test('a review of a write below a wildcard is denied, because no write can go there', async (t) => {
   const { master, amber } = await known();
 
   t.is(await mayI(master, exportsOf('list'), { shard: '*', cluster: '*' }), 'yes');
@@ -89,7 +89,7 @@ test('below a wildcard nobody may write, because no write goes there', async (t)
   t.regex(await mayI(amber, exportsOf('create'), { shard: '*' }), /^no - apiexports.apis.kcp.io is forbidden/);
 });
 
-test('a verb that no request has, "*" included, is for masters; a path is read like any other', async (t) => {
+test('only masters may use a verb that no request has, "*" included; a path is read like any other', async (t) => {
   const { master, amber } = await known();
   const anything = accessReview({ resourceAttributes: { verb: '*', group: '*', resource: '*' } });
   const path = (verb: string): unknown => accessReview({ nonResourceAttributes: { path: '/metrics', verb } });
@@ -100,7 +100,7 @@ test('a verb that no request has, "*" included, is for masters; a path is read l
   t.is(await mayI(amber, path('post')), 'no - forbidden: User "amber" cannot post path "/metrics"');
 });
 
-test('a review holds what it was asked, and nothing is stored', async (t) => {
+test('the answer of a review contains its question, and nothing is stored', async (t) => {
   const { amber } = await known();
   const spec = { resourceAttributes: { namespace: 'default', verb: 'list', group: 'apis.kcp.io', resource: 'apiexports', name: 'one' } };
 
@@ -117,7 +117,7 @@ test('a review holds what it was asked, and nothing is stored', async (t) => {
   t.is((await amber.raw('GET', `${accessReviews()}/one`)).status, 405);
 });
 
-test('a review of oneself has user, groups and the URI that the certificate speaks for', async (t) => {
+test('a SelfSubjectReview shows user, groups and the URI that the certificate speaks for', async (t) => {
   const { master, amber } = await known();
   const userOf = async (client: KubeClient): Promise<unknown> => {
     const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
@@ -129,7 +129,7 @@ test('a review of oneself has user, groups and the URI that the certificate spea
   t.deepEqual(await userOf(amber), { username: 'amber', groups: ['strata'], extra: { 'certificate-uri': ['strata://shard/amber'] } });
 });
 
-test('the rules of oneself are the verbs that the request would be allowed with', async (t) => {
+test('a SelfSubjectRulesReview lists the verbs that requests are allowed with', async (t) => {
   const { master, amber } = await known();
   const verbsOf = async (client: KubeClient, where: Where): Promise<string> => {
     const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace: 'default' } };
@@ -148,7 +148,7 @@ test('the rules of oneself are the verbs that the request would be allowed with'
   t.is(await verbsOf(master, { shard: '*' }), 'get list watch; get post put patch delete');
 });
 
-test('a review comes in protobuf too, as kubectl sends it', async (t) => {
+test('a review is also read and answered in protobuf, as kubectl sends it', async (t) => {
   const { amber } = await known();
   const headers = { 'content-type': 'application/vnd.kubernetes.protobuf', accept: 'application/vnd.kubernetes.protobuf,application/json' };
   const sent = Buffer.from(
@@ -190,7 +190,7 @@ const rulesType: readonly Field[] = [
   [2, 'SelfSubjectRulesReview'],
 ];
 
-/** What is answered to a review in protobuf: its spec, or the status. */
+/** Sends a review in protobuf; returns the spec in the answer, or the status of a refusal. */
 async function inProtobuf(fields: readonly Field[], path = accessReviews()): Promise<unknown> {
   const headers = { 'content-type': 'application/vnd.kubernetes.protobuf', accept: 'application/json' };
   const { status, text } = await (
@@ -212,7 +212,7 @@ const readMetrics: Field = [
   ],
 ];
 
-test('in protobuf, what is sent in parts is merged, as Go does; of several texts the last counts', async (t) => {
+test('in protobuf, a message that is sent in parts is merged, as in Go; of a repeated text the last counts', async (t) => {
   const merged = { resourceAttributes: { verb: 'delete', resource: 'secrets', name: 'x' } };
   const [verb, rest] = [
     [2, 'delete'],
@@ -245,14 +245,14 @@ test('in protobuf, what is sent in parts is merged, as Go does; of several texts
       [2, [[2, [[1, [verb, resource, rest]]]]]],
     ]),
     merged,
-    'an object is no message',
+    'an embedded object is not merged like a message',
   );
   t.deepEqual(await inProtobuf(ofAttributes([2, 'get'], verb, resource, rest)), merged);
   t.deepEqual(await inProtobuf(ofAttributes(verb, resource, rest, [8, [[1, 'a=b']]], [15, 7], [14, 'new'])), merged);
-  t.is(await inProtobuf(ofSpec([1, []], readMetrics)), 422, 'one of both that is empty is there');
+  t.is(await inProtobuf(ofSpec([1, []], readMetrics)), 422, 'an empty member is still present');
 });
 
-test('in protobuf, a field that is there and has another type is not taken for an absent one', async (t) => {
+test('in protobuf, a field of a wrong type is not taken for an absent one', async (t) => {
   const attributes: readonly Field[] = [
     [2, 'get'],
     [5, 'secrets'],
@@ -308,14 +308,14 @@ test('in protobuf, a field that is there and has another type is not taken for a
   );
   t.is(await inProtobuf(ofAttributes(...attributes, [7, Buffer.from([0xff])])), 400, 'no UTF-8');
   t.is(await inProtobuf(ofAttributes(...attributes, [0, 'x'])), 400, 'no field has the number 0');
-  // In Go a number of 32 bits: this is 7 again.
+  // In Go field numbers have 32 bits, so this number is 7 again.
   const seven = Buffer.from([0xba, 0x80, 0x80, 0x80, 0x80, 0x01, 1, 0x78]);
   t.is(await inProtobuf(ofSpec([1, Buffer.concat([message(attributes), seven])])), 400);
   const [half, other] = [message(attributes).subarray(0, -4), message(attributes).subarray(-4)];
   t.is(await inProtobuf(ofSpec([1, half], [1, other])), 400, 'each part is whole');
 });
 
-test('a review whose members stand twice is refused, however it is to be validated', async (t) => {
+test('a review with duplicate members is refused, whatever its fieldValidation', async (t) => {
   const { amber } = await known();
   const attributes = (verb: string): string => `{"resourceAttributes":{"verb":"${verb}","resource":"secrets"}}`;
   const opening = '{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview"';
@@ -334,7 +334,7 @@ test('a review whose members stand twice is refused, however it is to be validat
       }
 });
 
-test('a review that is none is refused with what is wrong', async (t) => {
+test('an invalid review is refused with what is wrong', async (t) => {
   const { amber } = await known();
   const long = exportsOf('x'.repeat(20_000));
 
@@ -352,7 +352,7 @@ test('a review that is none is refused with what is wrong', async (t) => {
   t.is((await amber.raw('POST', accessReviews(), { body: '<x/>', headers: { 'content-type': 'text/xml' } })).status, 415);
 });
 
-test('a member that is there and has another type is not taken for an absent one', async (t) => {
+test('a member of a wrong type is not taken for an absent one', async (t) => {
   const { amber } = await known();
   const read = { path: '/metrics', verb: 'get' };
 
@@ -378,7 +378,7 @@ test('a member that is there and has another type is not taken for an absent one
   }
 });
 
-test('who may not read learns nothing but its own name', async (t) => {
+test('a caller that may not read learns only its own name', async (t) => {
   const { dev } = await known();
 
   t.is(

@@ -1,11 +1,14 @@
-/** What watches receive on the real clock: with a quiet scope, and where initial events end. */
+/**
+ * Watches on the real clock: one with a quiet scope that falls behind, and the mark at the end of
+ * initial events.
+ */
 import { test } from '../../support/test.js';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp2 } from '../../support/raw-http2.js';
 import { aServer, until } from '../../support/test-server.js';
 
 test.serial(
-  'a watch without bookmarks on a scope in which nothing happens misses nothing when it falls behind, whatever was compacted meanwhile',
+  'a watch without bookmarks on a quiet scope misses nothing when it falls behind, whatever was compacted in the meantime',
   async (t) => {
     const server = await aServer(t, { flags: { 'history-changes-max': '100', 'watcher-queue-bytes-max': '64KiB' } });
     const client = server.client();
@@ -17,7 +20,7 @@ test.serial(
     await until(() => watch.status === 200);
 
     const large = { spec: { text: 'x'.repeat(40_000) } };
-    // More than its window: the watch keeps this one unread while the others change.
+    // More than the flow-control window: the watch leaves this object unread while others change.
     await client.create(quiet, anApiExport({ name: 'q0' }, large));
     await until(() => watch.bytes > 0);
     for (let i = 0; i < 300; i++) await client.create(aPath({ cluster: 'busy' }), anApiExport({ name: `n${i}` }));
@@ -38,7 +41,7 @@ test.serial(
   },
 );
 
-test.serial('a watch from 0 that takes bookmarks is shown where initial events end only if it asked for sendInitialEvents', async (t) => {
+test.serial('a watch from 0 with bookmarks marks the end of initial events only if it asked for sendInitialEvents', async (t) => {
   const client = (await aServer(t, { flags: { 'bookmark-interval': '200ms' } })).client();
   await client.create(aPath(), anApiExport());
   const received = async (query: Readonly<Record<string, string>>): Promise<readonly string[]> => {

@@ -1,4 +1,4 @@
-/** A shard's certificate cannot have another shard removed, over HTTP. */
+/** A shard's certificate must not be able to have another shard removed, over HTTP. */
 import { test } from '../../support/test.js';
 import type { Certificate } from '../../support/test-authority.js';
 import { aServer, hurried, until } from '../../support/test-server.js';
@@ -8,7 +8,7 @@ const shardsOf = (shard: string): string => `/services/cache/shards/${shard}/clu
 const anExport = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name: 'widgets' } };
 const aShard = (name: string): object => ({ apiVersion: 'core.kcp.io/v1alpha1', kind: 'Shard', metadata: { name } });
 
-test('a Shard object that another shard wrote and deleted removes nobody; the root shard’s does', async (t) => {
+test('a Shard object that another shard writes and deletes removes no shard; the root shard’s does', async (t) => {
   const server = await aServer(t, { clock: hurried(20), flags: { 'shard-deleted-grace': '200ms' } });
   const as = (name: string): Certificate => server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://shard/${name}`] });
   const cedar = server.client({ as: as('cedar') });

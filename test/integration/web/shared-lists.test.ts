@@ -1,6 +1,6 @@
 /**
- * What lists and WatchLists share with one another, and that nobody is shown less for it than was
- * answered before.
+ * What concurrent lists and WatchLists share. It would find a list that lacks a write that was
+ * answered before it.
  */
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
@@ -12,7 +12,7 @@ import { aServer } from '../../support/test-server.js';
 const everywhere = aPath({ shard: '*', cluster: '*' });
 const shards = aPath({ group: 'core.kcp.io', version: 'v1alpha1', resource: 'shards' });
 
-/** More than a page. */
+/** Creates more objects than fit into a page. */
 async function fill(client: KubeClient): Promise<void> {
   const spec = { text: 'x'.repeat(3_000) };
   await Promise.all(Array.from({ length: 120 }, (_, i) => client.create(aPath(), anApiExport({ name: `n${i}` }, { spec }))));
@@ -41,7 +41,7 @@ test('a list after a write to another type has the new revision and the same pag
   t.is(revisionOf(second), written.metadata.resourceVersion ?? 'none');
 });
 
-test('a list shows every write that was answered before it was asked, while others list and write the same type', async (t) => {
+test('a list shows every write that was answered before it was requested, while others list and write the same type', async (t) => {
   const client = (await aServer(t)).client();
   await fill(client);
   let isOver = false;

@@ -1,6 +1,6 @@
 /**
- * How watches begin and end on the wire, and how the server stops; bookmarks, timeouts, and the
- * bounds of both.
+ * How watches begin and end on the wire, and how the server stops. Bookmarks, timeouts, and the
+ * bounds of requests and watches.
  */
 import { test } from '../../support/test.js';
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
@@ -37,7 +37,7 @@ async function anHttp1(server: TestServer, text: string): Promise<{ socket: TLSS
 const watchPath = `${aPath()}?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan`;
 const httpWatch = (path = watchPath): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
-test('a stop sends GOAWAY before it ends the streams of HTTP/2, without an error on either', async (t) => {
+test('a stop sends GOAWAY before it ends the streams of HTTP/2, all without an error', async (t) => {
   const server = await aServer(t);
   const session = await aSession(server);
   const order: string[] = [];
@@ -70,7 +70,7 @@ test('a stop ends a watch of HTTP/1.1 with its last chunk, then closes; an idle 
   t.true(watch.read().endsWith('\r\n0\r\n\r\n'));
 });
 
-test('a server that stops finishes a write that is under way and accepts no new connection', async (t) => {
+test('a server that stops finishes a write in progress and accepts no new connection', async (t) => {
   const server = await aServer(t);
   const body = JSON.stringify(anApiExport());
   const write = await anHttp1(server, `POST ${aPath()} HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 20)}`);
@@ -120,7 +120,7 @@ test('the headers of a watch come before the first event', async (t) => {
   t.true(watch.read().endsWith('\r\n\r\n'));
 });
 
-test('a watch whose client goes away is closed, however it goes', async (t) => {
+test('a watch whose client disconnects is closed, however it disconnects', async (t) => {
   const server = await aServer(t);
   await server.client().create(aPath(), anApiExport());
   const [session, gone] = [await aSession(server), await anHttp1(server, httpWatch())];
@@ -141,7 +141,7 @@ test('a watch whose client goes away is closed, however it goes', async (t) => {
   );
 });
 
-test('a watch whose client went away before it could begin does not begin, because nobody would ever end it', async (t) => {
+test('a watch whose client disconnected before it could begin does not begin, because nobody would ever end it', async (t) => {
   const server = await aServer(t, { flags: { 'synthetic-delay': '300ms', 'requests-in-flight-max': '3' } });
   const session = await aSession(server);
   for (const path of [watchPath, aPath(), `${watchPath}&resourceVersion=1`]) {
@@ -161,7 +161,7 @@ test('a watch whose client went away before it could begin does not begin, becau
   session.destroy();
 });
 
-test('more watches than may be open are answered 429 with a time to come back, and a closed one makes room', async (t) => {
+test('watches beyond the maximum are answered 429 with a time to retry, and a closed one makes room', async (t) => {
   const server = await aServer(t, { flags: { 'open-watches-max': '2' } });
   const client = server.client();
   const watches = await Promise.all([0, 1].map(() => anHttp1(server, httpWatch())));
@@ -178,7 +178,7 @@ test('more watches than may be open are answered 429 with a time to come back, a
   for (const { socket } of watches) socket.destroy();
 });
 
-test('requests beyond the bound are answered 429; watches and health do not count, and nothing is counted twice', async (t) => {
+test('requests beyond the maximum are answered 429; watches and health do not count, and nothing is counted twice', async (t) => {
   const server = await aServer(t, { flags: { 'requests-in-flight-max': '2' } });
   const client = server.client();
   const watches = await Promise.all([0, 1, 2].map(() => anHttp1(server, httpWatch())));
@@ -198,7 +198,7 @@ test('requests beyond the bound are answered 429; watches and health do not coun
   for (const { socket } of watches) socket.destroy();
 });
 
-test('writes beyond the queue are answered 429, and none of them is stored in part', async (t) => {
+test('writes beyond the queue are answered 429, and none of them is stored', async (t) => {
   const server = await aServer(t, { flags: { 'queue-mutations-max': '1', 'commit-mutations-max': '1' } });
   const client = server.client({ http2: true });
 
@@ -214,7 +214,7 @@ test('writes beyond the queue are answered 429, and none of them is stored in pa
   t.is((await client.list(aPath())).items.length, stored);
 });
 
-test('a synthetic delay delays every request, but not the end of a watch', async (t) => {
+test('a synthetic delay delays a request', async (t) => {
   const server = await aServer(t, { flags: { 'synthetic-delay': '200ms' } });
   const startedMs = performance.now();
 
@@ -230,8 +230,8 @@ test('a request that takes too long loses its connection, a watch does not', asy
   const slow = session.request({ ':method': 'POST', ':path': aPath() });
   slow.on('error', () => {});
   slow.write('{');
-  // It gets the reason before it is closed; a client that does not read the answer does not see the
-  // end after it.
+  // The client must read the answer with the reason, because otherwise it would not see the end
+  // after it.
   slow.resume();
 
   await once(slow, 'close');
@@ -242,7 +242,7 @@ test('a request that takes too long loses its connection, a watch does not', asy
   session.destroy();
 });
 
-test('a reader that reads nothing is cut soon after its watch has ended, even when little is left', async (t) => {
+test('a reader that reads nothing is disconnected soon after its watch has ended, even if little is left', async (t) => {
   const server = await aServer(t, { clock: hurried(20) });
   const session = connectHttp2(server.url, { ...tlsOf(server), settings: { initialWindowSize: 1000 } });
   session.on('error', () => {});

@@ -21,7 +21,7 @@ function withColumn(type: string, jsonPath = '.spec.x'): ServedType {
   return { ...builtIn('shards'), versions: [{ name: 'v1', columns: [{ name: 'X', type, jsonPath }] }] };
 }
 
-test('columns and cells are those of upstream', (t) => {
+test('columns and cells equal those of upstream', (t) => {
   const lines = readFileSync(projectFile('test/clients/golden/basics.upstream.jsonl'), 'utf8')
     .split('\n')
     .filter((text) => text !== '');
@@ -36,7 +36,7 @@ test('columns and cells are those of upstream', (t) => {
   }
 });
 
-test('a type without columns shows Name and Age, and so does a version it does not have', (t) => {
+test('a type without columns shows Name and Age, and so does an unknown version', (t) => {
   for (const version of ['v1', 'v9']) {
     const definitions = columnDefinitions(onePlace(builtIn('clusterroles'), version));
     t.deepEqual(
@@ -52,7 +52,7 @@ test('a type without columns shows Name and Age, and so does a version it does n
   }
 });
 
-test('columns come with their descriptions, priority and format', (t) => {
+test('columns have their descriptions, priority and format', (t) => {
   const type: ServedType = {
     ...builtIn('shards'),
     versions: [
@@ -121,7 +121,7 @@ test('a cell has the type of its column or is null', (t) => {
     );
 });
 
-test('of several values the first is shown; a value that is no object has no cells', (t) => {
+test('of several values a cell shows the first; a value that is no object has no cells', (t) => {
   t.deepEqual(cells(onePlace(withColumn('string', '.spec.x[*]'), 'v1'), { metadata: { name: 'n' }, spec: { x: ['a', 'b'] } }, now), [
     'n',
     'a',
@@ -130,7 +130,7 @@ test('of several values the first is shown; a value that is no object has no cel
   for (const value of [null, undefined, 7, [], {}]) t.deepEqual(cells(onePlace(withColumn('string'), 'v1'), value, now), [null, null]);
 });
 
-test('ages are written like those of Kubernetes', (t) => {
+test('ages are formatted as in Kubernetes', (t) => {
   const second = 1000;
   const minute = 60 * second;
   const hour = 60 * minute;
@@ -164,7 +164,7 @@ test('ages are written like those of Kubernetes', (t) => {
   for (const [durationMs, text] of cases) t.is(formatAge(durationMs), text);
 });
 
-test('includeObject is one of three words, and Metadata by default', (t) => {
+test('includeObject is None, Metadata or Object, and Metadata by default', (t) => {
   const cases = [
     [undefined, 'Metadata'],
     ['', 'Metadata'],

@@ -1,6 +1,6 @@
 /**
- * Whom RBAC lets read a view of an APIExport, and what of it, through the wire: a shard pushes what
- * kcp replicates.
+ * Whom RBAC allows to read a view of an APIExport, and which objects of it. A shard pushes the RBAC
+ * objects that kcp replicates.
  */
 import type { ExecutionContext } from 'ava';
 import { processorMs } from '../../support/fastest.js';
@@ -35,7 +35,7 @@ const nothing: Pushed = { roles: [], bindings: [] };
 const readers: Pushed = { roles: [aRole('reads', [access, content])], bindings: [aBinding('alice-reads', 'reads', [alice])] };
 
 /**
- * A shard with the export and what is said about it, and instances of one identity in two logical
+ * A shard with the export and its RBAC objects, and instances of one identity in two logical
  * clusters on two shards.
  */
 async function anInstallation(t: ExecutionContext, { roles, bindings }: Pushed = readers, viewCallers = 'rbac') {
@@ -72,7 +72,7 @@ async function statusOf(client: KubeClient, path: string): Promise<number> {
 }
 
 for (const http2 of [false, true])
-  test(`who is let in sees what is in the logical cluster of the export, on its shard, over ${http2 ? 'HTTP/2' : 'HTTP/1.1'}`, async (t) => {
+  test(`an allowed caller sees the objects in the logical cluster of the export, on its shard, over ${http2 ? 'HTTP/2' : 'HTTP/1.1'}`, async (t) => {
     const { server, amber } = await anInstallation(t);
     const client = userOf(server, 'alice', [], http2);
     for (const path of [wild, `${view}/own/clusters/*/${ownApi}`, `${view}/clusters/provider/${ownApi}`]) {
@@ -118,7 +118,7 @@ for (const http2 of [false, true])
     t.is(
       (await client.raw('POST', `${view}/clusters/provider/${ownApi}`, { body: {} })).status,
       403,
-      'it may not, and the view is read only',
+      'alice may not, and the view is read-only',
     );
   });
 
@@ -126,7 +126,7 @@ const bound = (role: string, subject: Subject, cluster?: string): Pushed['bindin
 const group: Subject = { kind: 'Group', name: 'devs' };
 const everything: Rule = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] };
 
-/** What a member of `devs` named alice is answered for a get, a list and a watch. */
+/** The statuses that alice, a member of `devs`, gets for a get, a list and a watch. */
 const cases: readonly (readonly [what: string, pushed: Pushed, expected: readonly [number, number, number]])[] = [
   ['nothing', nothing, [403, 403, 403]],
   ['a role for the group', { roles: [aRole('r', [access, content])], bindings: bound('r', group) }, [200, 200, 200]],
@@ -155,7 +155,7 @@ const cases: readonly (readonly [what: string, pushed: Pushed, expected: readonl
   ['a rule of other types', { roles: [providerObject({ apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata: { name: 'r' }, rules: [null, 'x', { ...access, verbs: 'access' }, { ...content, resourceNames: 'widgets', verbs: { 0: '*' } }] }, 'provider')], bindings: bound('r', alice) }, [403, 403, 403]],
 ]; // prettier-ignore
 
-test('RBAC lets in whom Kubernetes’ would', async (t) => {
+test('RBAC allows the same callers as in Kubernetes', async (t) => {
   const { server, amber } = await anInstallation(t);
   const client = userOf(server, 'alice', ['devs']);
   const watched = async (): Promise<number> => {
@@ -171,7 +171,7 @@ test('RBAC lets in whom Kubernetes’ would', async (t) => {
   }
 });
 
-test('nobody else is let in, whatever the roles say, and nobody learns which exports there are', async (t) => {
+test('no other caller is allowed, whatever the roles say, and none learns which exports exist', async (t) => {
   const all: readonly Subject[] = ['system:authenticated', 'system:unauthenticated', 'strata'].map((name) => ({ kind: 'Group', name }));
   const users: readonly Subject[] = ['system:anonymous', 'amber', 'system:serviceaccount:default:one'].map((name) => ({
     kind: 'User',
@@ -197,12 +197,12 @@ test('nobody else is let in, whatever the roles say, and nobody learns which exp
   t.is(new Set(answers.map(({ text }) => text)).size, 1);
 });
 
-test('by default views are for masters alone', async (t) => {
+test('by default only masters may read views', async (t) => {
   const { server } = await anInstallation(t, readers, 'masters');
   t.is(await statusOf(userOf(server, 'alice'), wild), 403);
 });
 
-test('another shard lets nobody in, and where it has the export too, nobody is', async (t) => {
+test('RBAC objects of another shard allow nobody; if that shard has the export too, nobody is allowed', async (t) => {
   const { server, birch } = await anInstallation(t, nothing);
   const client = userOf(server, 'alice');
   const at = { shard: 'birch', group: rbac };
@@ -214,7 +214,7 @@ test('another shard lets nobody in, and where it has the export too, nobody is',
   t.is(await statusOf(server.client(), wild), 409);
 });
 
-test('what is taken back counts at once, and what may have been lets nobody in', async (t) => {
+test('a revoked permission ends at once, and while RBAC objects are not current nobody is allowed', async (t) => {
   const { server, amber } = await anInstallation(t);
   const client = userOf(server, 'alice');
   const slice = sliceOf('clusterrolebindings', { group: rbac });
@@ -243,10 +243,10 @@ test('what is taken back counts at once, and what may have been lets nobody in',
   t.is(status, 503);
   t.regex(text, /clusterroles\.rbac\.authorization\.k8s\.io of shard amber is not current/);
   t.truthy(headers['retry-after']);
-  t.is(await statusOf(server.client(), wild), 200, 'masters read on');
+  t.is(await statusOf(server.client(), wild), 200, 'masters still read');
 });
 
-test('a logical cluster that requires groups, or serves nothing, lets in nobody else', async (t) => {
+test('a logical cluster that requires groups allows only their members, and one that is not served allows nobody', async (t) => {
   const { server, amber } = await anInstallation(t);
   const client = userOf(server, 'alice', ['devs', 'east']);
   const slice = sliceOf('logicalclusters', { group: 'core.kcp.io' });
@@ -266,7 +266,7 @@ test('a logical cluster that requires groups, or serves nothing, lets in nobody 
   t.is(await statusOf(client, wild), 403);
 });
 
-test('more bindings than are read let nobody in, and cost a bounded time', async (t) => {
+test('if there are more bindings than the cache reads, it allows nobody, in bounded time', async (t) => {
   const { server } = await anInstallation(t, { ...readers, bindings: [...longBindings(), ...readers.bindings] });
   const client = userOf(server, 'alice');
   const began = processorMs();

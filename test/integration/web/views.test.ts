@@ -1,6 +1,6 @@
 /**
- * Views through the wire: what an APIExport's URL shows, what a syncer's, to whom, and what neither
- * ever shows.
+ * Views over the wire: what the URL of an APIExport shows, what a syncer's shows, to whom, and what
+ * neither ever shows.
  */
 import type { ExecutionContext } from 'ava';
 import { rounds } from '../../support/sizes.js';
@@ -42,8 +42,8 @@ async function declare(
 }
 
 /**
- * Instances of two identities on two shards; `widgets` exports one of them, `cached` the other one
- * as what is cached for it.
+ * Instances of two identities on two shards. The APIExport `widgets` exports one of them; `cached`
+ * names the other as its virtual storage.
  */
 async function anInstallation(t: ExecutionContext): Promise<TestServer> {
   const server = await aServer(t);
@@ -62,7 +62,7 @@ async function namesAt(client: KubeClient, path: string): Promise<readonly (stri
 }
 
 for (const http2 of [false, true])
-  test(`what an APIExport exports is listed, read and watched on all shards, over ${http2 ? 'HTTP/2' : 'HTTP/1.1'}`, async (t) => {
+  test(`the resources of an APIExport are listed, read and watched on all shards, over ${http2 ? 'HTTP/2' : 'HTTP/1.1'}`, async (t) => {
     const server = await anInstallation(t);
     const client = server.client({ http2 });
     const view = '/services/apiexport/provider/widgets';
@@ -99,7 +99,7 @@ for (const http2 of [false, true])
     t.deepEqual(seen.slice(3), ['d']);
   });
 
-test('an export that several shards have is none of them: one of the two may be made up', async (t) => {
+test('an export that several shards have is 409, because one of the two may be forged', async (t) => {
   const server = await anInstallation(t);
   const mallory = server.client({
     as: server.authority.issue({ user: 'mallory', groups: ['strata'], uris: ['strata://shard/mallory'] }),
@@ -112,7 +112,7 @@ test('an export that several shards have is none of them: one of the two may be 
   }
 });
 
-test('discovery shows what the export has, and that it is read only', async (t) => {
+test('discovery shows the types of the export, and that they are read-only', async (t) => {
   const server = await anInstallation(t);
   const client = server.client();
   const view = '/services/apiexport/provider/widgets/clusters/*';
@@ -126,7 +126,7 @@ test('discovery shows what the export has, and that it is read only', async (t) 
   t.is((await client.raw('GET', `${view}/openapi/v3`)).status, 200);
 });
 
-test('whoever watches a view when its APIExport changes, or from before that, has to list again', async (t) => {
+test('a watch of a view gets 410 when its APIExport changes, and so does one from an older version', async (t) => {
   const server = await anInstallation(t);
   const client = server.client();
   const view = `/services/apiexport/provider/widgets/clusters/*/${ownApi}`;
@@ -154,7 +154,7 @@ test('whoever watches a view when its APIExport changes, or from before that, ha
   t.is(await from(again.metadata.resourceVersion), '');
 });
 
-test('a list of a view that waits for another reader while its APIExport changes shows what the view showed at its version, or is 410', async (t) => {
+test('a list of a view that waits while its APIExport changes shows the view at its version, or is 410', async (t) => {
   const server = await anInstallation(t);
   const client = server.client();
   const place = { ...instances, shard: 'amber', cluster: 'c1', identity: 'hash' };
@@ -192,7 +192,7 @@ test('a list of a view that waits for another reader while its APIExport changes
   t.log(`${waited} of 3 lists waited for the change`);
 });
 
-test('what is not there, has another identity or another place is not found, and nothing is written through a view', async (t) => {
+test('a view answers 404 for unknown exports, types, identities and clusters, and accepts no writes', async (t) => {
   const server = await anInstallation(t);
   const client = server.client();
   const status = async (path: string, method = 'GET', body?: object): Promise<number> =>
@@ -229,7 +229,7 @@ test('what is not there, has another identity or another place is not found, and
   t.deepEqual(await namesAt(client, `/services/apiexport/provider/widgets/clusters/*/${ownApi}`), ['a', 'b', 'c']);
 });
 
-test('an export that names a type without identity shows nothing of it', async (t) => {
+test('an export that names a type without identity shows nothing of that type', async (t) => {
   const server = await anInstallation(t);
   const client = server.client();
   const greedy = [
@@ -242,7 +242,7 @@ test('an export that names a type without identity shows nothing of it', async (
   t.deepEqual(JSON.parse((await client.raw('GET', `${view}/apis`)).text), { kind: 'APIGroupList', apiVersion: 'v1', groups: [] });
 });
 
-test('views of exports are for masters; that of a syncer for its certificate too, which reads nothing else', async (t) => {
+test('only masters see views of exports; a syncer’s view is also for its certificate, which reads nothing else', async (t) => {
   const server = await anInstallation(t);
   const speaker = (uri: string) => server.authority.issue({ user: uri.replaceAll('/', '-'), groups: ['strata'], uris: [uri] });
   const [shard, reader, syncer] = await Promise.all(['strata://shard/amber', 'strata://reader/r', 'strata://syncer/one'].map(speaker));
@@ -265,7 +265,7 @@ test('views of exports are for masters; that of a syncer for its certificate too
     t.is(await status(syncer, path), 403, path);
 });
 
-test('a syncer sees what carries its label, and an object that loses it is gone', async (t) => {
+test('a syncer sees the objects with its label, and an object that loses the label is deleted from its view', async (t) => {
   const server = await anInstallation(t);
   const syncer = server.authority.issue({ user: 'one', groups: ['strata'], uris: ['strata://syncer/one'] });
   const [master, own] = [server.client(), server.client({ as: syncer, http2: true })];
@@ -297,7 +297,7 @@ test('a syncer sees what carries its label, and an object that loses it is gone'
   t.is((await own.raw('GET', `${view}/a`)).status, 404);
 });
 
-test('whatever exports name, a view shows the objects of their identities and no others', async (t) => {
+test('whatever an export names, its view shows exactly the objects of its identity', async (t) => {
   const server = await aServer(t);
   const client = server.client();
   const identities = ['h1', 'h2', 'h3'];

@@ -1,6 +1,6 @@
 /**
- * The Warning header of a write: whatever a name that stands twice is made of, the write is stored,
- * and the answer says so.
+ * The Warning header of a write with duplicate field names. Whatever characters such a name has,
+ * the write must be stored and answered with a warning.
  */
 import { test } from '../../support/test.js';
 import type { Answer, KubeClient } from '../../support/kube-client.js';
@@ -8,7 +8,7 @@ import { aPath } from '../../support/objects.js';
 import { shared } from '../../support/shared.js';
 import { TestServer } from '../../support/test-server.js';
 
-/** Nothing of it is a fault. */
+/** Shared by all tests; none of them may cause an error in its log. */
 const server = shared(
   () => TestServer.start(),
   async (made, t) => {
@@ -27,7 +27,7 @@ async function aCluster(): Promise<{ client: KubeClient; path: (name?: string) =
   return { client: (await server()).client(), path: (name) => aPath(name === undefined ? { cluster } : { cluster, name }) };
 }
 
-/** An object in which each of the names, written as JSON has them, stands twice. */
+/** An object in which each of these names, written as JSON strings, occurs twice. */
 function twice(names: readonly string[], metadata: unknown = { name: 'one' }): string {
   const members = names.map((name) => `"${name}":1,"${name}":2`).join(',');
   return `{${members},"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":${JSON.stringify(metadata)}}`;
@@ -38,7 +38,7 @@ function warningOf({ headers }: Answer): string {
   return Buffer.from(headers['warning'] ?? '', 'latin1').toString();
 }
 
-/** One warning whose text says that this field stands twice. */
+/** The warning for one duplicate field. */
 function warning(field: string): string {
   return `299 - ${JSON.stringify(`duplicate field ${field}`)}`;
 }
@@ -84,7 +84,7 @@ for (const [what, names] of [
   ['a hundred long names in Japanese', Array.from({ length: 100 }, (_, i) => `k${i}${'日'.repeat(1_000)}`)],
   ['three thousand names', Array.from({ length: 3_000 }, (_, i) => `k${i}${'y'.repeat(60)}`)],
 ] as const) {
-  test(`all the warnings of ${what} take 4 KiB at most, and are the first ones`, async (t) => {
+  test(`the warnings about ${what} take at most 4 KiB, and are the first ones`, async (t) => {
     const { client, path } = await aCluster();
 
     for (const [query, body] of [

@@ -1,4 +1,4 @@
-/** Tables of requests that leave the shard or the logical cluster open. */
+/** Tables of requests with a wildcard for the shard or the logical cluster. */
 import { test } from '../../support/test.js';
 import type { KubeClient } from '../../support/kube-client.js';
 import { aPath, anApiExport, type Place } from '../../support/objects.js';
@@ -15,12 +15,12 @@ async function tableOf(client: KubeClient, place: Place): Promise<Table> {
   return JSON.parse((await client.raw('GET', aPath(place), { headers: { accept } })).text) as Table;
 }
 
-/** The names of its columns, then all cells but the ages, which are last. */
+/** The column names, then all cells except the ages, which are last. */
 function shown({ columnDefinitions, rows }: Table): readonly (readonly unknown[])[] {
   return [columnDefinitions.map(({ name }) => name), ...rows.map(({ cells }) => cells.slice(0, -1))];
 }
 
-test('a table has a column for each wildcard of its URL, behind the name', async (t) => {
+test('a table has a column for each wildcard of its URL, after the name', async (t) => {
   const client = (await aServer(t)).client();
   await client.create(aPath({ shard: 'amber', cluster: 'acme' }), anApiExport());
   await client.create(aPath({ shard: 'birch', cluster: 'beta' }), anApiExport());
@@ -44,7 +44,7 @@ test('a table has a column for each wildcard of its URL, behind the name', async
   t.deepEqual(shown(await tableOf(client, { shard: 'amber', cluster: 'acme' })), [['Name', 'Age'], ['one']]);
 });
 
-test('a table shows where an object is also when it is too long for its other cells, and in a watch', async (t) => {
+test('a table shows where an object is even if the object is too long for its other cells, also in a watch', async (t) => {
   const client = (await aServer(t)).client();
   await client.create(aPath({ shard: 'birch', cluster: 'beta' }), { ...anApiExport(), spec: { text: 'x'.repeat(70_000) } });
 
@@ -57,7 +57,7 @@ test('a table shows where an object is also when it is too long for its other ce
   t.deepEqual(shown(events[0] ?? { columnDefinitions: [], rows: [] })[1], ['one', 'birch', 'beta']);
 });
 
-test('the place in a table is where the object is stored, whatever its annotations claimed', async (t) => {
+test('a table shows the place where the object is stored, whatever its annotations claim', async (t) => {
   const client = (await aServer(t)).client();
   await client.create(aPath(), anApiExport({ annotations: { 'kcp.io/cluster': 'other' } }));
 

@@ -1,6 +1,6 @@
 /**
- * Many writes of one object at once: whoever names no state of it is never in conflict, and what
- * each has written is there.
+ * Many concurrent writes of one object: a write that names no version must never be in conflict,
+ * and no write may be lost.
  */
 import type { ExecutionContext } from 'ava';
 import { largeTest } from '../../support/sizes.js';
@@ -59,7 +59,7 @@ function named(count: number, prefix = 'l'): readonly string[] {
   return Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 }
 
-/** All were stored, one after the other, and what each one has written is there. */
+/** All writes were stored, one after the other, and the object has what each one wrote. */
 async function assertAllStored(
   t: ExecutionContext,
   answers: readonly Answer[],
@@ -85,7 +85,7 @@ for (const count of [30, 200])
       await assertAllStored(t, answers, place);
     });
 
-test.serial('patches of one object over several connections of both protocols are all stored', async (t) => {
+test.serial('concurrent patches of one object over several connections of both protocols are all stored', async (t) => {
   const { path } = await anObject();
   const clients = [true, false, true].map((http2) => ({ http2 }));
   const open = await Promise.all(clients.map(async (options) => (await server()).client(options)));
@@ -95,7 +95,7 @@ test.serial('patches of one object over several connections of both protocols ar
   await assertAllStored(t, answers, { client: open[0]!, path });
 });
 
-test.serial('forty patches at once of one object that is too large for the serving thread are all stored', async (t) => {
+test.serial('forty concurrent patches of one object that is too large for the serving thread are all stored', async (t) => {
   const place = await anObject({}, { filling: 'x'.repeat(64 * 1024) });
 
   const answers = await Promise.all(named(40).map((label) => labelled(place.client, place.path, label)));
@@ -103,7 +103,7 @@ test.serial('forty patches at once of one object that is too large for the servi
   await assertAllStored(t, answers, place);
 });
 
-test.serial('a patch that names the state it was made from is in conflict once that is replaced: of thirty one is stored', async (t) => {
+test.serial('a patch that names a version is in conflict once that is replaced: of thirty one is stored', async (t) => {
   const { client, path, object } = await anObject();
   const { resourceVersion } = object.metadata;
 
@@ -124,7 +124,7 @@ test.serial('a patch that names the state it was made from is in conflict once t
   t.is(tested.status, 422);
 });
 
-test.serial('a patch that names a uid is refused for that alone, however many others there are', async (t) => {
+test.serial('a patch with a wrong uid is refused only because of the uid, however many others there are', async (t) => {
   const { client, path, object } = await anObject();
   const { uid } = object.metadata;
   const own = named(30).map((label) =>
@@ -139,7 +139,7 @@ test.serial('a patch that names a uid is refused for that alone, however many ot
 });
 
 test.serial(
-  'patches among PUTs, deletes and creates are stored or find nothing: only a PUT, which names a state, is in conflict',
+  'patches among PUTs, deletes and creates are stored or find nothing: only a PUT, which names a version, is in conflict',
   async (t) => {
     const { client, path } = await anObject();
     const collection = path.slice(0, -'/one'.length);
@@ -164,7 +164,7 @@ test.serial(
   },
 );
 
-test.serial('a delete is never in conflict unless it names a state: neither without preconditions nor with a uid', async (t) => {
+test.serial('a delete is in conflict only if it names a version: neither without preconditions nor with a uid', async (t) => {
   const { client, path, object } = await anObject();
   const body = { preconditions: { uid: object.metadata.uid } };
   const patches = named(60).map((label) => labelled(client, path, label));
@@ -174,7 +174,7 @@ test.serial('a delete is never in conflict unless it names a state: neither with
   for (const { status } of await Promise.all(patches)) t.true([200, 404].includes(status), `${status}`);
 });
 
-test.serial('a collection is deleted while its objects are being patched', async (t) => {
+test.serial('a collection can be deleted while its objects are being patched', async (t) => {
   const client = (await server()).client();
   const collection = aPath({ cluster: `many${(clusters += 1)}` });
   for (const name of named(5, 'o')) await client.create(collection, anApiExport({ name, labels: { first: 'x' } }));

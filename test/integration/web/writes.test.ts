@@ -1,4 +1,4 @@
-/** Writes over HTTP, as far as the HTTP layer adds to admission. */
+/** Writes over HTTP: what the HTTP layer adds to admission. */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { Refused, tooManyRequests } from '../../../src/domain/errors.js';
@@ -48,7 +48,7 @@ for (const [type, patch] of [
   ['application/merge-patch+json', '{"spec":{"added":true}}'],
   ['application/json-patch+json', '[{"op":"add","path":"/spec/added","value":true}]'],
 ] as const) {
-  test(`${type} leaves untouched members as they were, int64, 1.0, escapes and all`, async (t) => {
+  test(`${type} leaves untouched members as they were: int64, 1.0, escapes and all`, async (t) => {
     const { client, path } = await aCluster();
     const spec = '{"big":9223372036854775807,"one":1.0,"exp":1E+2,"__proto__":{"x":"\\u00e9"},"list":[-0.0,{"a":null}]}';
     await client.raw('POST', path(), { body: raw('one', spec) });
@@ -68,7 +68,7 @@ for (const [type, patch] of [
   });
 }
 
-test('an indented object that has all that the server would add is read back, whoever reads its type', async (t) => {
+test('an indented object that already has everything the server would add can be read, listed and watched', async (t) => {
   const { client, path } = await aCluster();
   await client.create(path(), anApiExport({ name: 'two' }));
   const made = await client.create(path(), anApiExport());
@@ -90,7 +90,7 @@ test('an indented object that has all that the server would add is read back, wh
   }
 });
 
-test('a strategic merge patch merges webhooks by name and replaces rules, for the types that know it; others are 415', async (t) => {
+test('a strategic merge patch merges webhooks by name and replaces rules, for types with such rules; others are 415', async (t) => {
   const { client } = await aCluster();
   const hooks = aPath({ group: 'admissionregistration.k8s.io', resource: 'validatingwebhookconfigurations', version: 'v1' });
   const headers = { 'content-type': 'application/strategic-merge-patch+json' };
@@ -132,7 +132,7 @@ test('a patch that names a version is conditional, an empty one writes nothing, 
   t.is((await client.raw('PATCH', `${path('one')}?force=true`, { headers, body: {} })).status, 422);
 });
 
-test('patches that race each other are all applied', async (t) => {
+test('concurrent patches are all applied', async (t) => {
   const { client, path } = await aCluster();
   await client.create(path(), anApiExport());
 
@@ -162,7 +162,7 @@ test('a PUT needs the version it replaces, and one that changes nothing writes n
   t.deepEqual(received, [`MODIFIED@${changed.metadata.resourceVersion}`]);
 });
 
-test('forty large updates at once are all stored: what has other strings waits for no thread', async (t) => {
+test('forty concurrent large updates are all stored, because comparing them needs no worker thread', async (t) => {
   const { client, path } = await aCluster();
   const names = Array.from({ length: 40 }, (_, i) => `large-${i}`);
   const spec = (round: string): Readonly<Record<string, unknown>> => ({ round, filling: 'x'.repeat(40 * 1024) });
@@ -178,14 +178,13 @@ test('forty large updates at once are all stored: what has other strings waits f
   );
 });
 
-/** What one caller's answers in YAML do not all find room for, among the work that waits. */
+/** Enough objects that the queue for heavy work has no room for all their YAML answers. */
 const crowd = Array.from({ length: 40 }, (_, i) => `n${i}`);
 const large = Object.fromEntries(Array.from({ length: 2_500 }, (_, i) => [`k${i}`, 'v'.repeat(40)]));
 const asYaml = { headers: { accept: 'application/yaml' } } satisfies RequestOptions;
 
 /**
- * An object, or a list, as the answer says it is written: in YAML or, where there was no room to
- * convert it, in JSON.
+ * The answer has the format of its content type: YAML, or JSON if there was no room to convert it.
  */
 function assertWritten(t: ExecutionContext, { headers, text }: Answer, name: string): void {
   const isYaml = headers['content-type'] === 'application/yaml';
@@ -193,7 +192,7 @@ function assertWritten(t: ExecutionContext, { headers, text }: Answer, name: str
   t.true(isYaml ? text.includes(`name: ${name}\n`) : JSON.stringify(JSON.parse(text)).includes(`"name":"${name}"`), name);
 }
 
-test.serial('a write that is stored is never refused because its answer in YAML finds no room', async (t) => {
+test.serial('a write that is stored is never refused because there is no room to convert its answer to YAML', async (t) => {
   const { client, path } = await aCluster();
   const all = (ask: (name: string) => Promise<Answer>): Promise<readonly Answer[]> => Promise.all(crowd.map(ask));
   const ask = async (what: string, code: number, each: (name: string) => Promise<Answer>): Promise<readonly Answer[]> => {
@@ -223,7 +222,7 @@ test.serial('a write that is stored is never refused because its answer in YAML 
     }),
   );
   for (const { metadata } of (await client.list(path())).items) {
-    // The patch itself is such work: where it has found no room, nothing is stored.
+    // A patch is heavy work too: if there is no room for it, it is refused and nothing is stored.
     const { status } = patched[crowd.indexOf(metadata.name ?? '')] ?? {};
     t.is(status, metadata.labels?.['patched'] === 'yes' ? 200 : 429, metadata.name);
   }
@@ -233,14 +232,14 @@ test.serial('a write that is stored is never refused because its answer in YAML 
   t.deepEqual((await client.list(path())).items, []);
 });
 
-test('an answer whose conversion is refused is the JSON that it was made of, and says so', async (t) => {
+test('an answer whose conversion is refused is sent as JSON, with that content type', async (t) => {
   const json = [Buffer.from('{"kind":"APIExport"}')];
   const full: HeavyWork = { run: () => Promise.reject(new Refused(tooManyRequests('too much heavy work'))) };
   const answer = await encoded(201, json, { encoding: 'yaml', heavy: full });
   t.like(answer, { kind: 'bytes', code: 201, contentType: 'application/json', parts: json });
 });
 
-test.serial('creates with a generated name, repeated for as long as they are refused, make one object each', async (t) => {
+test.serial('creates with a generated name, repeated as long as they are refused, create one object each', async (t) => {
   const { client, path } = await aCluster();
   const body = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { generateName: 'made-' }, spec: large };
   const create = async (): Promise<number> => {
@@ -256,7 +255,7 @@ test.serial('creates with a generated name, repeated for as long as they are ref
   t.is((await client.list(path())).items.length, crowd.length);
 });
 
-test.serial('half a pair of surrogates is U+FFFD in YAML, as Go reads it, so that one object spoils no list', async (t) => {
+test.serial('half a surrogate pair is U+FFFD in YAML, as Go reads it, so that one object cannot break a list', async (t) => {
   const { client, path } = await aCluster();
   const deep = `${'['.repeat(80)}"\\udfff"${']'.repeat(80)}`;
   const spec = `{"\\ud800":"\\uDC00\\ud800","\\udc01":[2,"\\ud83d\\ude00","\\\\ud800"],"deep":${deep}}`;
@@ -295,7 +294,7 @@ test('a delete checks its preconditions, needs no Content-Type, and ignores fina
   t.is((await client.raw('DELETE', path('one'))).status, 404);
 });
 
-test('a delete is answered in YAML where that is accepted, and as a Status whatever form is', async (t) => {
+test('a delete is answered in YAML if that is accepted, and with a Status whatever form is requested', async (t) => {
   const client = (await server()).client();
   const all = aPath({ cluster: 'answered' });
   const deleted = async (accept: string): Promise<string> => {
@@ -309,7 +308,7 @@ test('a delete is answered in YAML where that is accepted, and as a Status whate
   t.is(await deleted('application/json;as=Table;g=meta.k8s.io;v=v1'), '200 application/json {"kind":"Status"');
 });
 
-test('deletecollection deletes the selected objects and answers with them, up to its limit', async (t) => {
+test('deletecollection deletes the selected objects and returns them, up to its limit', async (t) => {
   const { client, path } = await aCluster();
   await Promise.all(
     Array.from({ length: 12 }, (_, i) => client.create(path(), anApiExport({ name: `n${i}`, labels: { odd: String(i % 2) } }))),
@@ -327,7 +326,7 @@ test('deletecollection deletes the selected objects and answers with them, up to
   t.is((await client.list(path())).items.length, 0);
 });
 
-test('objects written in YAML are stored as the same JSON, numbers included', async (t) => {
+test('objects in YAML are stored as the same JSON, numbers included', async (t) => {
   const { client, path } = await aCluster();
 
   const { status, text } = await client.raw('POST', path(), {
@@ -339,7 +338,7 @@ test('objects written in YAML are stored as the same JSON, numbers included', as
   t.true(text.includes('"spec":{"big":9223372036854775807,"one":1.0}'), text);
 });
 
-test('YAML whose lines end differently for other readers is refused, and nothing is stored', async (t) => {
+test('YAML with line ends that other readers treat differently is refused, and nothing is stored', async (t) => {
   const { client, path } = await aCluster();
   const head = 'apiVersion: apis.kcp.io/v1alpha2\nkind: APIExport\nmetadata:\n  name: one # the name';
 
@@ -356,7 +355,7 @@ test('YAML whose lines end differently for other readers is refused, and nothing
   t.deepEqual((await client.list(path())).items, []);
 });
 
-test('a malformed directive of a strategic merge patch is refused wherever it stands, and nothing is changed', async (t) => {
+test('a malformed directive of a strategic merge patch is refused wherever it is, and nothing changes', async (t) => {
   const client = (await server()).client();
   const place = { cluster: 'directives', group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterroles' };
   const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: 'one' }, rules: [{ verbs: ['get'] }] };
@@ -380,7 +379,7 @@ test('a malformed directive of a strategic merge patch is refused wherever it st
   t.deepEqual(await client.get(aPath({ ...place, name: 'one' })), stored);
 });
 
-test('an unknown method, a named POST and a subresource are refused in kube’s words', async (t) => {
+test('an unknown method, a named POST and a subresource are refused in Kubernetes’ words', async (t) => {
   const { client, path } = await aCluster();
   await client.create(path(), anApiExport());
 
@@ -391,7 +390,7 @@ test('an unknown method, a named POST and a subresource are refused in kube’s 
   t.is((await client.raw('PUT', `${path('one')}/status`, { body: anApiExport() })).status, 404);
 });
 
-test('an object has the version it is asked for in, and is written in either', async (t) => {
+test('an object is returned in the version of the URL, and can be written in either', async (t) => {
   const { client, path } = await aCluster();
   await client.create(path(), anApiExport());
   const old = path('one').replace('v1alpha2', 'v1alpha1');
