@@ -38,7 +38,7 @@ test('a program pushes a slice with what the package exports, and stops on reque
   t.deepEqual(await ended, { kind: 'stopped' });
 });
 
-test('a sender that takes over gets the shard, and the earlier one ends as fenced', async (t) => {
+test('a sender that takes over gets the shard, and the earlier one is fenced', async (t) => {
   const server = await aServer(t);
   const { certificate, key } = server.master;
   const open = (takesOver: boolean) =>

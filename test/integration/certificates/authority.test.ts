@@ -15,7 +15,7 @@ const nowMs = Date.parse('2026-03-01T12:00:00Z');
 const clock = { now: () => nowMs, wallMs: () => nowMs, after: () => () => {} };
 const create = (): Promise<Authority> => Authority.create({ clock }, { name: 'amber authority', validityDays: 100 });
 
-test('a certificate is valid from an hour before it was made until its days are over', async (t) => {
+test('a certificate is valid from an hour before its issue until the end of its validity', async (t) => {
   const authority = await create();
 
   const leaf = new X509Certificate((await authority.issueServing({ names: ['localhost'], validityDays: 10 })).certificatePem);
@@ -62,7 +62,7 @@ test('a certificate names the shard or the cache it was issued for', async (t) =
   }
 });
 
-test('an authority that is loaded again signs as the one that was saved', async (t) => {
+test('an authority that is loaded again signs like the one that was saved', async (t) => {
   const { certificatePem, keyPem } = await create();
 
   const again = await Authority.load({ clock }, { certificatePem, keyPem });
@@ -82,7 +82,7 @@ const oddNames = [
 ];
 
 for (const { user, groups } of oddNames) {
-  test(`a caller has the names its certificate was made with, whatever is in them: ${JSON.stringify({ user, groups })}`, async (t) => {
+  test(`a caller has exactly the names in its certificate, whatever characters they contain: ${JSON.stringify({ user, groups })}`, async (t) => {
     const authority = await create();
 
     const { certificatePem } = await authority.issueClient({ user, groups, validityDays: 1 });

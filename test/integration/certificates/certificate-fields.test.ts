@@ -134,7 +134,7 @@ function fieldsWith(...attributes: readonly (readonly [id: string, value: string
 const [commonName, organization, uniqueIdentifier] = ['550403', '55040a', '55042d'];
 const hexOf = (text: string, encoding: BufferEncoding = 'utf8'): string => Buffer.from(text, encoding).toString('hex');
 
-test('a subject is read in every kind of text, whatever its other attributes hold', (t) => {
+test('a subject is read in every string type, whatever its other attributes contain', (t) => {
   const fields = fieldsWith(
     [commonName!, element('0c', hexOf('zoë'))],
     [uniqueIdentifier!, element('03', '0001')],
@@ -169,7 +169,7 @@ test('of several CNs the last one names the caller, and every O is a group, what
   t.deepEqual(groups, ['strata', 'a,O=b', 'a\nO=c']);
 });
 
-test('claims in two subject alternative names count as two', async (t) => {
+test('URIs in two subject alternative name extensions count as two', async (t) => {
   const name = new x509.Name([{ O: [{ utf8String: 'strata' }] }, { CN: [{ utf8String: 'amber' }] }]);
   const claim = (shard: string) => new x509.SubjectAlternativeNameExtension([{ type: 'url', value: `strata://shard/${shard}` }]);
 

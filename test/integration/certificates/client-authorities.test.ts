@@ -67,7 +67,7 @@ async function openWith(t: ExecutionContext, pem: string, nowMs?: number): Promi
   return ClientAuthorities.open(parts(nowMs), file);
 }
 
-test('a malformed file is refused, with the block that is broken', async (t) => {
+test('a malformed file is refused, and the error names the broken block', async (t) => {
   const folder = await aFolder(t);
   const authority = OpensslAuthority.create(folder);
   const sound = await pemOf(authority);
@@ -163,7 +163,7 @@ test('a certificate for servers names no client', async (t) => {
   t.deepEqual([authorized, authorities.vouchesFor(certificate)], [false, false]);
 });
 
-test('intermediates that all sign each other cost no more than their number', async (t) => {
+test('the time to check intermediates that all sign each other grows only with their number', async (t) => {
   const root = await anAuthority(t, 'root');
   const elsewhere = await anAuthority(t, 'elsewhere');
   const loop = await elsewhere.intermediate(await aFolder(t), 'elsewhere');

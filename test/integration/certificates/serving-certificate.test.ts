@@ -146,7 +146,7 @@ test('the server replaces an expired certificate that it made', async (t) => {
   t.not(second.pair.cert, first.pair.cert);
 });
 
-test('a kept certificate that cannot be used is an error that says what to remove', async (t) => {
+test('a kept certificate that cannot be used is an error that says which files to remove', async (t) => {
   const folder = await folderFor(t);
   await openIn(folder);
   await writeFile(join(folder, 'apiserver.crt'), 'torn');
@@ -178,7 +178,7 @@ test('a kept certificate that lacks the bind address is used, and the server rep
   t.deepEqual(events, ['certificate.names-missing']);
 });
 
-test('the bind address is a name of the server when it is a specific one', (t) => {
+test('a specific bind address is a name in the certificate of the server', (t) => {
   t.true(servingNames('192.0.2.7').includes('192.0.2.7'));
   t.true(servingNames('fe80::1%eth0').includes('fe80::1'));
   t.deepEqual(servingNames('0.0.0.0'), servingNames('::'));

@@ -27,7 +27,7 @@ const understood: readonly (readonly [readonly string[], SpokenFor])[] = [
 ];
 
 for (const [uris, spokenFor] of understood) {
-  test(`one URI names whom a certificate speaks for, and is written the same way: ${uris.join(' ')}`, (t) => {
+  test(`one URI names whom a certificate speaks for, and formatting the name gives the same URI: ${uris.join(' ')}`, (t) => {
     t.deepEqual(parseSpokenFor(uris), spokenFor);
     t.true(uris.includes(formatSpokenFor(spokenFor)));
   });

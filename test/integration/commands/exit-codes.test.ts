@@ -63,7 +63,7 @@ function failing(folder: string): Readonly<Record<string, readonly string[]>> {
   };
 }
 
-test('help ends with 0 and lists the exit codes, a wrong call ends with 2, and a failure with 1: every command', async (t) => {
+test('for every command, help ends with 0 and lists the exit codes, a wrong call ends with 2, and a failure with 1', async (t) => {
   const folder = await aFolder(t);
   await writeFile(join(folder, 'file'), '');
   const calls = failing(folder);
@@ -79,7 +79,7 @@ test('help ends with 0 and lists the exit codes, a wrong call ends with 2, and a
   }
 });
 
-test('`strata resolve` ends with 0 for what is found, 3 for what is unknown, 4 for what may exist or is in dispute', async (t) => {
+test('`strata resolve` ends with 0 for a found path, 3 for an unknown one, 4 for an uncertain or disputed one', async (t) => {
   const cache = await aServer(t);
   const pusher = await RawPusher.open(cache, { name: 'root' });
   t.teardown(() => pusher.socket.terminate());
@@ -137,7 +137,7 @@ test('SIGUSR1 opens no inspector and SIGUSR2 ends nothing, for a server', async 
   t.false(/debugger|inspector/i.test(server.stderr()), server.stderr());
 });
 
-test('a command that is the first process of a container ends at SIGTERM, though it listens to none', async (t) => {
+test('a command that is the first process of a container ends at SIGTERM, though it has no handler for it', async (t) => {
   const apart = ['--map-root-user', '--pid', '--fork', '--kill-child'];
   const { status, error, stderr } = spawnSync('unshare', [...apart, 'true'], { encoding: 'utf8' });
   if (status !== 0) {

@@ -106,7 +106,7 @@ async function shardsOf(cache: TestServer): Promise<readonly string[]> {
 
 for (const http2 of ['true', 'false'])
   for (const path of ['/services/cache/shards/*/clusters/*', '/services/cache/shards/birch/clusters/acme', '/clusters/acme', ''])
-    test(`a cache is refused as a source, with what to do instead: https://…${path}, HTTP/2 ${http2}`, async (t) => {
+    test(`a cache is refused as a source, and the error says what to do instead: https://…${path}, HTTP/2 ${http2}`, async (t) => {
       const cache = await aCacheOfBirch(t, { http2 });
       const kubeconfig = await kubeconfigFor(t, cache, path);
 
@@ -170,7 +170,7 @@ for (const [what, version] of [
   ['no JSON', 'strata'],
   ['longer than any', JSON.stringify({ gitVersion: '+strata-'.repeat(10_000) })],
 ] as const)
-  test(`a source whose answer about its version is ${what} is read`, async (t) => {
+  test(`a source whose answer about its version is ${what} is accepted`, async (t) => {
     const cache = await aServer(t);
     const shard = await ShardStandIn.start();
     t.teardown(() => shard.close());

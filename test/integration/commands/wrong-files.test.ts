@@ -134,7 +134,7 @@ test('each option that names a file for the parent says what is wrong with the f
 });
 
 for (const what of ['cache', 'shard'] as const)
-  test(`an agent whose CA did not sign the certificate of the ${what} names both, and goes on`, async (t) => {
+  test(`an agent whose CA did not sign the certificate of the ${what} names both in its error, and goes on`, async (t) => {
     const folder = await aFolder(t);
     const stranger = new TestAuthority(folder);
     const cache = await aServer(t);

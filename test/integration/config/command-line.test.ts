@@ -46,7 +46,7 @@ test('the help of serve lists every option with its variable and default', async
   }
 });
 
-test('no line of a help is longer than 80 where no terminal says how wide it is', async (t) => {
+test('without a known terminal width no line of a help is longer than 80', async (t) => {
   for (const words of [[], ['serve'], ['proxy'], ['cache-server'], ['kcp-front-proxy'], ['push'], ['status'], ['cert', 'shard']]) {
     const { stdout } = await strata(...words, '--help');
     const lines = stdout.split('\n');
@@ -102,7 +102,7 @@ test('the help of a command lists its options with their variables', async (t) =
   }
 });
 
-test('a command does its work, prints what it did and ends with 0; repeated, it fails with 1 and one line', async (t) => {
+test('a command does its work, prints the result and ends with 0; repeated, it fails with 1 and one line', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'strata-bin-'));
   t.teardown(() => rmSync(folder, { recursive: true }));
   const cert = ['cert', 'shard', 'amber', `--ca-directory=${join(folder, 'ca')}`, '--out-directory', folder];
@@ -150,7 +150,7 @@ for (const args of [
   });
 }
 
-test('a mistyped flag is answered with the nearest one, whichever way its value is written', async (t) => {
+test('the error about a mistyped flag names the nearest one, whichever way its value is written', async (t) => {
   t.regex((await strata('serve', '--bind-adress=::')).stderr, /Did you mean --bind-address/);
   t.regex((await strata('serve', '--bind-adress', '::')).stderr, /Did you mean --bind-address/);
 });

@@ -25,7 +25,7 @@ test('the zsh completion runs the bash completion', (t) => {
   t.regex(formatCompletion('zsh', completed), /^autoload -U \+X bashcompinit && bashcompinit\n_strata\(\) \{/);
 });
 
-test('fish has a line for each command and each of its flags, in quotes that end', (t) => {
+test('fish has a line for each command and each of its flags, with balanced quotes', (t) => {
   const lines = formatCompletion('fish', completed).trim().split('\n');
 
   t.true(lines.some((line) => line.startsWith("complete -c strata -f -n __fish_use_subcommand -a status -d '")));

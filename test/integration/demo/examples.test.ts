@@ -9,7 +9,7 @@ import { exampleCaches } from '../../demo/example-caches.js';
 import { recordedObjects } from '../../demo/recorded-shards.js';
 import { shapes } from '../../demo/shapes.js';
 
-test('every folder of examples is a shape that the demo shows and the README names', async (t) => {
+test('every folder of examples is a shape that the demo offers and the README names', async (t) => {
   const readme = await readFile(projectFile('README.md'), 'utf8');
 
   const folders = (await readdir(projectFile('examples'))).toSorted();

@@ -20,7 +20,7 @@ test('the newest warnings, errors and refusals are kept first, with the fields o
   ]);
 });
 
-test('every line goes to the log as before', (t) => {
+test('every line also goes to the log', (t) => {
   const seen: string[] = [];
   const note = (event: string): void => void seen.push(event);
   const log = new LastLines(new ManualClock()).of({ ...silent, debug: note, info: note, warn: note, error: note });

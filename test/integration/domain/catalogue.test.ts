@@ -66,7 +66,7 @@ function shown(resolution: Resolution): string {
   return resolution.kind === 'found' ? resolution.identity : resolution.kind;
 }
 
-test('every informer that a kcp shard waits for finds its type, under the wildcards and in its version', (t) => {
+test('a request for every type that a kcp informer waits for finds it, under the wildcards and in its version', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const waitedFor = [
     ['rbac.authorization.k8s.io', 'v1', ['roles', 'rolebindings', 'clusterroles', 'clusterrolebindings']],

@@ -45,7 +45,7 @@ for (const http2 of [false, true]) {
   });
 }
 
-test('a close carries its reason, ends the frames of both ends and gives both its code', async (t) => {
+test('a close carries its reason, ends the frames at both ends and gives both ends its code', async (t) => {
   const server = await SocketServer.open(t);
   const [client, accepted] = await server.connect(t);
   client.send(aRoute);

@@ -93,7 +93,7 @@ const bad: readonly Bad[] = [
 ];
 
 for (const { name, write, message, code } of bad) {
-  test(`${name}: frames before it are read, then reading ends with the error, and the connection with ${code}`, async (t) => {
+  test(`${name}: earlier frames are read, then reading fails, and the connection closes with ${code}`, async (t) => {
     const { raw, accepted } = await aPeer(t);
 
     raw.socket.write(Buffer.concat([raw.frame(binary, aFrame), write(raw), raw.frame(binary, aFrame)]));

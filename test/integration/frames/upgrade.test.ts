@@ -177,7 +177,7 @@ test('a client does not wait for the end of an endless refusal', async (t) => {
   await t.throwsAsync(connecting, { instanceOf: CacheError });
 });
 
-test('an aborted connect leaves nothing open', async (t) => {
+test('an aborted connect leaves no connection open', async (t) => {
   const server = await SocketServer.open(t, { upgrade: () => {} });
   const abort = new AbortController();
   const clock = new ManualClock();

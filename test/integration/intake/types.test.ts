@@ -182,7 +182,7 @@ test('a restart during the hold removes nothing: the grace time starts over once
   await until(async () => (await objects(second)) === 0);
 });
 
-test('objects whose grace time ended while their pusher was gone are removed when it is back', async (t) => {
+test('objects whose grace time ended while their pusher was away are removed once it is back', async (t) => {
   const clock = new LeapingClock();
   const server = await aServer(t, { ...grace, clock });
   const pusher = await both(server, many);

@@ -97,7 +97,7 @@ test('a type that is not served in the requested version is missing, and its abs
   t.like(await reader.list(aRef({ version: 'v9' })), missing);
 });
 
-test('a cache that knows no shard proves no absence', async (t) => {
+test('a cache that knows no shard does not prove an absence', async (t) => {
   const server = await aServer(t);
 
   t.like(await aReader(t, server).get(aRef()), { kind: 'absent', whole: false, shards: [] });

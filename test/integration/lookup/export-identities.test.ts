@@ -80,7 +80,7 @@ test('the exports of a workspace are found by its path; an identity that no expo
   t.like(await exportIdentities(reader, 'nobody'), { kind: 'listed', identities: [] });
 });
 
-test('the command prints them for people and for programs', async (t) => {
+test('the command prints identities for people and for programs', async (t) => {
   const server = await aServer(t);
   await rooted(server);
   const flags = await flagsFor(t, server);

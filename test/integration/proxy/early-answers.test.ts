@@ -44,7 +44,7 @@ test.serial(
   },
 );
 
-test.serial('nor does it leave a stream at one that speaks HTTP/2 and answered without a body', async (t) => {
+test.serial('an upload given up after an early answer leaves no stream at a backend that speaks HTTP/2', async (t) => {
   const installation = await anInstallation(t);
   const streams = new Set<ServerHttp2Stream>();
   const server = createSecureServer(await serving(installation.door.authority));

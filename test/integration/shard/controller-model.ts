@@ -31,7 +31,7 @@ export class ControllerModel {
   readonly #isExact: boolean;
   readonly #locals = new Map<string, Local>();
   readonly #copies = new Map<string, number>();
-  /** By logical cluster and name. */
+  /** The ClusterCachedResources, by logical cluster and name. */
   readonly #declaring = new Map<string, Map<string, Declaring>>();
 
   constructor({ isExact }: { isExact: boolean }) {

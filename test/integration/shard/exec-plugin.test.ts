@@ -167,7 +167,7 @@ test.serial('a new request does not join a run that was ended, but starts anothe
   t.is((await exec.credential(undefined, never)).authorization, 'Bearer issued');
 });
 
-test.serial('a plugin that hangs is ended after a minute, and the error says so', async (t) => {
+test.serial('a plugin that hangs is stopped after a minute, and the error says so', async (t) => {
   const plugin = await aPlugin(t, 'exec sleep 30');
   const clock = new ManualClock();
   const failed = t.throwsAsync(opened(plugin, clock).credential(undefined, never), { instanceOf: CacheError });

@@ -15,7 +15,7 @@ function stamped(text: string): string {
   return decoder.decode(stamp(readSourceObject(encoder.encode(text)), type));
 }
 
-test('the agent pushes what kcp recorded as created, except for the shard, which the cache sets', async (t) => {
+test('the agent pushes exactly what kcp recorded in its creates, except for the shard, which the cache sets', async (t) => {
   const posts = [...(await readRecording('kcp-2-shards.jsonl')), ...(await readRecording('kcp-identity.jsonl'))].filter(
     ({ method, body }) => method === 'POST' && body?.includes('"cache.kcp.io/original-resource-version"'),
   );

@@ -146,7 +146,7 @@ test('a list as a table has one set of columns and a row per object; a watch of 
   t.is((await h1.raw('GET', `${aPath()}?includeObject=junk`, { headers: { accept: table } })).status, 400);
 });
 
-test('an empty list has items, and a media type that is not served is answered 406 as a Status', async (t) => {
+test('an empty list has items: [], and a media type that is not supported is answered 406 as a Status', async (t) => {
   const { h1 } = await known();
 
   t.regex((await h1.raw('GET', aPath({ cluster: 'empty' }))).text, /"items":\[\]/);

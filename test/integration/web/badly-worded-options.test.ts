@@ -90,7 +90,7 @@ const bodies: readonly (readonly [body: string, expected: string])[] = [
 ];
 
 for (const [body, expected] of bodies)
-  test(`a delete with ${body} is ${expected}, of one and of a collection`, async (t) => {
+  test(`a delete with ${body} is ${expected}, for one object and for a collection`, async (t) => {
     const { client, one, all, stored } = await aPlace();
     const before = await stored();
 
