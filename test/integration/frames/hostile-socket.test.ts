@@ -163,7 +163,7 @@ test('after a peer has broken the rules the server reads nothing more from it', 
 
   const { code } = await accepted.closed;
 
-  t.is(code, 1006, "the server's own close frame would be queued after all of them");
+  t.is(code, 1006, 'the peer’s own close frame is queued behind all of them');
   t.true(unsent > pongs.length, `${unsent} bytes`);
 });
 

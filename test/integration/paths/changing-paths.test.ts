@@ -1,7 +1,7 @@
 /**
  * Resolves paths over the wire while entries are created, changed and deleted, and compares with a
- * walk over a copy of the entries that remembers nothing. It would find a remembered path that
- * outlives the change that made it wrong. TEST_SEED=n repeats a run.
+ * walk over a copy of the entries that remembers nothing. The tests would find a remembered path
+ * that outlives the change that made it wrong. TEST_SEED=n repeats a run.
  */
 import { largeTest } from '../../support/sizes.js';
 import { pathEntryVersion } from '../../../src/domain/path-entry.js';

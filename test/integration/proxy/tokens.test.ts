@@ -1,6 +1,6 @@
 /**
- * Tokens at a front door that checks them. It would find a token that is taken for another one, an
- * invalid token that is accepted, and a token that a backend sees.
+ * Tokens at a front door that checks them. The tests would find a token that is taken for another
+ * one, an invalid token that is accepted, and a token that a backend sees.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';

@@ -1,6 +1,6 @@
 /**
- * A type of `--types-file` that changes at a shard's agent before it changes at the cache. It would
- * find objects that stay refused once both files agree.
+ * A type of `--types-file` that changes at a shard's agent before it changes at the cache. The
+ * tests would find objects that stay refused once both files agree.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

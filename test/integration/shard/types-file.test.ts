@@ -1,8 +1,8 @@
 /**
  * `--types-file` at a cache and at a shard's agent, both started as an operator does, while the
- * files change. It would find a type that one of them uses only after a restart, and a watch of a
- * removed type that does not end. It would also find objects that stay though nobody replicates
- * them any more.
+ * files change. The tests would find a type that one of them uses only after a restart, and a watch
+ * of a removed type that does not end. It would also find objects that stay though nobody
+ * replicates them any more.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

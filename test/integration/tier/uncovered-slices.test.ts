@@ -1,6 +1,6 @@
 /**
- * A cache stops accepting a type while its link is down and a sync of that type is unfinished. It
- * would find objects that stay for ever.
+ * A cache stops accepting a type while its link is down and a sync of that type is unfinished. The
+ * tests would find objects that stay for ever.
  */
 import { test } from '../../support/test.js';
 import type { LinkPolicies } from '../../../src/domain/link-policies.js';

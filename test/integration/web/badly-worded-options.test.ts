@@ -1,6 +1,6 @@
 /**
- * An option that is present but not understood must be refused, and nothing done. It would find an
- * option that the server treats as absent instead.
+ * An option that is present but not understood must be refused, and nothing done. The tests would
+ * find an option that the server treats as absent instead.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';

@@ -1,6 +1,6 @@
 /**
- * What concurrent lists and WatchLists share. It would find a list that lacks a write that was
- * answered before it.
+ * What concurrent lists and WatchLists share. The tests would find a list that lacks a write that
+ * was answered before it.
  */
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
