@@ -33,7 +33,6 @@ async function selfSigned(name: x509.Name, extensions: x509.Extension[]): Promis
   return new X509Certificate(certificate.toString('pem'));
 }
 
-/** A certificate with these extensions, signed by openssl. */
 async function withExtensions(t: ExecutionContext, extensions: string): Promise<X509Certificate> {
   const folder = async (): Promise<string> => {
     const made = await mkdtemp(join(tmpdir(), 'strata-extensions-'));

@@ -108,7 +108,6 @@ function aLog(): { logStream: PassThrough; logged: () => string } {
   return { logStream, logged: () => logged };
 }
 
-/** Runs the command; returns how to stop it. */
 function pushing(
   flags: Place['flags'],
   logStream: PassThrough = new PassThrough().resume(),

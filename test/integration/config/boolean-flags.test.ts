@@ -12,7 +12,6 @@ import { frontProxyFlags } from '../../../src/config/front-proxy-flags.js';
 import { options } from '../../../src/config/options.js';
 import { readUpstreamFlags } from '../../../src/config/upstream-flags.js';
 
-/** Every command that has a boolean flag. */
 const declared: readonly Pick<DeclaredCommand, 'words' | 'operands' | 'options'>[] = [
   { words: ['serve'], operands: '', options: Object.values(options) },
   { words: ['proxy'], operands: '', options: [...Object.values(options), ...Object.values(proxyOptions)] },

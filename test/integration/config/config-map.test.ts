@@ -1,7 +1,3 @@
-/**
- * Link policies in a ConfigMap that kubelet replaces while the server runs: the server reads them
- * again, so the pod need not be replaced.
- */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -51,7 +51,6 @@ function placeOf(url: string) {
   };
 }
 
-/** An object without its place annotations. */
 function withoutPlace(object: JsonTree): JsonTree {
   return changed(object, 'metadata', (metadata) =>
     changed(

@@ -17,7 +17,6 @@ import { echoed, sharedInstallation } from './shared-installation.js';
 
 const shared = sharedInstallation();
 
-/** Counters of an HTTP/2 session, by Node. */
 type SessionCounts = Readonly<{ type: 'server' | 'client'; streamCount: number; framesReceived: number }>;
 
 for (const http2 of [false, true]) {

@@ -1,7 +1,3 @@
-/**
- * Metrics of a cache and of its front door must not keep series of deleted logical clusters or of a
- * removed shard.
- */
 import { test } from '../../support/test.js';
 import { pathEntryVersion } from '../../../src/domain/path-entry.js';
 import { clusterSlice, pushedCluster, pushedWorkspace, workspaceSlice } from '../../support/path-pusher.js';

@@ -23,7 +23,6 @@ async function aFolder(t: ExecutionContext): Promise<string> {
   return folder;
 }
 
-/** Flags that configure the issuer. */
 function flagsOf(issuer: AnIssuer, caFile: string): Record<string, string> {
   return {
     'oidc-issuer-url': issuer.url,

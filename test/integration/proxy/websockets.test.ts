@@ -1,4 +1,3 @@
-/** How upgraded connections end, and which upgrades must not begin. */
 import { connect, type TLSSocket } from 'node:tls';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';

@@ -88,7 +88,6 @@ export function sliceOf(resource: string, identity = ''): string {
   return `amber|${resource}:${identity}`;
 }
 
-/** A log that keeps its lines. */
 export function recording(logged: Logged[], context: LogFields = {}): Log {
   const at =
     (level: string) =>

@@ -38,7 +38,6 @@ export class ControllerModel {
     this.#isExact = isExact;
   }
 
-  /** The states of the copies of a type, by `cluster|name`. */
   copies(type: string): Readonly<Record<string, number>> {
     const found = [...this.#copies].filter(([place]) => place.startsWith(`${type}|`));
     return Object.fromEntries(found.map(([place, state]) => [place.slice(type.length + 1), state] as const).toSorted());

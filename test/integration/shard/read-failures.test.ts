@@ -1,4 +1,3 @@
-/** What an operator reads when the kubeconfig of an agent does not fit its shard. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from '../../support/test.js';

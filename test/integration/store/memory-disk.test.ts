@@ -37,7 +37,6 @@ class Machine {
     }
   }
 
-  /** The result of a promise that waits only for turns. */
   async done<T>(promise: Promise<T>): Promise<T> {
     const [result] = await Promise.all([promise, this.run()]);
     return result;

@@ -10,7 +10,6 @@ import type { Frame } from '../../../src/frames/frame.js';
 export class ConnectionEnd implements FrameConnection {
   readonly peer: string;
   readonly bufferedBytes = 0;
-  /** All frames that this end has sent. */
   readonly sent: Frame[] = [];
   readonly #closed = deferred<Readonly<{ code: number }>>();
   readonly #inbox: Frame[] = [];

@@ -43,7 +43,6 @@ function synced(name: string): Push & { kind: 'upsert' } {
   return push;
 }
 
-/** The kinds of the frames that this end has sent, without the first `from`. */
 function kinds(end: ConnectionEnd, from = 0): readonly string[] {
   return end.sent.slice(from).map(({ kind }) => kind);
 }

@@ -31,7 +31,6 @@ export type RigCache = Readonly<{
   known: PublishedState;
   tier: Tier;
   disk: MemoryDisk;
-  /** Everything that it has logged. */
   logged: readonly Readonly<{ event: string; fields: unknown }>[];
   /** The keys that its watches had to report as absent. */
   absent: readonly string[];

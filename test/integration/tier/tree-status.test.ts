@@ -1,7 +1,3 @@
-/**
- * What real caches of a tree report in their status, and what a rewritten policy changes while they
- * run.
- */
 import { test } from '../../support/test.js';
 import { parseStatusReport } from '../../../src/commands/parse-status-report.js';
 import type { StatusReport } from '../../../src/domain/status.js';

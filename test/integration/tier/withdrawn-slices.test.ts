@@ -1,7 +1,3 @@
-/**
- * A slice that a pusher has named and withdraws must leave the whole tree, even if the cache of the
- * pusher has no object of it.
- */
 import { test } from '../../support/test.js';
 import type { StatusReport } from '../../../src/domain/status.js';
 import { pushedExport, pushedObject, RawPusher, sliceOf } from '../../support/raw-pusher.js';

@@ -1,7 +1,3 @@
-/**
- * Certificates that are about to expire, or have expired: the server must report them in its
- * status, its metrics and its log.
- */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

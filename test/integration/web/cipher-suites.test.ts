@@ -1,4 +1,3 @@
-/** Which ciphers a server offers in TLS handshakes when its operator has chosen some. */
 import { once } from 'node:events';
 import { connect, type ConnectionOptions } from 'node:tls';
 import type { ExecutionContext } from 'ava';

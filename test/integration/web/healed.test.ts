@@ -1,4 +1,3 @@
-/** A WatchList that names an old revision must report which objects its client may drop. */
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { KubeClient } from '../../support/kube-client.js';

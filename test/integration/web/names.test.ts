@@ -1,4 +1,3 @@
-/** Which names are accepted, in upstream's words, for created and for pushed objects. */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { KubeStatus } from '../../support/kube-client.js';

@@ -1,4 +1,3 @@
-/** A reader's certificate may read everything, and do nothing else. */
 import { connect } from 'node:tls';
 import { test } from '../../support/test.js';
 import { systemClock } from '../../../src/clock.js';

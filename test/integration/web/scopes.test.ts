@@ -1,7 +1,3 @@
-/**
- * Where a type may be requested: a namespaced one in a namespace, a cluster-scoped one in none, as
- * upstream.
- */
 import { test } from '../../support/test.js';
 import type { KubeStatus } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';

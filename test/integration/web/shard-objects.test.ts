@@ -1,4 +1,3 @@
-/** A shard's certificate must not be able to have another shard removed, over HTTP. */
 import { test } from '../../support/test.js';
 import type { Certificate } from '../../support/test-authority.js';
 import { aServer, hurried, until } from '../../support/test-server.js';

@@ -1,4 +1,3 @@
-/** Tables of requests with a wildcard for the shard or the logical cluster. */
 import { test } from '../../support/test.js';
 import type { KubeClient } from '../../support/kube-client.js';
 import { aPath, anApiExport, type Place } from '../../support/objects.js';
