@@ -13,7 +13,7 @@ import { aSimDeclaration, aSimObject, declaredResource, resourcesOf, simResource
 import { SimWriter } from './sim-writer.js';
 
 const plum = shardName('plum');
-const { TEST_TREES: trees = rounds(8), TEST_SEED: only } = process.env;
+const { TEST_TREES: trees = rounds(5), TEST_SEED: only } = process.env;
 const first = Date.now() % 1_000_000_000;
 const seeds = only !== undefined ? [Number(only)] : Array.from({ length: Number(trees) }, (_, i) => first + i);
 const deadMs = 10_000;
