@@ -1,4 +1,7 @@
-/** What an operator sees of an agent at `--metrics-bind-address`, while its cache, its shard and its twin come and go. */
+/**
+ * The metrics and readiness that an agent serves at `--metrics-bind-address`, while its cache, its
+ * shard and a second agent come and go. Finds a fault that no metric, alert or `/readyz` shows.
+ */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
@@ -55,10 +58,10 @@ async function anAgent(t: ExecutionContext, cache: StrataProcess, kubeconfig: st
   return { agent, ready: () => textOf('/readyz'), metric, isFiring: async (alert) => fires(alert, await textOf('/metrics')) };
 }
 
-test.serial('what an agent reads, pushes and is refused is counted, and a cache or a shard that is away shows', async (t) => {
+test.serial('an agent counts what it reads and pushes and what is refused, and shows an unreachable cache or shard', async (t) => {
   const { cache, shard, network, kubeconfig } = await aCacheAndAShard(t);
   for (const name of ['one', 'two']) shard.store.put(exportsType, 'root', anExport(name));
-  // No cache takes it: kubectl would read it as a list.
+  // Every cache refuses it, because kubectl would read it as a list.
   shard.store.put(exportsType, 'root', anExport('a-list', { items: [] }));
   const { agent, ready, metric, isFiring } = await anAgent(t, cache, kubeconfig);
 
@@ -67,7 +70,7 @@ test.serial('what an agent reads, pushes and is refused is counted, and a cache 
   t.is(await metric('strata_agent_objects_read_total'), 3);
   t.is(await metric('strata_agent_objects_refused_total'), 1);
   await until(async () => (await metric('strata_agent_slices{phase="synced"}')) > 0, withinMs);
-  // Beside load, types that hold nothing are still on their way.
+  // On a busy machine the syncs of empty types are still under way.
   await until(async () => (await metric('strata_agent_lag_seconds')) === 0, withinMs);
   t.is(await metric('strata_agent_shard_reachable'), 1);
   t.is(await metric('strata_agent_cache_reachable'), 1);
@@ -101,7 +104,7 @@ test.serial('what an agent reads, pushes and is refused is counted, and a cache 
   t.is(await ready(), 'nobody answers');
 });
 
-test.serial('the second agent of a Deployment is ready while it waits, and shows it', async (t) => {
+test.serial('the second agent of a Deployment is ready on standby and reports it, but not while its shard is unreachable', async (t) => {
   const { cache, network, kubeconfig } = await aCacheAndAShard(t);
   const first = await anAgent(t, cache, kubeconfig);
   await until(async () => (await first.ready()) === 'ok', withinMs);
@@ -125,7 +128,7 @@ test.serial('the second agent of a Deployment is ready while it waits, and shows
   t.regex(await third.ready(), /^\[-\]shard failed: /m, 'a standby that could not take over is not ready');
 });
 
-test.serial('an address that cannot be listened to ends the agent, and nothing listens by default', async (t) => {
+test.serial('an agent ends if it cannot listen on its metrics address, and by default it does not listen', async (t) => {
   const { cache, kubeconfig } = await aCacheAndAShard(t);
   const flags = [`--metrics-bind-address=127.0.0.1:${cache.port}`];
   const agent = await AgentProcess.start(cache, { shard: 'amber', kubeconfig, flags });

@@ -1,7 +1,7 @@
 /**
- * A pusher carries a shard into a cache while the cache, the agent and the shard's API server are killed and cut off at random moments
- * (F9, F15). In the end the cache holds what the shard does: nothing is missing, nothing is left over. A watch that
- * resumed all the way has seen it happen. TEST_SEED=n repeats the choices of a run, though not its timing.
+ * An agent pushes a shard into a cache while the cache, the agent and the shard's API server are
+ * killed and cut off at random moments (F9, F15). Finds objects that the cache lacks in the end,
+ * and objects that are left over. TEST_SEED=n repeats the choices of a run, but not its timing.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
@@ -18,14 +18,14 @@ const rounds = Number(process.env['TEST_KILLS'] ?? 15);
 const convergeMsMax = 40_000;
 const replicate = 'internal.kcp.io/replicate';
 
-/** Types whose objects come and go in this test; those of the last type only with the annotation. */
+/** Types whose objects this test changes. `marked`: the agent pushes only annotated objects. */
 const types = [
   { resource: 'apiexports.apis.kcp.io', path: 'apis/apis.kcp.io/v1alpha2/apiexports', marked: false },
   { resource: 'workspacetypes.tenancy.kcp.io', path: 'apis/tenancy.kcp.io/v1alpha1/workspacetypes', marked: false },
   { resource: 'clusterroles.rbac.authorization.k8s.io', path: 'apis/rbac.authorization.k8s.io/v1/clusterroles', marked: true },
 ] as const;
 
-test('whatever is killed on the way, the cache ends with what the shard holds', async (t) => {
+test('whatever is killed on the way, the cache ends up with exactly what the shard holds', async (t) => {
   t.timeout(180_000);
   t.log(`TEST_SEED=${seed}`);
   const random = seeded(seed);
@@ -127,7 +127,7 @@ async function converge(
   }
 }
 
-/** Where cache and shard differ: keys with the source's resourceVersion, missing or left over. */
+/** Objects that the cache lacks or has left over, each with the shard's resourceVersion. */
 async function difference(shard: ShardStandIn, client: KubeClient): Promise<readonly string[]> {
   const differences: string[] = [];
   for (const { resource, path, marked } of types) {

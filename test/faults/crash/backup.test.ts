@@ -1,6 +1,6 @@
 /**
- * What docs/backup.md asks of an operator, done as written with real processes: back up a server under load, check, restore after a kill -9. Also
- * what a server does when its store is damaged.
+ * The steps of docs/backup.md with real processes: back up a server under load, check the copy, and
+ * restore it after a kill -9. Also how a server behaves when its store is damaged.
  */
 import { closeSync, copyFileSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,13 +22,13 @@ async function write(client: KubeClient, name: string, bytes = 100): Promise<str
 const namesIn = async (client: KubeClient): Promise<readonly string[]> =>
   (await client.list(collection)).items.map(({ metadata }) => metadata.name!);
 
-/** Each object of a list without its resourceVersion. */
+/** The name and the filler of each object in a list. */
 const bodiesOf = (list: string): readonly string[] =>
   (JSON.parse(list) as KubeList).items.map(({ metadata: { name, annotations } }) => `${name} ${annotations?.['filler']}`);
 
 let runs = 0;
 
-/** Writers that go on until they are stopped; gives how long each write took. */
+/** Starts writers. `stop` resolves with how long each write took in ms, sorted. */
 function load(client: KubeClient, writers: number): Readonly<{ stop: () => Promise<readonly number[]> }> {
   runs += 1;
   let isStopped = false;
@@ -57,7 +57,7 @@ function damage(server: StrataProcess): void {
   closeSync(fd);
 }
 
-test.serial('a server under load is backed up, killed, and restored; a backup costs writers some milliseconds', async (t) => {
+test.serial('a server is backed up under load, killed and restored, and its writers go on during the backups', async (t) => {
   await using server = await StrataProcess.start();
   const client = server.client();
   for (let i = 0; i < 2_000; i += 50) await Promise.all(Array.from({ length: 50 }, (_, k) => write(client, `before-${i + k}`, 20_000)));
@@ -79,11 +79,11 @@ test.serial('a server under load is backed up, killed, and restored; a backup co
     `a write without a backup: p50 ${at(quietMs, 0.5)}, p99 ${at(quietMs, 0.99)}; beside five: p50 ${at(busyMs, 0.5)}, p99 ${at(busyMs, 0.99)}`,
   );
   t.log(`${statSync(`${file}.4`).size} bytes copied, the log has ${statSync(logFile).size}`);
-  t.true(busyMs.length > 100, 'writers went on');
+  t.true(busyMs.length > 100, 'the writers went on');
   const again = load(server.client(), 8);
   await sleep(1_000);
   await again.stop();
-  t.true(statSync(logFile).size < 128 * 1024 * 1024, 'the log starts over after a backup');
+  t.true(statSync(logFile).size < 128 * 1024 * 1024, 'SQLite starts the WAL over after a backup');
 
   const lost = await write(client, 'lost');
   await server.kill();
@@ -128,7 +128,7 @@ test.serial('commands refuse a running server, an existing target, and a file th
     const ran = await runStrata(server, words);
     t.is(ran.ended, code, words.join(' '));
     t.regex(ran.said, said, words.join(' '));
-    t.is(ran.said.trimEnd().split('\n').length, 1, 'in one line');
+    t.is(ran.said.trimEnd().split('\n').length, 1, 'the error is one line');
   }
   t.is((await runStrata(server, ['check', file])).ended, 0);
 });
@@ -158,7 +158,7 @@ test.serial(
       t.is(listed.status, 503);
       t.like(JSON.parse(listed.text), { kind: 'Status', reason: 'ServiceUnavailable' });
       if (i === 1) t.is((await runStrata(server, ['check'])).ended, 1, 'there is no store, and the server holds no lock on it');
-      if (i === 1) t.is((await runStrata(server, ['restore', file])).ended, 0, 'beside the server without a store');
+      if (i === 1) t.is((await runStrata(server, ['restore', file])).ended, 0, 'a restore works beside a server that has no store');
       await server.stop();
       await starting;
     }
@@ -171,7 +171,7 @@ test.serial(
   },
 );
 
-test.serial('an older file restored beside the log of a killed server is served as it was, or not at all', async (t) => {
+test.serial('an older database file put beside the WAL of a killed server is served as it was, or not at all', async (t) => {
   await using server = await StrataProcess.start();
   const client = server.client();
   for (let i = 0; i < 300; i += 1) await write(client, `n${i}`, 8_000);
@@ -180,20 +180,21 @@ test.serial('an older file restored beside the log of a killed server is served 
   const copy = join(server.folder, 'copy.db');
   copyFileSync(join(dataOf(server), 'strata.db'), copy);
   await server.resume();
-  // The log starts over several times, so that it holds only a part of what was written.
+  // SQLite starts the WAL over several times, so it holds only a part of what was written.
   for (let round = 0; round < 4; round += 1)
     for (let i = 0; i < 300; i += 1)
       await client.mergePatch(`${collection}/n${i}`, { metadata: { annotations: { filler: String(round).repeat(8_000) } } });
 
   await server.kill();
   copyFileSync(copy, join(dataOf(server), 'strata.db'));
-  // On e892933 a marker noticed a rollback: its page asked the operator to delete it.
+  // A server of commit e892933 needs this: its page asks the operator to delete the rollback
+  // marker.
   rmSync(join(dataOf(server), 'strata.witness'), { force: true });
   const starting = server.resume(10_000).catch(() => {});
   const probe = server.client();
   await until(async () => (await probe.raw('GET', '/livez').catch(() => undefined))?.status === 200, 9_000);
   const ready = await probe.raw('GET', '/readyz');
-  // A list that meets damage half way is cut off.
+  // The server cuts a list off when it meets damage half way.
   const listed = await probe.raw('GET', collection).catch((error: unknown) => ({ status: 0, text: String(error) }));
   await starting;
 

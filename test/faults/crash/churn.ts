@@ -1,6 +1,6 @@
 /**
- * A process that writes and compacts without end, and prints line by line what the store answered: what
- * was acknowledged, and how far history is compacted. It runs until it is killed.
+ * A process that writes and compacts a store until it is killed. It prints one line of JSON for
+ * each acknowledged write and each compaction.
  */
 import { systemClock } from '../../../src/clock.js';
 import { openSqlite } from '../../../src/store/sqlite/open-sqlite.js';

@@ -1,6 +1,7 @@
 /**
- * A store that is killed in the middle of commits and compactions: neither the compacted revision nor the revision ever falls
- * (etcd #17780), no live object loses its row, and history is complete above the compacted revision (F2).
+ * Kills a store in the middle of commits and compactions. Finds a revision or a compacted revision
+ * that falls (etcd #17780), a live object that loses its row, and a gap in the history above the
+ * compacted revision (F2).
  */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,7 +18,7 @@ import { spawn } from '../../support/children.js';
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const kills = Number(process.env['TEST_KILLS'] ?? 20);
 
-/** Runs the churning process for a while, kills it, and gives what it had printed. */
+/** Runs churn.ts for a while, kills it, and returns what it printed. */
 async function churn(directory: string, turn: number, forMs: number): Promise<readonly Reported[]> {
   const child = spawn(process.execPath, [fileURLToPath(new URL('./churn.js', import.meta.url)), directory, String(turn)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -29,7 +30,7 @@ async function churn(directory: string, turn: number, forMs: number): Promise<re
   await sleep(forMs);
   child.kill('SIGKILL');
   await exited;
-  // The last line may have been cut.
+  // The kill may have cut the last line.
   return text
     .split('\n')
     .slice(0, -1)

@@ -1,6 +1,7 @@
 /**
- * More ClusterCachedResources of one logical cluster than a cache serves, with a real agent and a real clock: its shard is asked once for each type that
- * is served, and not again and again for the rest; when one goes, the one that waited is read and pushed.
+ * A real agent, and more ClusterCachedResources in one logical cluster than a cache serves. Finds
+ * an agent that asks its shard again and again for the types that are not served, and a waiting
+ * type that is not pushed when a served one goes.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
@@ -10,17 +11,17 @@ import { ShardStandIn } from '../../support/shard-stand-in.js';
 import { StrataProcess } from '../../support/strata-process.js';
 import { until } from '../../support/test-server.js';
 
-/** Of one logical cluster (`declaration-rooms.ts`). */
+/** Types that a cache serves of one logical cluster (`declaration-rooms.ts`). */
 const servedMax = 1_000;
 const types = servedMax + 3;
-/** Kubernetes clients ask again after a minute at the latest. */
+/** Longer than the minute after which Kubernetes clients retry at the latest. */
 const restMs = 70_000;
-/** It takes some 5 s, and several times that beside other tests. */
+/** The cache needs some 5 s to serve all types, and several times that beside other tests. */
 const openedMsMax = 60_000;
-/** A look at all types takes as long as the cache needs for some of them. */
+/** One poll of all types costs the cache as much as it needs to open some of them. */
 const lookEveryMs = 1_000;
 
-test('types that a cache has no room for cost their shard nothing at rest, and come when there is room', async (t) => {
+test('an agent does not poll its shard for types that the cache has no room for, and pushes one once there is room', async (t) => {
   t.timeout(restMs + 2 * openedMsMax + 30_000);
   const shard = await ShardStandIn.start();
   t.teardown(() => shard.close());
@@ -32,7 +33,7 @@ test('types that a cache has no room for cost their shard nothing at rest, and c
   }
   await using cache = await StrataProcess.start();
   await using agent = await AgentProcess.start(cache, { shard: 'amber', kubeconfig: shard.kubeconfig });
-  // Over HTTP/1.1 a look would open a thousand connections.
+  // Over HTTP/1.1 one poll would open a thousand connections.
   const client = cache.client({ http2: true });
   const served = async (): Promise<readonly string[]> => {
     await sleep(lookEveryMs);

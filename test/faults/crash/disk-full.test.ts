@@ -1,6 +1,7 @@
 /**
- * A server whose disk becomes full under its writers, as they, its informers and its operator see it (F4). Writes are answered 503 and do not happen,
- * reads go on, acknowledged writes are there, and everything goes on when there is room.
+ * A server whose disk becomes full, as its writers, informers and operator see it (F4). Finds a
+ * refused write that happened, an acknowledged write that is lost, a read that fails, and a server
+ * that does not recover once there is room.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,10 +24,10 @@ const everything = { covers: () => true };
 const fullMs = 3_000;
 const againMs = 20;
 
-test('while the disk is full, writes are answered 503 and reads go on; the server is not ready, stays alive, and heals by itself', async (t) => {
+test('while the disk is full, writes get 503 and reads go on; the server is alive but not ready, and recovers by itself', async (t) => {
   t.timeout(120_000);
   t.log(`TEST_SEED=${seed}`);
-  // There must be room for what writers at full speed write within the test's time.
+  // 128 MiB have room for what writers at full speed write within the test's time.
   const disk = smallDisk(t, 128);
   if (disk === undefined) {
     t.pass();

@@ -1,6 +1,7 @@
 /**
- * A test that fails leaves nothing behind: its run ends soon, says what was left open, and its children are gone. A file that takes too much of the processor fails
- * its run. AVA runs here in a project of its own.
+ * Runs AVA in a project of its own with `end-of-worker.ts`. Finds a failed test whose run does not
+ * end, does not say what was left open, or leaves children. A file that takes too much processor
+ * time must fail its run.
  */
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,7 +22,7 @@ const oneAfterTheOther = fileURLToPath(new URL('../../support/test.js', import.m
 const endOfWorker = fileURLToPath(new URL('../../support/end-of-worker.js', import.meta.url));
 const hasPdeathsig = process.platform === 'linux' && spawnSync('/usr/bin/setpriv', ['--pdeathsig', 'KILL', '--', 'true']).status === 0;
 
-/** A test that starts a child, leaves a server open, and then does `last`. */
+/** Source of a test that starts a child, leaves a server open, and then runs `last`. */
 function leavesMuch(last: string): string {
   return `
 import { createServer } from 'node:net';
@@ -55,7 +56,7 @@ async function aProject(t: ExecutionContext, text: string, workerThreads: boolea
   return {
     folder,
     run: () => {
-      // This AVA tells its own workers by variables what they are.
+      // The outer AVA marks its workers with these variables; the inner one must not inherit them.
       const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('AVA')));
       const child = spawn(process.execPath, [avaProgram], {
         cwd: folder,
@@ -85,7 +86,7 @@ function isRunning(pid: number): boolean {
 for (const workerThreads of [true, false]) {
   const worker = workerThreads ? 'a thread' : 'a process';
 
-  test(`a test in ${worker} that fails with a child and a server open ends its run, says where at once, what is open and why, and leaves no child`, async (t) => {
+  test(`a failing test in ${worker} ends its run, which says where it failed and what is left open, and leaves no child`, async (t) => {
     t.timeout(300_000);
     const project = await aProject(t, leavesMuch(`t.fail('this is the reason');`), workerThreads);
     const run = project.run();
@@ -128,7 +129,7 @@ for (const [ms, code] of [
   [1_000, 1],
   [1, 0],
 ] as const) {
-  test(`a file whose tests take ${ms} ms of the processor, where 200 are its bound, ${code === 0 ? 'passes' : 'fails its run'}`, async (t) => {
+  test(`a file whose tests take ${ms} ms of processor time, with a bound of 200 ms, ${code === 0 ? 'passes' : 'fails its run'}`, async (t) => {
     t.timeout(300_000);
     if (process.platform !== 'linux') {
       t.log('not on Linux: nothing counts the time');
@@ -143,7 +144,7 @@ for (const [ms, code] of [
   });
 }
 
-/** Two tests, each of which takes half of it. */
+/** Source of two tests that each take half of `ms` of processor time. */
 function takesTime(ms: number): string {
   return `
 process.env.TEST_FILE = 'a-file';

@@ -1,9 +1,10 @@
 /**
- * A server that kills itself at the failpoints of its code (src/diagnostics/failpoint.ts), under load, while it starts and while it stops: nothing
- * that a client was answered turns out untrue (F1, F2; see WatchedLoad), and `strata check` finds no damage. Failpoints of a migration are in
- * migration.test.ts, those of a restore in restore.test.ts.
+ * A server kills itself at the failpoints of its code (src/diagnostics/failpoint.ts): under load,
+ * while it starts, and while it stops. Finds an answer to a client that the crash made untrue (F1,
+ * F2; see WatchedLoad), and damage that `strata check` reports. migration.test.ts has the
+ * failpoints of a migration, restore.test.ts those of a restore.
  *
- * TEST_SEED=n repeats the choices of a run, though not its timing.
+ * TEST_SEED=n repeats the choices of a run, but not its timing.
  */
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -80,7 +81,7 @@ test.serial(
   },
 );
 
-test.serial('a pusher’s sync that is cut short by a kill removes nothing before its end, and is not reported as whole', async (t) => {
+test.serial('a sync that a kill cuts short removes nothing before its end frame, and is not reported as whole', async (t) => {
   await using server = await StrataProcess.start();
   const client = server.client();
   const slice = sliceOf('apiexports');
@@ -106,7 +107,7 @@ test.serial('a pusher’s sync that is cut short by a kill removes nothing befor
     pusher.socket.terminate();
   };
 
-  // The very first sync: whatever is there, nothing may take it for all objects.
+  // The first sync is cut short: its objects must not be reported as the whole slice.
   await server.kill();
   await diesAt(t, server, { name: 'commit.before', time: 10, while: () => state(names, { term: 10 }).catch(() => {}) });
   await server.resume();
@@ -116,13 +117,13 @@ test.serial('a pusher’s sync that is cut short by a kill removes nothing befor
   await state(names, { term: 20 });
   t.like(await received(), { everSynced: true, syncedIn: 'this-term', objects: names.length });
 
-  // Cut short before its end: objects without a mark stay.
+  // Cut short before its end frame: objects that the sync did not send stay.
   await state(synced, { term: 30, ends: false });
   await server.restart('SIGKILL');
   t.is((await held()).length, names.length);
   t.like(await received(), { everSynced: true, syncedIn: 'earlier' });
 
-  // Cut short while objects without a mark are removed, in steps of 256.
+  // Cut short after its end frame, while objects that it did not send are removed, 256 a step.
   await server.kill();
   await diesAt(t, server, { name: 'sweep.step', time: 3, while: () => state(synced, { term: 40 }).catch(() => {}) });
   await strataCommand(['check', '--root-directory', server.dataFolder]);
@@ -144,11 +145,13 @@ const collection = '/services/cache/shards/amber/clusters/*/apis/apis.kcp.io/v1a
 type Death = Readonly<{
   name: Failpoint;
   time?: number;
-  /** Brings the server to the failpoint once it is up; at a failpoint of the start it never gets up. */
+  /**
+   * Called once the server is up, to bring it to the failpoint; not for a failpoint of the start.
+   */
   while?: (signal: AbortSignal) => Promise<unknown>;
 }>;
 
-/** Starts the server, which may be up, with a failpoint; it kills itself there. */
+/** Restarts the server with a failpoint, and asserts that it dies there by SIGKILL. */
 async function diesAt(t: ExecutionContext, server: StrataProcess, { name, time = 1, while: acts }: Death): Promise<void> {
   await server.kill();
   const over = new AbortController();
@@ -174,7 +177,7 @@ async function writeFor(load: WatchedLoad, ms: number): Promise<void> {
   await written;
 }
 
-/** How many rows are missing that a list at a revision above the compacted one would need. */
+/** Counts the missing rows that a list at a revision above the compacted one needs. */
 function missingPast(server: StrataProcess): number {
   const database = openReader(databaseOf(server));
   const missing = database.prepare<[], number>(

@@ -1,6 +1,7 @@
 /**
- * A watch through the front door while each process is stopped by the signal that stops it in production: the server that is watched, the cache, the front door,
- * and all of them at once. Every watch ends, cleanly or with an error, and what came before its end was whole; none is silent.
+ * Watches through the front door while each process is stopped by the signal that stops it in
+ * production: the watched server, the cache, the front door, and all of them at once. Finds a watch
+ * that neither ends nor goes on, and one that lacks an object that was written before its end.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +18,7 @@ import { until } from '../../support/test-server.js';
 
 const types = '{types: [logicalclusters.paths.strata, workspaces.paths.strata]}';
 const config = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}, ${types}]}}`;
-/** A stop takes no longer than that, under whatever load; the grace of each server is 10 s, of the front door as well. */
+/** Below the 10 s of grace that each server and the front door have to stop, under any load. */
 const endMsMax = 8_000;
 
 type Installation = Readonly<{
@@ -27,7 +28,7 @@ type Installation = Readonly<{
   client: (http2: boolean) => KubeClient;
 }>;
 
-/** The server that is watched is a cache too: it watches as a shard does, below the path that its Shard names. */
+/** The watched server is a cache that stands in for a shard, below the path in its Shard's URL. */
 async function anInstallation(t: ExecutionContext): Promise<Installation> {
   const cache = await StrataProcess.start({ config });
   t.teardown(() => cache[Symbol.asyncDispose]());
@@ -63,7 +64,7 @@ async function anInstallation(t: ExecutionContext): Promise<Installation> {
 
 const exports = '/clusters/root:org/apis/apis.kcp.io/v1alpha2/apiexports';
 
-/** Opens a watch; `ended`: resolves with what its client saw of its end. */
+/** Opens a watch. `ended` resolves with how its client saw it end. */
 async function aWatch(client: KubeClient): Promise<Readonly<{ names: string[]; ended: Promise<'clean' | 'error'> }>> {
   const names: string[] = [];
   let isOpen = false;
@@ -84,7 +85,7 @@ async function within<T>(answer: Promise<T>, ms: number): Promise<T | 'silence'>
 }
 
 test.serial(
-  'a watch through the front door ends in time when what is behind it, it, or all of it is stopped, and goes on afterwards',
+  'a watch through the front door ends in time when the server behind it, the front door or all stop, and can be opened again',
   async (t) => {
     if (isForeign) {
       t.log('SKIPPED: the server is not ours');
@@ -94,7 +95,7 @@ test.serial(
     t.timeout(8 * 60_000);
     const { door, cache, shard, client } = await anInstallation(t);
     let made = 0;
-    /** Passes once watches over both protocols open, and see what is written. */
+    /** Resolves once watches over HTTP/1.1 and HTTP/2 are open and have seen a new object. */
     const watched = async () => {
       await until(
         async () =>
@@ -119,7 +120,7 @@ test.serial(
     let watches = await watched();
     await Promise.all([
       shard.stop(),
-      ends(watches).then((how) => t.deepEqual(how, ['clean', 'clean'], 'the server that is watched stops')),
+      ends(watches).then((how) => t.deepEqual(how, ['clean', 'clean'], 'the watched server stops')),
     ]);
     await shard.resume();
 
@@ -130,7 +131,7 @@ test.serial(
       body: { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name } },
     });
     await until(() => watches.every(({ names }) => names.includes(name)));
-    t.pass('the cache is none of their business');
+    t.pass('the watches do not depend on the cache');
 
     const stopped = door.stop();
     t.deepEqual(await ends(watches), ['clean', 'clean'], 'the front door stops');
@@ -148,8 +149,8 @@ test.serial(
     await door.resume();
     watches = await watched();
 
-    // Killed, nobody says anything, and the kernel resets.
+    // A killed server sends nothing more; the kernel resets its connections.
     await shard.kill();
-    t.false((await ends(watches, 30_000)).includes('silence'), 'the server that is watched is killed');
+    t.false((await ends(watches, 30_000)).includes('silence'), 'the watched server is killed');
   },
 );

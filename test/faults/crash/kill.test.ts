@@ -1,8 +1,9 @@
 /**
- * The server is killed again and again under HTTP writes and pushes, and nothing that a client was answered turns out untrue (F1);
- * see WatchedLoad.
+ * Kills a server again and again under HTTP writes and pushes. Finds an answer to a client that a
+ * kill made untrue (F1; see WatchedLoad).
  *
- * TEST_SEED=n repeats the choices of a run, though not its timing. TEST_KILLS=n kills n times: 1,000 take some twenty minutes.
+ * TEST_SEED=n repeats the choices of a run, but not its timing. TEST_KILLS=n kills n times: 1,000
+ * take some twenty minutes.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
@@ -25,14 +26,13 @@ test('a server that is killed keeps every promise it has made', async (t) => {
   for (let round = 1; round <= kills; round += 1) {
     const killing = new AbortController();
     const writing = load.write(killing.signal);
-    // On a busy machine little is answered in a time that is short elsewhere.
+    // Waits for answers as well: a busy machine answers little in so short a time.
     const [forMs, answers] = [20 + random.below(300), random.below(20)];
     const longEnough = sleep(forMs).then(() => until(() => load.answered >= answers || killing.signal.aborted));
     await Promise.race([longEnough, writing]);
     await server.kill();
     killing.abort();
     await writing;
-    // Now and then it dies while it starts, too.
     if (random.chance(0.2)) await diesWhileItStarts(server, random.below(250));
     await server.resume();
     await load.check(`round ${round}`);

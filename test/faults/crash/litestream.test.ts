@@ -1,6 +1,8 @@
 /**
- * Litestream beside a server, as docs/backup.md has it, with files in the place of S3: it ships what the server writes, also after it was away; server and Litestream are
- * killed, the store is restored elsewhere, and the agent of its shard brings what is missing. Needs litestream (or TEST_LITESTREAM_BIN); skipped aloud without it.
+ * Litestream beside a server as in docs/backup.md, with files in the place of S3. It must ship what
+ * the server writes, also after Litestream was down, so that a store restored elsewhere and the
+ * shard's agent together have everything. Needs litestream (or TEST_LITESTREAM_BIN); the log says
+ * when the test is skipped without it.
  */
 import { rmSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -17,11 +19,11 @@ import { runStrata } from './run-strata.js';
 
 const program = process.env['TEST_LITESTREAM_BIN'] ?? 'litestream';
 const collection = '/services/cache/shards/amber/clusters/root/apis/apis.kcp.io/v1alpha2/apiexports';
-/** Together more than the log may hold before SQLite starts it over. */
+/** So many objects of this size are more than the WAL holds before SQLite starts it over. */
 const many = 300;
 const filler = 'x'.repeat(50_000);
 
-test('what Litestream has shipped is restored elsewhere, and the agent of the shard brings what is missing', async (t) => {
+test('what Litestream has shipped can be restored elsewhere, and the agent of the shard pushes what is missing', async (t) => {
   if ((await installed(program, 'version')) === undefined) {
     t.log('SKIPPED: litestream is not installed');
     t.pass();
@@ -43,7 +45,7 @@ test('what Litestream has shipped is restored elsewhere, and the agent of the sh
   await writeFile(config, JSON.stringify({ dbs: [{ path: database, replica }] }));
   const replicate = () => spawn(program, ['replicate', '-config', config], { stdio: 'ignore' });
   const copy = join(server.folder, 'copy.db');
-  /** Restores what was shipped so far; gives how many objects are in it. */
+  /** Restores what Litestream has shipped into `copy`; resolves with its number of objects. */
   const shipped = async (): Promise<number> => {
     rmSync(copy, { force: true });
     const { code } = await runProgram(program, ['restore', '-config', config, '-o', copy, database], { timeoutMs: 60_000 });

@@ -1,7 +1,7 @@
 /**
- * A server that dies in the middle of an upgrade, at each named failpoint of it (F2, F26). The next start completes the upgrade, the store equals
- * one that was upgraded without a crash, resourceVersions go on from there, and the earlier release can open the copy that was made
- * before the upgrade.
+ * A server dies at each failpoint of an upgrade (F2, F26). The next start must complete the
+ * upgrade: the store equals one that was upgraded without a crash, and resourceVersions go on. The
+ * older release must be able to open the copy that was made before the upgrade.
  */
 import { copyFileSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -39,7 +39,7 @@ const deaths: readonly (readonly Readonly<{ name: Failpoint; time: number }>[])[
   ],
 ];
 
-test.serial('an upgrade that is cut short anywhere is completed by the next start, whose copy the earlier release can open', async (t) => {
+test.serial('the next start completes an upgrade that was cut short, and keeps a copy that the older release can open', async (t) => {
   await using server = await StrataProcess.start();
   const data = join(server.dataFolder, 'data');
   const begin = (): void => {
@@ -85,12 +85,12 @@ test.serial('an upgrade that is cut short anywhere is completed by the next star
 
     const copies = readdirSync(data).filter((name) => name.startsWith('strata.db.'));
     t.deepEqual(copies, [`strata.db.schema-${older}`], what);
-    // A file that was made after the rewriting can.
+    // A copy that was made after the rewriting can give pages back, unlike `before`.
     t.deepEqual({ ...contentOf(join(data, copies[0]!)), vacuum: 0 }, before, `${what}: the copy`);
   }
 });
 
-/** Objects of a pusher and of plain writers, with a past: updated, deleted, and recreated. */
+/** Writes objects as a pusher and as a plain writer; updates, deletes and recreates some. */
 async function fill(server: StrataProcess, client: KubeClient): Promise<void> {
   const slice = sliceOf('apiexports');
   const pusher = await RawPusher.open(server);
@@ -107,7 +107,7 @@ async function fill(server: StrataProcess, client: KubeClient): Promise<void> {
   await write(client, 'written-1');
 }
 
-/** A single file, of the older schema, that cannot give pages back. */
+/** Writes one file of the older schema, without auto_vacuum: it cannot give pages back. */
 function makeOlder(file: string, { from, steps }: Readonly<{ from: string; steps: string }>): void {
   const database = openWriter(file);
   migrate(database, steps);
@@ -116,7 +116,7 @@ function makeOlder(file: string, { from, steps }: Readonly<{ from: string; steps
   database.close();
 }
 
-/** Every row of every table, except what each start writes; and whether the file can give pages back. */
+/** Every row of every table, except what each start writes; `vacuum`: the file's auto_vacuum. */
 function contentOf(file: string): Readonly<Record<string, unknown>> {
   const database = openReader(file);
   try {
@@ -135,19 +135,21 @@ function contentOf(file: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** What a list shows, without versions: those are of the epoch that the first start after the upgrade began. */
+/**
+ * The listed objects without resourceVersions, which belong to the epoch of the first new start.
+ */
 async function listing(client: KubeClient): Promise<readonly unknown[]> {
   const { items } = await client.list(everywhere);
   return items.map(({ metadata: { resourceVersion: _, ...metadata }, ...rest }) => ({ ...rest, metadata }));
 }
 
-/** The version of a newly created object of the shard birch. */
+/** Creates an object of the shard birch; resolves with its resourceVersion. */
 async function write(client: KubeClient, name: string): Promise<string> {
   const object = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name } };
   return (await client.create(birch, object)).metadata.resourceVersion!;
 }
 
-/** Those of the events after a version. */
+/** The resourceVersions of all events after `resourceVersion`. */
 async function versionsBehind(client: KubeClient, resourceVersion: string): Promise<readonly string[]> {
   const seen: string[] = [];
   for await (const { object } of client.watch(everywhere, { query: { resourceVersion, timeoutSeconds: '1' } }))

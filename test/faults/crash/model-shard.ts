@@ -1,6 +1,6 @@
 /**
- * A shard of the fault tests: what it holds now, which is the truth, and senders that push it into caches, each as a new process of
- * the shard would. A reader gets a full sync first, then the changes.
+ * A shard of the fault tests. It knows what it holds, which is the truth for its test. Its senders
+ * push that into caches, each as a new process of the shard: first a full sync, then the changes.
  */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -20,7 +20,6 @@ import { shardName } from '../../support/objects.js';
 import { pushedObject } from '../../support/raw-pusher.js';
 import type { TierCache } from '../../support/crash/tier-tree.js';
 
-/** The types that shards of these tests have. */
 export const modelTypes = [
   { group: 'apis.kcp.io', resource: 'apiexports', version: 'v1alpha2', kind: 'APIExport' },
   { group: 'tenancy.kcp.io', resource: 'workspacetypes', version: 'v1alpha1', kind: 'WorkspaceType' },
@@ -35,7 +34,7 @@ export type Pushing = Readonly<{ sender: Sender; ended: Promise<SenderEnd>; stop
 const quiet: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => quiet };
 const batch = 200;
 
-/** A shard for one test, whose senders stop with it. */
+/** A shard whose senders stop when the test ends. */
 export function aModelShard(t: ExecutionContext, name: string): ModelShard {
   const shard = new ModelShard(name);
   t.teardown(() => shard.close());
@@ -47,7 +46,7 @@ export class ModelShard {
   readonly #objects = new Map<string, ModelObject>();
   readonly #feeds = new Set<(type: ModelType, outgoing: Outgoing) => void>();
   readonly #pushings = new Set<Pushing>();
-  /** How often a slice was opened to be synced. */
+  /** How often a sender opened a slice to sync it. */
   syncs = 0;
 
   constructor(name: string) {
@@ -58,7 +57,7 @@ export class ModelShard {
     return [...this.#objects.values()];
   }
 
-  /** What a list of one type would show, as `name turn`, in order. */
+  /** The APIExports as `name turn`, sorted. */
   get truth(): readonly string[] {
     return this.objects
       .filter(({ type }) => type === modelTypes[0])
@@ -82,15 +81,15 @@ export class ModelShard {
   }
 
   /**
-   * A process of this shard, later than all before, pushes into the cache until it is stopped or fenced. `port` and `caFile`: of another address
-   * that leads there.
+   * Starts a process of this shard in a later turn than all before. It pushes into the cache until
+   * it is stopped or fenced. `port` and `caFile` belong to another address that leads to the cache.
    */
   push(
     { process }: Pick<TierCache, 'process'>,
     { port = process.port, caFile = process.certificateFile }: Readonly<{ port?: number; caFile?: string }> = {},
   ): Pushing {
     const { certificate, key } = process.master;
-    // Read anew each time, because a cache that lost its disk shows another certificate.
+    // Read at each connect, because a cache that lost its disk shows another certificate.
     const identity = () => ({ ca: readFileSync(caFile, 'utf8'), certificate, key });
     const clock = systemClock;
     const options = { ...defaultConnectOptions, pingIntervalMs: 1_000, pongTimeoutMs: 1_000 };

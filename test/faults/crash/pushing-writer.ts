@@ -1,6 +1,7 @@
 /**
- * A pusher that puts and deletes until the server is gone, and remembers what was acknowledged. When it comes back it syncs all its objects as it
- * last wanted them, which settles every write of unknown outcome.
+ * A pusher that puts and deletes objects until the server is gone, and remembers which writes the
+ * server acknowledged. When it reconnects, it syncs all its objects as it last wanted them, which
+ * settles every write of unknown outcome.
  */
 import { RawPusher, pushedExport, sliceOf, type PushTarget } from '../../support/raw-pusher.js';
 import type { Acknowledged, ObjectKey } from '../../support/watch-history.js';
@@ -10,14 +11,14 @@ const unacknowledgedMax = 16;
 
 export class PushingWriter {
   readonly acknowledged: Acknowledged[] = [];
-  /** Writes that may have happened or not, from first to last. */
+  /** Number of writes of unknown outcome, over all runs. */
   unanswered = 0;
   readonly #server: PushTarget;
   readonly #random: Random;
   readonly #shard: string;
   readonly #names: readonly string[];
   readonly #term: number;
-  /** The turn of each object that is wanted. */
+  /** The turn of each object that the server should hold, by name. */
   readonly #wanted = new Map<string, string>();
   #turn = 0;
 
@@ -25,12 +26,13 @@ export class PushingWriter {
     this.#server = server;
     this.#random = random;
     this.#shard = shard;
-    // No other shard has namesakes: a delete beside one is two changes, so a count of changes would not be exact.
+    // No shard shares a name with another: to delete an object that has a namesake is two changes,
+    // so a count of changes would not be exact.
     this.#names = Array.from({ length: objects }, (_, index) => `${shard}-${index}`);
     this.#term = Date.now();
   }
 
-  /** Until the connection ends, or the signal fires. */
+  /** Writes until the connection ends or the signal fires. */
   async run(signal?: AbortSignal): Promise<void> {
     const slice = sliceOf('apiexports', { shard: this.#shard });
     const sent: Readonly<{ sequence: number; write: Acknowledged }>[] = [];

@@ -1,7 +1,7 @@
 /**
- * `strata restore` and `strata backup` that die at each of their failpoints, and a start that dies while it sets a damaged store aside (F2, F27).
- * The next start or restore ends with one whole store, the old one or the restored one, and never with a mixture; the replaced store
- * is kept, with its log.
+ * `strata restore` and `strata backup` die at each of their failpoints, and a start dies while it
+ * sets a damaged store aside (F2, F27). Finds a mixture of the old and the restored store, and a
+ * replaced store that is lost or has lost its WAL.
  */
 import { closeSync, cpSync, existsSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { runStrata } from './run-strata.js';
 
 const collection = '/services/cache/shards/amber/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports';
 
-/** Where a restore dies, and which store the next start leaves there. */
+/** Where a restore dies, and which store the next start serves. */
 const deaths: readonly (readonly [name: Failpoint, then: 'old' | 'restored'])[] = [
   ['copy.before-name', 'old'],
   ['restore.checked', 'old'],
@@ -25,7 +25,7 @@ const deaths: readonly (readonly [name: Failpoint, then: 'old' | 'restored'])[] 
   ['restore.placed', 'restored'],
 ];
 
-test.serial('a restore that is cut short anywhere leaves to the next start the whole old store or the whole restored one', async (t) => {
+test.serial('after a restore that was cut short, the next start serves the whole old store or the whole restored one', async (t) => {
   await using disk = await Disk.prepare();
   for (const [name, then] of deaths) {
     disk.reset();
@@ -42,7 +42,7 @@ test.serial('a restore that is cut short anywhere leaves to the next start the w
   }
 });
 
-test.serial('a restore that is cut short anywhere is completed by the next restore, and nothing that was there is lost', async (t) => {
+test.serial('the next restore completes one that was cut short, and keeps the store that was there before', async (t) => {
   await using disk = await Disk.prepare();
   for (const [name] of deaths) {
     disk.reset();
@@ -60,7 +60,7 @@ test.serial('a restore that is cut short anywhere is completed by the next resto
   }
 });
 
-test.serial('a backup that is cut short leaves no named file, and the next one replaces it', async (t) => {
+test.serial('a backup that is cut short leaves no file of the wanted name, and the next backup replaces the partial file', async (t) => {
   await using disk = await Disk.prepare();
   disk.reset();
   await disk.server.resume();
@@ -75,7 +75,7 @@ test.serial('a backup that is cut short leaves no named file, and the next one r
 });
 
 test.serial(
-  'a start that is cut short while it sets a damaged store aside: the next start goes on, and keeps the log beside it',
+  'when a start dies while it sets a damaged store aside, the next start completes that, and keeps the WAL beside the store',
   async (t) => {
     await using disk = await Disk.prepare();
     disk.reset();
@@ -94,7 +94,7 @@ test.serial(
     t.is((await disk.client.raw('GET', collection)).status, 503);
     const [damaged = '', ...others] = disk.files(/damaged-[^-]*$/);
     t.deepEqual(others, []);
-    t.is(statSync(join(disk.data, `${damaged}-wal`), { throwIfNoEntry: false })?.size, log, 'its log is beside it');
+    t.is(statSync(join(disk.data, `${damaged}-wal`), { throwIfNoEntry: false })?.size, log, 'the WAL is beside the damaged store');
     t.is((await disk.run('restore', disk.backup)).ended, 0);
     await disk.server.stop();
     await standing;
@@ -103,7 +103,7 @@ test.serial(
   },
 );
 
-/** A server, a backup of it, and its data after a later kill: the database, and in its log the last writes. */
+/** A server, a backup of it, and its data after a later kill, with the last writes in the WAL. */
 class Disk {
   readonly server: StrataProcess;
   readonly client: KubeClient;
@@ -150,7 +150,7 @@ class Disk {
     return readdirSync(this.data).filter((name) => named.test(name));
   }
 
-  /** As the kill left it. */
+  /** Puts the data back as the kill left it. */
   reset(): void {
     rmSync(this.data, { recursive: true });
     cpSync(this.#kept, this.data, { recursive: true });
@@ -188,7 +188,7 @@ async function diesRestoring(t: ExecutionContext, disk: Disk, name: Failpoint): 
   t.is(ended, 'SIGKILL', `${name}: ${said}`);
 }
 
-/** The store that the first restore replaced can be restored itself. */
+/** Asserts that the store which the first restore replaced can be restored. */
 async function isKept(t: ExecutionContext, disk: Disk, when: string): Promise<void> {
   const [replaced = ''] = disk.files(/replaced-[^-]*$/);
   const ran = await disk.run('restore', join(disk.data, replaced));

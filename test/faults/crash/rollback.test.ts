@@ -1,7 +1,7 @@
 /**
- * A server gets an older state of its disk, in each way that happens, and starts (F27). Clients come back at once with
- * resourceVersions of lost changes, and again after new writes that go as far: no lost version is taken for an existing one. A
- * pusher whose acknowledged changes are lost syncs everything by itself; one that lost none goes on.
+ * A server starts on an older state of its disk, in each way that happens (F27). Finds a lost
+ * resourceVersion that is taken for an existing one, at once or after as many new writes. A pusher
+ * whose acknowledged changes are lost must sync everything; one that lost none must go on.
  */
 import { copyFile, cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -70,7 +70,7 @@ const ways: Ways = {
   },
   'a snapshot of the running folder': {
     take: async (disk) => {
-      // Frozen, as a snapshot of a volume sees it: every file at one moment.
+      // Frozen, so that every file is copied as of one moment, as a snapshot of a volume has it.
       await freeze(disk.server.pid);
       await cp(disk.data, disk.copy('-folder'), { recursive: true });
       thaw(disk.server.pid);
@@ -83,7 +83,7 @@ const ways: Ways = {
 };
 
 for (const [way, { take, restore }] of Object.entries(ways)) {
-  test.serial(`positions after a rollback point are foreign, and pushers restore the rest by themselves: ${way}`, async (t) => {
+  test.serial(`no resourceVersion that a rollback lost is taken for an existing one, and pushers sync again: ${way}`, async (t) => {
     await using server = await StrataProcess.start();
     const disk = new Disk(server);
     const client = server.client();
@@ -114,12 +114,12 @@ for (const [way, { take, restore }] of Object.entries(ways)) {
     for (const resourceVersion of [...lost, last]) await isForeign(t, client, resourceVersion);
     t.is(new Set([...first, ...lost, ...again]).size, first.length + lost.length + again.length, 'no version is given twice');
     await until(async () => (await truthOf(client, 'amber')).join() === shard.truth.join());
-    t.true(shard.syncs > opened, 'it was resynced');
+    t.true(shard.syncs > opened, 'the pusher synced again');
     t.deepEqual(await truthOf(client, 'birch', 'lost'), []);
   });
 }
 
-test.serial('after a kill and after a stop pushers go on where they were acknowledged, and watches after what they saw', async (t) => {
+test.serial('after a kill or a stop, pushers go on after what was acknowledged, and watches after what they saw', async (t) => {
   await using server = await StrataProcess.start();
   const client = server.client();
   const shard = aModelShard(t, 'amber');
@@ -146,7 +146,7 @@ test.serial('after a kill and after a stop pushers go on where they were acknowl
   );
 });
 
-/** Creates some objects of the shard birch; gives their resourceVersions. */
+/** Creates some objects of the shard birch; resolves with their resourceVersions. */
 async function write(client: KubeClient, name: string): Promise<string[]> {
   const versions: string[] = [];
   for (let i = 0; i < written; i += 1) {
@@ -160,7 +160,7 @@ async function write(client: KubeClient, name: string): Promise<string[]> {
   return versions;
 }
 
-/** Names and turns of what the cache holds of a shard, in order. */
+/** Names and turns of the objects that the cache holds of a shard, sorted. */
 async function truthOf(client: KubeClient, shard: string, prefix = ''): Promise<readonly string[]> {
   const { items } = await client.list(collection(shard));
   return items
@@ -169,7 +169,11 @@ async function truthOf(client: KubeClient, shard: string, prefix = ''): Promise<
     .toSorted();
 }
 
-/** A watch must start over, a list is refused only where it would have to wait, and an exact one always. */
+/**
+ * Asserts that the server does not take this resourceVersion for its own. A watch from it gets 410.
+ * A list gets 504 if the version is above the store's, else an exact one gets 410 and another one
+ * 200.
+ */
 async function isForeign(t: ExecutionContext, client: KubeClient, resourceVersion: string): Promise<void> {
   for (const allowWatchBookmarks of ['true', 'false']) {
     const events: WatchEvent[] = [];
@@ -184,7 +188,7 @@ async function isForeign(t: ExecutionContext, client: KubeClient, resourceVersio
   const atLeast = await statusOf(`resourceVersion=${resourceVersion}`);
   const exactly = await statusOf(`resourceVersion=${resourceVersion}&resourceVersionMatch=Exact`);
   const after = await now();
-  // What the pusher resyncs meanwhile may carry the store past a version that was above it.
+  // The pusher's sync may meanwhile raise the store past a version that was above it.
   const isAbove = BigInt(resourceVersion) > after ? [true] : BigInt(resourceVersion) > before ? [true, false] : [false];
   t.true(
     isAbove.some((above) => atLeast === (above ? 504 : 200)),
@@ -196,7 +200,7 @@ async function isForeign(t: ExecutionContext, client: KubeClient, resourceVersio
   );
 }
 
-/** The versions of events of birch after a version, until the last expected one. */
+/** The resourceVersions of birch's events after `resourceVersion`, at most as many as expected. */
 async function seenBehind(client: KubeClient, resourceVersion: string, expected: readonly string[]): Promise<readonly string[]> {
   const seen: string[] = [];
   const abort = new AbortController();

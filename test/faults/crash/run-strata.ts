@@ -1,9 +1,9 @@
-/** `strata …` as an operator types it: a process of its own, on the files of a server. */
+/** Runs `strata …` as an operator does: as a process of its own, on the files of a server. */
 import { execFile } from 'node:child_process';
 import { builtMain } from '../../support/project.js';
 import type { StrataProcess } from '../../support/strata-process.js';
 
-/** `ended`: its exit code, or the signal that ended it. */
+/** `ended`: the exit code, or the signal that ended it; `printed`: stdout; `said`: stderr. */
 type Ran = Readonly<{ ended: number | string; printed: string; said: string }>;
 
 export function runStrata(

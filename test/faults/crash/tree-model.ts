@@ -1,4 +1,4 @@
-/** Whether caches hold what they should: everything of each shard, or what policies let through of it. */
+/** Compares caches with shards: a cache holds all of each shard, or what policies let through. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { modelTypes, type ModelObject, type ModelShard } from './model-shard.js';
@@ -13,14 +13,16 @@ const pollMs = 100;
 const answerMsMax = 10_000;
 const shownMax = 20;
 
-/** Waits until every cache holds what it should of these shards; on a timeout it says what is missing where. */
+/**
+ * Waits until every cache holds exactly what it should; on a timeout, fails with the differences.
+ */
 export async function converge(t: ExecutionContext, when: string, wanted: Wanted, withinMs = convergeMsMax): Promise<void> {
   const deadline = performance.now() + withinMs;
   let late = wanted.caches;
   for (;;) {
     const found = await Promise.all(late.map((cache) => differences(cache, wanted).catch((error: unknown) => [String(error)])));
     late = late.filter((_, i) => found[i]!.length > 0);
-    // A cache that was right may have changed while the others were waited for.
+    // A cache that was right may have changed meanwhile, so all are compared once more.
     if (late.length === 0 && (await Promise.all(wanted.caches.map((cache) => differences(cache, wanted)))).flat().length === 0) break;
     if (late.length === 0) late = wanted.caches;
     if (performance.now() > deadline) {
@@ -32,14 +34,14 @@ export async function converge(t: ExecutionContext, when: string, wanted: Wanted
   t.pass();
 }
 
-/** The content of every slice, as status reports it, is the same at all of them. */
+/** The digest of each slice that holds objects, as the cache's status reports it. */
 export async function digestsOf(cache: TierCache): Promise<Readonly<Record<string, string>>> {
   const { shards } = await cache.status();
   const slices = shards.flatMap(({ shard, slices: all }) => all.filter(({ objects }) => objects > 0).map((slice) => ({ shard, slice })));
   return Object.fromEntries(slices.map(({ shard, slice }) => [`${shard} ${slice.resource}`, slice.digest ?? 'none']));
 }
 
-/** What is missing or left over there, of these shards. */
+/** What the cache lacks of these shards, and what it has left over. */
 export async function differences(cache: TierCache, { shards, reaches = () => true }: Wanted): Promise<readonly string[]> {
   const found: string[] = [];
   const names = new Set<string | undefined>(shards.map(({ name }) => name));

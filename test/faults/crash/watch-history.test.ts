@@ -1,6 +1,7 @@
 /**
- * A started server, watched in every way there is while objects come, change, flip and go, and while it is stopped and
- * killed: what its clients saw keeps every guarantee of docs/guarantees.md (G2–G8).
+ * Watches of every kind on a server while objects are created, changed, relabelled and deleted, and
+ * while the server is stopped and killed. Finds an event or a list that breaks a guarantee of
+ * docs/guarantees.md (G2–G8).
  */
 import { test } from '../../support/test.js';
 import { KubeError, type KubeClient, type KubeObject } from '../../support/kube-client.js';
@@ -95,7 +96,7 @@ test('what clients see of a server through a stop and a kill keeps every guarant
   await full.until((event) => event.position >= positionOf(last));
   seen.push(await full.close());
 
-  // A client that begins again with the list's revision receives what has gone since the list.
+  // A watch-list that names the list's revision also receives what was deleted since then.
   const named = { kind: 'initial', named: positionOf(list) } as const;
   const healed = new WatchRecorder(client, {
     id: 'healed',
@@ -144,7 +145,10 @@ test('over HTTP/2 a client gets the same answers and the same events', async (t)
   t.deepEqual(validate({ truth: truthOf(watch.events), watches: [watch], lists: [] }), []);
 });
 
-/** Objects in three places that are created, change, gain and lose the label, and are deleted in part. Gives the last one written. */
+/**
+ * Creates, changes and relabels objects in three places, and deletes some. Resolves with the last
+ * one that was written.
+ */
 async function lifeOfObjects(client: KubeClient, prefix: string): Promise<KubeObject> {
   let last: KubeObject | undefined;
   for (const [shard, cluster] of [

@@ -1,7 +1,7 @@
 /**
- * Writers over HTTP, pushers, and informers of one server that dies again and again. What they were answered and sent is checked after each
- * of its lives: every acknowledged write is there (G1), no version falls or is used twice (G9), and every informer goes on from where it was
- * without a gap, a repeat or a 410 (G2 … G8).
+ * HTTP writers, pushers and informers of a server that dies again and again. After each life this
+ * checks what they were answered and sent: every acknowledged write is there (G1), no version falls
+ * or is used twice (G9), and every informer goes on without a gap, a repeat or a 410 (G2 … G8).
  */
 import type { ExecutionContext } from 'ava';
 import { LongWatch } from '../../support/machines/long-watch.js';
@@ -15,7 +15,7 @@ import { PushingWriter } from './pushing-writer.js';
 import { seeded } from '../../support/crash/random.js';
 import { collectionPath, wildcardPath, Writer } from '../../support/crash/writers.js';
 
-/** One server, or several behind one address. `tolerated`: codes of answers that leave open what became of a write. */
+/** `tolerated`: HTTP codes of answers that leave open whether a write happened. */
 export type LoadedServer = PushTarget &
   Readonly<{ client: (options?: Readonly<{ http2?: boolean }>) => KubeClient; tolerated?: readonly number[] }>;
 
@@ -58,7 +58,7 @@ export class WatchedLoad {
     this.#history = new RollingHistory(this.#full, watches);
   }
 
-  /** On a server that holds none of their objects; the informers watch from now on. */
+  /** Starts the informers. The server must hold none of the load's objects yet. */
   static async begin(t: ExecutionContext, server: LoadedServer, seed: number): Promise<WatchedLoad> {
     const position = positionOf(await server.client().list(wildcardPath));
     const load = new WatchedLoad(t, server, { seed, position });
@@ -67,17 +67,17 @@ export class WatchedLoad {
     return load;
   }
 
-  /** Until the server is gone: writers stop when their requests fail, or when the signal fires. */
+  /** Writes until the server is gone, so that requests fail, or until the signal fires. */
   async write(signal: AbortSignal): Promise<void> {
     await Promise.all([...this.#writers.map((writer) => writer.run(signal)), ...this.#pushers.map((pusher) => pusher.run(signal))]);
   }
 
-  /** Writes that were acknowledged since the last check. */
+  /** Number of writes that were acknowledged since the last check. */
   get answered(): number {
     return [...this.#writers, ...this.#pushers].reduce((sum, { acknowledged }) => sum + acknowledged.length, 0);
   }
 
-  /** To be called while nobody writes and the server is up again. */
+  /** Call this while nobody writes and the server is up again. */
   async check(round: string): Promise<void> {
     const [t, history, informers] = [this.#t, this.#history, this.#informers];
     this.#rounds += 1;
@@ -88,7 +88,7 @@ export class WatchedLoad {
     history.list(seenList(`list ${round}`, list, everything));
     const answers = [...this.#writers, ...this.#pushers].flatMap((writer) => writer.acknowledged.splice(0));
     this.acknowledged += answers.length;
-    // Unacknowledged changes of a pusher may happen when it comes back.
+    // A pusher's unacknowledged changes may happen when it reconnects.
     const unanswered = this.#rounds * writersMax + this.#pushers.reduce((sum, pusher) => sum + pusher.unanswered, 0);
     history.answered(answers);
     const isUpToDate = (): boolean =>
@@ -111,7 +111,7 @@ export class WatchedLoad {
     t.true(history.changes <= this.acknowledged + unanswered, `${round}: more changes than writes`);
   }
 
-  /** After the last round: checks all answers together. */
+  /** After the last round: checks the versions of all answers together (G9). */
   finish(): void {
     this.#t.log(
       `${this.#rounds} rounds, ${this.acknowledged} acknowledged writes, ${this.#history.changes} changes, ${this.#history.events} events`,

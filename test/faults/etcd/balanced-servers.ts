@@ -1,6 +1,7 @@
 /**
- * Servers of one store in etcd, each a process of its own, behind one address that sends every new connection to the next of those that run. All show one
- * certificate, as behind a balancer that passes TLS through. kcp's own cache server can be one of them.
+ * Servers of one store in etcd, each a process of its own, behind one address. Each new connection
+ * goes to the next running server. All servers show one certificate, as behind a balancer that
+ * passes TLS through. kcp's own cache server can be one of them.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,7 +13,7 @@ import { TcpProxy } from '../../support/tcp-proxy.js';
 import { TestAuthority, type Certificate } from '../../support/test-authority.js';
 import type { EtcdMembers } from './etcd-members.js';
 
-/** How servers reach the members. */
+/** How servers reach the members of etcd, which may be behind proxies. */
 export type ReachedEtcd = Pick<EtcdMembers, 'endpoints' | 'tls'>;
 
 type Parts = Readonly<{
@@ -29,7 +30,7 @@ export class BalancedServers implements PushTarget {
   readonly servers: StrataProcess[] = [];
   readonly authority: TestAuthority;
   readonly master: Certificate;
-  /** The CA of what they show. */
+  /** The CA of the certificate that all servers show. */
   readonly certificate: string;
   readonly #balancer: TcpProxy;
   readonly #folder: string;
@@ -48,7 +49,7 @@ export class BalancedServers implements PushTarget {
     this.#environment = environment;
   }
 
-  /** `count` of ours. */
+  /** Starts `count` Strata servers. */
   static async start(
     etcd: ReachedEtcd,
     {
@@ -95,7 +96,7 @@ export class BalancedServers implements PushTarget {
     return client;
   }
 
-  /** Another one; `program`: kcp's own. */
+  /** Starts one more server. `program`: kcp's own cache server. */
   async add(program?: string): Promise<void> {
     const server = await StrataProcess.start({
       authority: this.authority,

@@ -1,4 +1,4 @@
-/** `strata check` beside a real etcd, as an operator calls it. */
+/** `strata check` on a real etcd, as an operator calls it. */
 import { test } from '../../support/test.js';
 import { runProgram } from '../../clients/installed.js';
 import { builtMain } from '../../support/project.js';
@@ -7,7 +7,7 @@ import { bytes, members } from './with-members.js';
 
 const path = '/services/cache/shards/amber/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports';
 
-test('a check looks through all that servers have stored, and names what they pass over', async (t) => {
+test('a check reads all that servers have stored in etcd, and names each key that servers skip', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -41,5 +41,5 @@ test('a check looks through all that servers have stored, and names what they pa
   ])
     t.regex(found.stdout, line);
   t.is(found.stdout.match(/DAMAGED/g)?.length, 3);
-  t.is((await client.list(path)).items.length, 3, 'and the server goes on');
+  t.is((await client.list(path)).items.length, 3, 'the server goes on');
 });

@@ -1,4 +1,4 @@
-/** The client of etcd beside real members. */
+/** The client of etcd against real members. */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { systemClock } from '../../../src/clock.js';
@@ -14,7 +14,7 @@ async function kindOf(t: ExecutionContext, call: Promise<unknown>): Promise<Etcd
   return (await t.throwsAsync(call, { instanceOf: EtcdError }))?.kind;
 }
 
-test('a transaction changes keys only while they are as it says, and a range shows them', async (t) => {
+test('a transaction changes keys only if its comparisons hold, and a range shows the result', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -53,7 +53,7 @@ test('a transaction changes keys only while they are as it says, and a range sho
   client.close();
 });
 
-test('a watch gets every change from its revision on, with what it replaced, and says how far it is', async (t) => {
+test('a watch gets every change from its revision on, each with the previous value, and reports its progress', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -75,7 +75,8 @@ test('a watch gets every change from its revision on, with what it replaced, and
   await client.txn({ compare: [], success: [{ kind: 'put', key, value: bytes('2') }], failure: [] });
   const deleted = await client.txn({ compare: [], success: [{ kind: 'delete', key }], failure: [] });
   const other = await client.txn({ compare: [], success: [{ kind: 'put', key: bytes('/y'), value: bytes('') }], failure: [] });
-  // etcd answers only a watch that has caught up, and does not say that it does not.
+  // etcd ignores the request for progress of a watch that has not caught up, so the test repeats
+  // it.
   const asking = setInterval(() => watch.askProgress(), 20);
   t.teardown(() => clearInterval(asking));
 
@@ -92,7 +93,7 @@ test('a watch gets every change from its revision on, with what it replaced, and
   client.close();
 });
 
-test('what fails is told apart: gone with compaction, too large, full, not answered', async (t) => {
+test('an error says whether the revision was compacted, the request too large, etcd full, or the outcome unknown', async (t) => {
   const etcd = await members(t, { flags: ['--quota-backend-bytes=4194304'] });
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -124,7 +125,7 @@ test('what fails is told apart: gone with compaction, too large, full, not answe
   client.close();
 });
 
-test('a lease is kept and ended, and one that is gone is gone, whoever ended it', async (t) => {
+test('a lease can be kept and ended, and to end one that is gone is no error', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -132,9 +133,9 @@ test('a lease is kept and ended, and one that is gone is gone, whoever ended it'
   await client.grantLease({ id: 7, ttlSeconds: 60 });
   const { endpoint } = client;
   t.is(await client.keepLease(7), 60);
-  // The end of its stream comes in a later turn.
+  // The stream of keepLease ends in a later turn of the event loop.
   await client.range({ key: bytes('/a') });
-  t.is(client.endpoint, endpoint, 'a member that answers is asked again');
+  t.is(client.endpoint, endpoint, 'the client stays at a member that answers');
 
   await client.endLease(7);
 
@@ -145,7 +146,7 @@ test('a lease is kept and ended, and one that is gone is gone, whoever ended it'
   client.close();
 });
 
-test('with certificates on three members, a read goes on at the next one when one is gone, and a watch says that it has ended', async (t) => {
+test('with three members and TLS, a read goes on at the next member when one is killed, and a watch reports its end', async (t) => {
   const etcd = await members(t, { members: 3, isSecure: true });
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -163,7 +164,7 @@ test('with certificates on three members, a read goes on at the next one when on
   client.close();
 });
 
-test('a client without a certificate is refused; once it has one, which is read again, it is answered', async (t) => {
+test('a client without a certificate is refused, and is answered once it reads a certificate', async (t) => {
   const etcd = await members(t, { isSecure: true });
   if (etcd === undefined) return;
   await using _ = etcd;

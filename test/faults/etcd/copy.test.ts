@@ -21,7 +21,7 @@ async function contents(store: Store): Promise<unknown> {
   };
 }
 
-test('a store is copied into etcd and back: objects, who has the shards, which were removed; not what came over links', async (t) => {
+test('a copy into etcd and back keeps objects, holders of shards and removals, and leaves out what came over links', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;

@@ -1,4 +1,8 @@
-/** Declared types that go, and come back, at one server, while another server of the same etcd learns of it later, or ends. */
+/**
+ * A declared type goes, or goes and comes back, at one server, while another server of the same
+ * etcd learns of it later, or stops. Finds acknowledged objects that the late server drops, and
+ * objects of a removed type that stay.
+ */
 import { test } from '../../support/test.js';
 import { aClusterCachedResource, aPath } from '../../support/objects.js';
 import { StrataProcess } from '../../support/strata-process.js';
@@ -17,7 +21,7 @@ function anInstance(name: string): unknown {
   return { apiVersion: 'machines.svm.io/v1', kind: 'Instance', metadata: { name }, spec: {} };
 }
 
-test('what one server acknowledges once a type is back stays, though another one, which is behind, drops it for the type that went', async (t) => {
+test('what a server acknowledges once a type is back stays, although a server that is behind still drops the type', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -41,11 +45,11 @@ test('what one server acknowledges once a type is back stays, though another one
 
     await client.raw('DELETE', aPath({ ...declarations, name: 'instances' }));
     await created(aPath(declarations), aClusterCachedResource('h'));
-    // The drop at this server may have left it: it is one of before, and goes, or has gone.
+    // `old` may still be there: it is from before the removal, so it has gone or will go.
     const names = ['a', 'b', 'c'].map((name) => `${name}-${round}`);
     for (const name of names) await created(aPath(instances), anInstance(name));
 
-    // It has heard of all that by the answer, and its stop ends what it removes.
+    // Once `far` answers, it has followed etcd that far, and its stop ends what it removes.
     await far.client().list(aPath(instances));
     await far.stop();
     const { items } = await client.list(aPath(instances));
@@ -61,7 +65,7 @@ test('what one server acknowledges once a type is back stays, though another one
 });
 
 for (const ended of ['none', 'near', 'far'] as const)
-  test(`of a type that goes nothing stays, and its watches end behind the DELETED of its objects: of two servers ${ended} ends meanwhile`, async (t) => {
+  test(`no object of a removed type stays, and its watches end after a DELETED for each: of two servers, ${ended} stops meanwhile`, async (t) => {
     const etcd = await members(t);
     if (etcd === undefined) return;
     await using _ = etcd;
@@ -106,7 +110,7 @@ for (const ended of ['none', 'near', 'far'] as const)
     t.is(await left(), 0);
   });
 
-test('of a type that goes one server removes the slices of many shards, and no other one begins that anew', async (t) => {
+test('one server removes the slices of a removed type on many shards, and no other server begins that again', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;

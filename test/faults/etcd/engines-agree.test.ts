@@ -1,6 +1,9 @@
 /**
- * The etcd engine against SQLite on a disk in memory: given the same requests both answer the same, and end with the same objects, shards, slices and links. Revisions are each engine's own, and so is the order
- * of what was given together; so is the path of a logical cluster whose objects name several. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
+ * Sends the same random requests to the etcd engine and to SQLite in memory. Finds answers that
+ * differ, and objects, shards, slices or links that differ in the end. Not compared: revisions, the
+ * order of what was sent together, and the path of a logical cluster whose objects name several.
+ *
+ * TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
  */
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
@@ -20,7 +23,10 @@ import { etcdProgram } from './etcd-program.js';
 const runs = Number(process.env['TEST_RUNS'] ?? 30);
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const stepsMax = 60;
-/** What the leader does at intervals would come between two steps beside load. It finishes removals, which SQLite does at its start alone. */
+/**
+ * So long that the leader does nothing by itself between two steps: it would finish removals, which
+ * SQLite does only at its start.
+ */
 const dutiesIntervalMs = 3_600_000;
 
 class Asked {
@@ -28,7 +34,9 @@ class Asked {
   readonly #look: ((store: Store) => void) | undefined;
   #lane: PushLane;
 
-  /** `look`: for removals that a restart has cut short, where the store does not finish them by itself. */
+  /**
+   * `look` makes the store finish removals that a restart cut short, where it does not by itself.
+   */
   constructor(engine: Engine, look?: (store: Store) => void) {
     this.engine = engine;
     this.#look = look;
@@ -63,7 +71,10 @@ class Asked {
     }
   }
 
-  /** Whoever has a shard has come to this server, and so have links: in etcd nobody else is heard. */
+  /**
+   * Lets each link and each holder of a shard come to this server, because the etcd engine accepts
+   * pushes from no others.
+   */
   async #come(): Promise<void> {
     const [shards, links] = [[...this.store.state.shards], [...this.store.state.links]];
     const comes = shards.flatMap(({ shard, process, term, via, plain, removed }): readonly Push[] =>
@@ -78,14 +89,14 @@ class Asked {
     return {
       objects: objects.map(({ key, body }) => `${JSON.stringify(key)} ${Buffer.from(body.bytes).toString()}`).toSorted(),
       shards: [...store.state.shards].map((state) => comparable(state, store)).toSorted(byText),
-      // When something changed is known since this server runs.
+      // A server knows only changes since its own start.
       slices: [...store.state.slices].map((state) => ({ ...timeless(state), isUnchanged: undefined })).toSorted(byText),
       links: [...store.state.links].toSorted(byText),
     };
   }
 }
 
-/** No pusher pushes for a shard that it has not come for. */
+/** False for a push by a pusher that does not hold the shard: no pusher sends one. */
 function isSpoken(push: Push, shards: readonly ShardState[]): boolean {
   if (!('by' in push) || push.by.kind !== 'pusher') return true;
   const name = 'key' in push ? push.key.shard : push.slice.shard;
@@ -93,7 +104,7 @@ function isSpoken(push: Push, shards: readonly ShardState[]): boolean {
   return state?.via === 'local' && !state.plain;
 }
 
-test('the engines in memory and in etcd answer and keep the same, whatever they are asked', async (t) => {
+test('the engines in memory and in etcd answer the same and hold the same, whatever they are asked', async (t) => {
   const found = await etcdProgram();
   if ('why' in found) {
     t.log(`skipped: ${found.why}`);

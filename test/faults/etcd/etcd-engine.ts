@@ -1,4 +1,4 @@
-/** The etcd engine on one member that its tests share, each with a prefix of its own. */
+/** Opens etcd engines on one member that the tests of a file share, each on a prefix of its own. */
 import { test } from '../../support/test.js';
 import { systemClock } from '../../../src/clock.js';
 import { openEtcd } from '../../../src/store/etcd/open-etcd.js';

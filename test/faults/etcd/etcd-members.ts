@@ -1,8 +1,8 @@
 /**
- * Members of one etcd on this machine, each a process with a folder of its own, started as an operator starts them. A member keeps its ports and its
- * data across a restart.
+ * Members of one etcd on this machine, each a process with a folder of its own, started as an
+ * operator starts them. A member keeps its ports and its data across a restart.
  *
- * Bound: it must answer within startMsMax, else the end of its log is the error.
+ * Bound: a member must answer within startMsMax, else the error shows the end of its log.
  */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ import type { EtcdProgram } from './etcd-program.js';
 import { Maintenance } from './maintenance.js';
 import { spawn } from '../../support/children.js';
 
-/** More than a life of the store has in any test. */
+/** More revisions than any test writes between two restores. */
 const revisionsOfLife = 1_000_000_000;
 const startMsMax = 30_000;
 const pollMs = 50;
@@ -31,7 +31,7 @@ export type EtcdOptions = Readonly<{
   members?: number;
   /** Members and clients show certificates to each other. */
   isSecure?: boolean;
-  /** Every write waits for the disk, as it does for an operator; without it tests are several times as fast. */
+  /** Every write waits for fsync, as in production. Without it tests are several times as fast. */
   isDurable?: boolean;
   /** Further flags of each member. */
   flags?: readonly string[];
@@ -40,7 +40,7 @@ export type EtcdOptions = Readonly<{
 type Member = {
   readonly name: string;
   readonly url: string;
-  /** Flags of its place among the others, which a restore takes as well. */
+  /** Flags that name the member and its peers; `etcdutl snapshot restore` takes them as well. */
   readonly place: readonly string[];
   readonly command: readonly string[];
   readonly logFile: string;
@@ -52,7 +52,7 @@ export class EtcdMembers {
   readonly #program: EtcdProgram;
   readonly #folder: string;
   #restores = 0;
-  /** At which revision each was saved, or somewhat later. */
+  /** The revision at which each snapshot was saved, or a somewhat later one. */
   readonly #snapshots = new Map<string, number>();
   readonly #members: readonly Member[];
 
@@ -119,7 +119,7 @@ export class EtcdMembers {
     return new EtcdClient({ clock: systemClock }, { endpoints, tls: () => this.tls, timeoutMs });
   }
 
-  /** Starts the process of a member that does not run; `untilReady` says when it answers. */
+  /** Starts the process of a member that does not run; `untilReady` resolves when it answers. */
   begin(i: number): void {
     const member = this.#member(i);
     const log = openSync(member.logFile, 'a');
@@ -155,7 +155,7 @@ export class EtcdMembers {
     member.child = undefined;
   }
 
-  /** Resolves when the process stands still. */
+  /** Resolves when the process is suspended. */
   async freeze(i: number): Promise<void> {
     await freeze(this.#pidOf(i));
   }
@@ -164,23 +164,23 @@ export class EtcdMembers {
     thaw(this.#pidOf(i));
   }
 
-  /** Of a member that does not run: what it had is gone. */
+  /** Deletes the data of a member that does not run. */
   async wipe(i: number): Promise<void> {
     await rm(this.#dataOf(i), { recursive: true, force: true });
   }
 
-  /** Of a member that does not run: a copy of what it has, as a snapshot of its disk. */
+  /** Copies the data of a member that does not run, as a snapshot of its disk does. */
   async keep(i: number): Promise<void> {
     await cp(this.#dataOf(i), `${this.#dataOf(i)}.kept`, { recursive: true });
   }
 
-  /** What it has is what was kept. */
+  /** Replaces the data of a member that does not run by what `keep` copied. */
   async putBack(i: number): Promise<void> {
     await this.wipe(i);
     await cp(`${this.#dataOf(i)}.kept`, this.#dataOf(i), { recursive: true });
   }
 
-  /** What the first member has, into a file. */
+  /** Saves a snapshot of the first member into a file. */
   async save(snapshot: string): Promise<void> {
     const maintenance = new Maintenance(this.endpoints[0]!);
     await maintenance.snapshot(snapshot);
@@ -191,7 +191,10 @@ export class EtcdMembers {
     this.#snapshots.set(snapshot, revision);
   }
 
-  /** All members, from a snapshot, as an operator does it: no server runs meanwhile. Its revisions begin above those of every life before, also where one snapshot is restored again. */
+  /**
+   * Restores all members from a snapshot, as an operator does while no server runs. Revisions then
+   * begin above those of every earlier life, also when a snapshot is restored a second time.
+   */
   async restore(snapshot: string): Promise<void> {
     const [etcdutl = '', ...args] = this.#program.etcdutl;
     const revision = this.#snapshots.get(snapshot);

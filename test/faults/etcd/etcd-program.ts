@@ -1,6 +1,6 @@
 /**
- * The etcd that the tests start: TEST_ETCD_BIN, else one that is installed, else one that Go builds from the module beside this file, once, into a
- * folder that later runs find.
+ * Finds the etcd that the tests start: TEST_ETCD_BIN, else an installed one, else one that Go
+ * builds once from the module beside this file, into a folder that later runs find.
  */
 import { spawnSync } from 'node:child_process';
 import { buildGoProgramOnce, installed } from '../../clients/installed.js';
@@ -8,20 +8,23 @@ import { projectFile } from '../../support/project.js';
 
 const buildMsMax = 300_000;
 
-/** `etcdutl`: the command of etcd's own tool, and what it takes before its arguments. */
+/** `etcdutl`: the command of etcd's offline tool, and the words before its arguments. */
 export type EtcdProgram = Readonly<{ program: string; etcdutl: readonly string[] }>;
 
 type Found = EtcdProgram | Readonly<{ why: string }>;
 
 let found: Promise<Found> | undefined;
 
-/** Why there can be no etcd, for files that declare their tests before one is built; undefined: there is one, or Go to build it. */
+/**
+ * Why no etcd can be started; undefined if one is installed or Go can build it. For files that must
+ * know this before they declare their tests.
+ */
 export function whyNoEtcd(): string | undefined {
   const canRun = (program: string): boolean => spawnSync(program, ['--version']).error === undefined;
   return process.env['TEST_ETCD_BIN'] !== undefined || canRun('etcd') || canRun('go') ? undefined : 'no etcd, and no Go to build one';
 }
 
-/** `why`: there is none, and the tests that need one are skipped. */
+/** `why`: the reason why there is none. Tests that need one are then skipped. */
 export function etcdProgram(): Promise<Found> {
   found ??= find();
   return found;

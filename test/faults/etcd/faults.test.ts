@@ -1,4 +1,7 @@
-/** What clients, pushers and operators see of servers while their etcd is out of order, through the wire. */
+/**
+ * What clients, pushers and operators see of servers whose etcd has no quorum, is full, loses its
+ * data, or outlives a server's lease.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import { freeze, thaw } from '../../support/freeze.js';
@@ -24,7 +27,7 @@ async function ready(server: StrataProcess): Promise<string> {
   return `${status} ${text.split('\n').find((line) => line.startsWith('[-]')) ?? ''}`.trim();
 }
 
-/** The code of the answer, or of the Status that came instead. */
+/** 200, or the code of the Status that the server answered. */
 async function codeOf(asked: Promise<unknown>): Promise<number> {
   try {
     await asked;
@@ -41,7 +44,7 @@ async function lifeOf(client: KubeClient): Promise<Readonly<{ id: string; epoch:
   return { id, epoch };
 }
 
-test('without a quorum what is here is served, and nothing is written or called the newest; with one again all is as before', async (t) => {
+test('without a quorum a server serves what it holds, but no newest list and no write; with a quorum again all goes on', async (t) => {
   const etcd = await members(t, { members: 3, isSecure: true });
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -76,7 +79,7 @@ test('without a quorum what is here is served, and nothing is written or called 
   await watching;
 });
 
-test('an etcd whose quota is used up takes deletes and is read; once there is room again, the server says so by itself', async (t) => {
+test('while etcd’s quota is used up, deletes and lists work; once there is room, the server is ready by itself', async (t) => {
   const etcd = await members(t, { flags: ['--quota-backend-bytes=16777216'] });
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -101,7 +104,7 @@ test('an etcd whose quota is used up takes deletes and is read; once there is ro
   for (let i = 1; i < created - 1; i += 1) await client.delete(`${path}/n${i}`);
   const again = etcd.client();
   await again.compact(await again.revision());
-  // Compaction goes on behind its answer.
+  // etcd goes on compacting after its answer.
   await until(async () => {
     await maintenance.defragment();
     return (await again.status()).size < 8_000_000;
@@ -113,7 +116,7 @@ test('an etcd whose quota is used up takes deletes and is read; once there is ro
   await client.create(path, anExport('after'));
 });
 
-test('an object that is larger than etcd takes is refused as such, and the server stays ready', async (t) => {
+test('an object that is larger than etcd takes is answered 413, and the server stays ready', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -129,7 +132,7 @@ const losses: readonly (readonly [what: string, lose: (etcd: EtcdMembers) => Pro
 ];
 
 for (const [what, lose] of losses)
-  test(`an etcd that was ${what} ends its servers, and what starts again is another life of the cache`, async (t) => {
+  test(`when etcd was ${what}, its server ends, and the next start begins another life of the cache`, async (t) => {
     const etcd = await members(t, { isDurable: true });
     if (etcd === undefined) return;
     await using _ = etcd;
@@ -151,7 +154,7 @@ for (const [what, lose] of losses)
     etcd.begin(0);
     await etcd.untilReady(0);
 
-    t.is(await server.ended(), 1, 'it has shown what is not there any more');
+    t.is(await server.ended(), 1, 'it has shown what etcd has lost');
     await server.resume();
     const client = server.client();
     const { id, epoch } = await lifeOf(client);
@@ -159,11 +162,11 @@ for (const [what, lose] of losses)
     t.is((await client.list(path)).items.length, 0);
     pusher.socket.terminate();
     const back = await RawPusher.open(servers, { name: 'cedar', position: pusher.position });
-    t.deepEqual(back.synced, [], 'it is told to sync all it has');
+    t.deepEqual(back.synced, [], 'the pusher is asked to sync everything');
     back.socket.terminate();
   });
 
-test('a server that is frozen for longer than its lease follows the one that leads since, and serves what was written meanwhile', async (t) => {
+test('a server that was frozen for longer than its lease follows the new leader, and serves what was written meanwhile', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -184,7 +187,7 @@ test('a server that is frozen for longer than its lease follows the one that lea
   t.is(await ready(first), '200');
 });
 
-test('a server that is frozen while it waits in its start joins the one that runs', async (t) => {
+test('a server that is frozen while it waits in its start joins the running server', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -194,7 +197,7 @@ test('a server that is frozen while it waits in its start joins the one that run
   await starting.kill();
   const before = await leasesGranted(etcd);
   const started = starting.resume(60_000);
-  // One that waits grants a lease for each look.
+  // A waiting server is granted a lease each time it looks for a running one.
   await until(async () => (await leasesGranted(etcd)) > before);
   process.kill(starting.pid, 'SIGSTOP');
   try {
@@ -216,7 +219,7 @@ function leads(log: string): number {
   return log.match(/peers\.leads/g)?.length ?? 0;
 }
 
-test('bookmarks go on while nothing changes but what others write to the same etcd', async (t) => {
+test('bookmarks advance while only other clients write to the same etcd', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;

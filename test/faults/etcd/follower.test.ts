@@ -1,4 +1,7 @@
-/** Following a range of keys in a real etcd, while members die, lose their quorum, compact and are wiped. */
+/**
+ * Follows a range of keys in a real etcd while members are killed, frozen, compacted and wiped.
+ * Finds a change that the follower loses, repeats, or hands out in the wrong order.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { systemClock } from '../../../src/clock.js';
@@ -13,7 +16,9 @@ import { members, text, bytes } from './with-members.js';
 
 const range = { key: bytes('/x/'), rangeEnd: bytes('/x0') };
 
-/** What a follower has handed out, and what it then knows. */
+/**
+ * Opens a follower. `known`: the keys that exist by what it has handed out, with their revisions.
+ */
 async function follow(
   t: ExecutionContext,
   etcd: EtcdMembers,
@@ -54,7 +59,7 @@ async function remove(client: EtcdClient, key: string): Promise<number> {
   return (await client.txn({ compare: [], success: [{ kind: 'delete', key: bytes(key) }], failure: [] })).revision;
 }
 
-test('what is there is handed out at one revision, page by page, then every change, once and in order', async (t) => {
+test('a follower hands out existing keys page by page at one revision, then every change once and in order', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -79,7 +84,7 @@ test('what is there is handed out at one revision, page by page, then every chan
   writer.close();
 });
 
-test('a revision of many large keys comes as one, though etcd sends it in pieces', async (t) => {
+test('a follower hands out a revision of many large keys at once, although etcd sends it in pieces', async (t) => {
   const etcd = await members(t, { flags: ['--max-request-bytes=8000000'] });
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -100,7 +105,7 @@ test('a revision of many large keys comes as one, though etcd sends it in pieces
   writer.close();
 });
 
-test('an event that takes longer to come than a watch may be silent comes all the same, and is waited for', async (t) => {
+test('a follower waits for an event that takes longer to arrive than a watch may be silent, and hands it out', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -114,7 +119,7 @@ test('an event that takes longer to come than a watch may be silent comes all th
   await follower.catchUp(revision);
   t.deepEqual(events(), [`put /x/large@${revision}`]);
   t.true(logged.length > 0, 'the first watch was given up');
-  // From then on it is as impatient as before.
+  // After that event the follower gives up a silent watch as soon as before.
   const givenUp = logged.length;
   network.stall();
   const beganMs = performance.now();
@@ -123,7 +128,7 @@ test('an event that takes longer to come than a watch may be silent comes all th
   writer.close();
 });
 
-test('while members are killed, frozen and started again, every change comes once and in order', async (t) => {
+test('while members are killed, frozen and started again, a follower hands out every change once and in order', async (t) => {
   const etcd = await members(t, { members: 3 });
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -137,7 +142,7 @@ test('while members are killed, frozen and started again, every change comes onc
       try {
         written.push(`put ${key}@${await put(writer, key, String(i))}`);
       } catch {
-        // It may have been written or not.
+        // etcd may have written it or not.
       }
     }
   })();
@@ -169,13 +174,13 @@ test('while members are killed, frozen and started again, every change comes onc
   writer.close();
 });
 
-test('a following that comes back behind what etcd has compacted ends: nobody can say what happened', async (t) => {
+test('a follower that reconnects at a compacted revision fails, because it cannot know what happened', async (t) => {
   const etcd = await members(t, { members: 1 });
   if (etcd === undefined) return;
   await using _ = etcd;
   const writer = etcd.client();
   await put(writer, '/x/gone');
-  // It comes back only once all is done.
+  // The follower reconnects only after the delete and the compaction.
   const { follower, logged } = await follow(t, etcd, { retryMs: 4_000 });
   await etcd.signal(0, 'SIGKILL');
   etcd.begin(0);
@@ -187,7 +192,7 @@ test('a following that comes back behind what etcd has compacted ends: nobody ca
   writer.close();
 });
 
-test('an etcd that has lost what was shown ends the following', async (t) => {
+test('a follower fails when etcd has lost what the follower handed out', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -204,7 +209,7 @@ test('an etcd that has lost what was shown ends the following', async (t) => {
   writer.close();
 });
 
-test('a watch opened amid writes hands out each once, and what it says to have reached was handed out', async (t) => {
+test('a follower opened amid writes hands out each revision once, and before it reports to have reached it', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -232,7 +237,7 @@ test('a watch opened amid writes hands out each once, and what it says to have r
   client.close();
 });
 
-test('once it is closed nothing is handed out, and no timer is left', async (t) => {
+test('a closed follower hands out nothing and leaves no timer', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;

@@ -1,4 +1,4 @@
-/** What goes on while etcd's quota is used up: which deletes it takes, and what becomes of a server that starts. */
+/** While etcd's quota is used up: which deletes etcd takes, and what a starting server does. */
 import { test } from '../../support/test.js';
 import { fires } from '../../support/alerts.js';
 import { aClaim, aFullSync, anUpsert, aRetract, mustPush } from '../../support/pushes.js';
@@ -14,7 +14,7 @@ import { bytes, members } from './with-members.js';
 const flags = ['--quota-backend-bytes=16777216'];
 const fillingBytes = 500_000;
 
-/** Until it takes no more. */
+/** Writes until etcd has no space left. */
 async function fill(etcd: EtcdMembers): Promise<void> {
   const client = etcd.client();
   const put = (i: number) =>
@@ -43,7 +43,7 @@ async function makeRoom(etcd: EtcdMembers): Promise<void> {
   client.close();
 }
 
-test('a full etcd takes deletes that change nothing else, by plain writers and by pushers, and refuses those that do', async (t) => {
+test('a full etcd takes deletes of plain writers and pushers that write nothing else, and refuses other deletes', async (t) => {
   const etcd = await members(t, { flags });
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -54,18 +54,18 @@ test('a full etcd takes deletes that change nothing else, by plain writers and b
   await mustPush(lane, [aClaim(), ...aFullSync({}, [anUpsert({ name: 'pushed' }), anUpsert({ name: 'retracted' })])]);
   await fill(etcd);
 
-  t.is((await store.writer.submit(aDelete({ shard: 'birch', name: 'alone' }))).kind, 'written', 'of a plain writer');
+  t.is((await store.writer.submit(aDelete({ shard: 'birch', name: 'alone' }))).kind, 'written', 'by a plain writer');
   t.deepEqual(
     (await lane.push([aRetract({ name: 'retracted' })])).map(({ kind }) => kind),
     ['written'],
   );
-  // Another shard has an object of this name, which is to be written again.
+  // Another shard has an object of this name, and the delete must write that again.
   t.is((await store.writer.submit(aDelete({ shard: 'birch', name: 'other' }))).kind, 'unavailable');
-  // The pusher of its shard is to sync again.
+  // The delete must record that the pusher of the shard is to sync again.
   t.is((await store.writer.submit(aDelete({ name: 'pushed' }))).kind, 'unavailable');
 });
 
-test('a server that starts while etcd is full waits, and joins the one that runs once there is room', async (t) => {
+test('a server that starts while etcd is full waits, and joins the running server once there is room', async (t) => {
   const etcd = await members(t, { flags });
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -75,12 +75,12 @@ test('a server that starts while etcd is full waits, and joins the one that runs
   await until(async () => (await first.client().raw('GET', '/readyz')).status === 500, 20_000);
   const metrics = (await first.client().raw('GET', '/metrics')).text;
   t.true(fires('StrataStoreFailing', metrics));
-  t.notRegex(metrics, /^strata_disk_/m, 'the disk is that of etcd');
+  t.notRegex(metrics, /^strata_disk_/m, 'the disk is etcd’s');
 
   let isReady = false;
   const starting = servers.add().then(() => (isReady = true));
   starting.catch(() => {});
-  // Longer than a start looks for a server that runs.
+  // Waits for longer than a start looks for a running server.
   await until(async () => /"full"|space exceeded/.test(await first.log()), 10_000);
   const beganMs = performance.now();
   await until(() => performance.now() - beganMs > 14_000, 20_000);

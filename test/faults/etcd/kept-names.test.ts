@@ -1,4 +1,7 @@
-/** Names that are kept on copies, set at one server of an etcd while a pusher changes the object at another, which learns of it later. */
+/**
+ * A client sets a kept annotation at one server of an etcd while a pusher changes the object at
+ * another server, which learns of it later. Finds an annotation that the push removes.
+ */
 import { test } from '../../support/test.js';
 import { aPath } from '../../support/objects.js';
 import { aSlice } from '../../support/pushes.js';
@@ -13,7 +16,7 @@ const one = aPath({ name: 'one' });
 const behindMs = 50;
 const rounds = 10;
 
-test('what is set at one server survives what a pusher has already sent to another, which does not know of it yet', async (t) => {
+test('a kept annotation that is set at one server survives a push to another server that does not know of it yet', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;

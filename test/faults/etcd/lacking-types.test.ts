@@ -1,4 +1,7 @@
-/** Look-ups at a server that does not have the shard's pusher, which another server of the same etcd has, while that pusher lacks a type. */
+/**
+ * Look-ups at two servers of one etcd, while the pusher of a shard is connected to one of them and
+ * lacks a type. Finds an absence that a server proves wrongly, or does not prove.
+ */
 import { test } from '../../support/test.js';
 import { aReader, aRef } from '../../support/lookup/a-reader.js';
 import { RawPusher, pushedExport, pushedObject, sliceOf } from '../../support/raw-pusher.js';
@@ -11,7 +14,7 @@ const exports = sliceOf('apiexports');
 const schemas = sliceOf('apiresourceschemas');
 const refs = { exports: aRef({ name: 'none' }), schemas: aRef({ resource: 'apiresourceschemas', version: 'v1alpha1', name: 'none' }) };
 
-test('a server without the pusher of a shard proves absences of the types that are whole there, and of no type that lacks', async (t) => {
+test('a server without the pusher of a shard proves absences of exactly the types that the pusher reports as whole', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -19,7 +22,7 @@ test('a server without the pusher of a shard proves absences of the types that a
   await using near = await StrataProcess.start({ flags });
   await using far = await StrataProcess.start({ authority: near.authority, flags });
   const readers = [near, far].map((server) => aReader(t, server, { bounds: { reportAgeMaxMs: 0 } }));
-  /** By server and type; of both an object that does not exist is absent. */
+  /** Whether the absence of an object is proved: both types at `near`, then both at `far`. */
   const proved = async (): Promise<readonly boolean[]> => {
     const answers = await Promise.all(readers.flatMap((reader) => [reader.get(refs.exports), reader.get(refs.schemas)]));
     return answers.map((answer) => answer.kind === 'absent' && answer.whole);

@@ -1,4 +1,4 @@
-/** The etcd engine beside the other engines: what every store must do for links, on a real etcd. */
+/** The contract that every store keeps for links, on the etcd engine and a real etcd. */
 import { test } from '../../support/test.js';
 import { registerLinksContract } from '../../contract/links-contract.js';
 import { whyNoEtcd } from './etcd-program.js';

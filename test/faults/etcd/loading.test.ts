@@ -1,4 +1,7 @@
-/** What a server reads when it starts: the same as one has that was there when it was written, in few pages, and no more of it at once than is said. */
+/**
+ * What a server reads from etcd when it starts. Finds contents that differ from those of a server
+ * that saw them written, and pages that are too many, too large, or too slow for the network.
+ */
 import { Buffer } from 'node:buffer';
 import { test } from '../../support/test.js';
 import { Refused } from '../../../src/domain/errors.js';
@@ -23,7 +26,7 @@ async function put(client: EtcdClient, entries: readonly Entry[], atOnce = 100):
   }
 }
 
-test('a server that starts on many objects holds what one holds that saw them written', async (t) => {
+test('a server that starts on many objects holds the same as a server that saw them written', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -46,7 +49,7 @@ test('a server that starts on many objects holds what one holds that saw them wr
   client.close();
 
   const after = await opened(t, etcd, { recentBytesMax: 1024 * 1024, resumedRevisionsMax: 0 });
-  // Without a record of its slice nobody knows when something changed before.
+  // A slice without a record: a server does not know when it changed before the start.
   const untimed = async (store: typeof before) =>
     [...store.state.slices]
       .map((slice) => ({ ...slice, changedMs: 0 }))
@@ -62,7 +65,7 @@ test('a server that starts on many objects holds what one holds that saw them wr
   t.true(paths.some((path) => path === 'root:c7'));
 });
 
-test('small objects are listed many to a page, and large ones so many as a page may take, also where both meet', async (t) => {
+test('a page holds many small objects, or as many large ones as its bytes allow, also where both meet', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -98,7 +101,7 @@ test('small objects are listed many to a page, and large ones so many as a page 
     t.deepEqual(keys, expected.toSorted());
     return pages.map(({ kvs }) => kvs.length);
   };
-  // Eight of whatever comes first; a thousand, which are of one type; the rest of that; a thousand of what comes next; and then so many as are 4 MiB.
+  // The first 8 keys; 1,000 of one type; the rest of that type; the next 1,000; then 4 MiB a page.
   t.deepEqual(await pagesOf('/x', '/y'), [8, 1_000, 2_995, 1_000, 210, 209, 87]);
   t.deepEqual(await pagesOf('/y', '/z'), [8, ...Array<number>(14).fill(20), 12]);
   client.close();
@@ -127,7 +130,7 @@ for (const { what, count, bytesEach, bytesPerSecond, timeoutMs } of [
     t.is(await store.objects.count(aScope(), undefined, 10_000), count);
   });
 
-test('a start takes as long as what happened before takes to come', async (t) => {
+test('a start waits for as long as etcd takes to send what happened before', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -143,7 +146,7 @@ test('a start takes as long as what happened before takes to come', async (t) =>
   network.narrow(5 * 1024 * 1024);
   const begun = performance.now();
   const store = await opened(t, etcd, { endpoints: [`http://127.0.0.1:${network.port}`] });
-  t.true(performance.now() - begun > followerOptions.reachMsMax, 'it would have been long enough for anything else');
+  t.true(performance.now() - begun > followerOptions.reachMsMax, 'longer than a server waits otherwise');
   t.is(await store.objects.count(aScope(), undefined, 1_000), 100);
 });
 

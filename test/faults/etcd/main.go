@@ -1,4 +1,5 @@
-// The server of etcd as it is, built for the tests where no etcd is installed; with `etcdutl` as its first argument, etcdutl's `snapshot`.
+// The unchanged etcd server, built for tests where no etcd is installed. With the first arguments
+// `etcdutl snapshot` it runs that command of etcdutl.
 package main
 
 import (

@@ -1,4 +1,4 @@
-/** What an operator does to members of etcd with `etcdctl`. */
+/** What an operator does to a member of etcd with `etcdctl`. */
 import { writeFile } from 'node:fs/promises';
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { Client, credentials } from '@grpc/grpc-js';
@@ -8,7 +8,7 @@ export type MemberStatus = Readonly<{ member: bigint; leader: bigint }>;
 export class Maintenance {
   readonly #client: Client;
 
-  /** `endpoint`: of a member without TLS. */
+  /** `endpoint`: a member without TLS. */
   constructor(endpoint: string) {
     this.#client = new Client(new URL(endpoint).host, credentials.createInsecure());
   }
@@ -33,7 +33,7 @@ export class Maintenance {
     return statusOf(await this.#call('Status', new Uint8Array()));
   }
 
-  /** `etcdctl move-leader`, asked of the member that leads. */
+  /** `etcdctl move-leader`. This member must be the leader. */
   async moveLeader(to: bigint): Promise<void> {
     await this.#call('MoveLeader', new BinaryWriter().tag(1, WireType.Varint).uint64(to).finish());
   }
@@ -63,7 +63,7 @@ export class Maintenance {
   }
 }
 
-/** Another member leads. Rejects where none could be made to. */
+/** Makes another member the leader. Rejects if etcd does not. */
 export async function moveLeader(endpoints: readonly string[], choose: (bound: number) => number): Promise<void> {
   const members = endpoints.map((endpoint) => new Maintenance(endpoint));
   try {

@@ -1,4 +1,4 @@
-/** Two servers on one etcd, compared with their model: each request goes to the other of them. */
+/** Compares two servers of one etcd with their model; each request goes to the next server. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { members } from './with-members.js';
 compareWithModel({
   what: 'two servers of one etcd',
   runs: 4,
-  // Enough for the changes that the model wants to be remembered, and little more.
+  // Enough history for the changes that the model expects, and little more.
   flags: ['--etcd-history-bytes-max=4MiB', '--etcd-bodies-bytes-max=1MiB'],
   open: async (t, { flags, environment }) => {
     const etcd = await members(t);

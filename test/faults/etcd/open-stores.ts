@@ -10,7 +10,10 @@ import type { EtcdMembers } from './etcd-members.js';
 
 export const prefix = '/cache';
 
-/** `endpoints`: those that it asks; `timeoutMs`: how long each; `resumedRevisionsMax`: how far back it reads. Closed with the test. */
+/**
+ * Opens a store that closes with the test. `timeoutMs`: for each call to etcd;
+ * `resumedRevisionsMax`: how many revisions of history it reads.
+ */
 export async function opened(
   t: ExecutionContext,
   etcd: EtcdMembers,

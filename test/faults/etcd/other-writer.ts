@@ -1,4 +1,6 @@
-/** Somebody else who writes objects into etcd, many with one transaction, and keeps account of what became of each. */
+/**
+ * Another client, which writes objects into etcd, many in one transaction, and records its changes.
+ */
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { Client, credentials } from '@grpc/grpc-js';
 import { formatObjectKey } from '../../../src/store/etcd/object-keys.js';
@@ -12,7 +14,7 @@ import { bytes } from './with-members.js';
 export type Written = Readonly<{ place: Place; labels?: Readonly<Record<string, string>>; spec?: unknown }>;
 
 export class OtherWriter {
-  /** Everything that it has done. */
+  /** All changes that it has made, in order. */
   readonly truth: Change[] = [];
   readonly #held = new Map<ObjectKey, Readonly<{ key: string; labels: Readonly<Record<string, string>> }>>();
   readonly #prefix: string;
@@ -29,7 +31,7 @@ export class OtherWriter {
     return new Set(this.#held.keys());
   }
 
-  /** At one revision. */
+  /** Writes all of them at one revision. */
   async put(written: readonly Written[], lease?: number): Promise<Position> {
     const puts = written.map(({ place, labels = {}, spec = {} }) => {
       const key = aKey(place);
@@ -53,12 +55,12 @@ export class OtherWriter {
     return BigInt(revision);
   }
 
-  /** All whose keys in etcd begin so, at one revision. */
+  /** Deletes all objects of a logical cluster on a shard, at one revision. */
   async removeAll(place: Pick<Place, 'shard' | 'cluster'>): Promise<Position> {
     const first = formatObjectKey(this.#prefix, aKey({ ...place, name: '' }));
     const request = new BinaryWriter();
     request.tag(1, WireType.LengthDelimited).bytes(bytes(first));
-    // '0' follows '/'.
+    // The end of the range: '0' is the byte after '/'.
     request.tag(2, WireType.LengthDelimited).bytes(bytes(`${first.slice(0, -1)}0`));
     const revision = await this.#call('KV/DeleteRange', request.finish());
     this.#forget(revision, (key) => key.startsWith(first));
@@ -69,7 +71,9 @@ export class OtherWriter {
     await this.#etcd.grantLease({ id, ttlSeconds: 600 });
   }
 
-  /** What was put with it goes at one revision. */
+  /**
+   * Ends a lease; etcd deletes what was put with it at one revision. `isOfIt`: names those keys.
+   */
   async endLease(id: number, isOfIt: (key: ObjectKey) => boolean): Promise<Position> {
     const revision = await this.#call('Lease/LeaseRevoke', encodeLeaseId(id));
     this.#forget(revision, (_, key) => isOfIt(key));
@@ -89,7 +93,10 @@ export class OtherWriter {
     }
   }
 
-  /** The revision at which it was done: servers raise their heartbeats meanwhile, so where etcd stands afterwards may be another. */
+  /**
+   * Resolves with the revision of the call itself: heartbeats of servers may raise etcd's
+   * meanwhile.
+   */
   #call(name: string, request: Uint8Array): Promise<Position> {
     return new Promise((resolve, reject) =>
       this.#client.makeUnaryRequest(
@@ -103,7 +110,7 @@ export class OtherWriter {
   }
 }
 
-/** Of the header, which every answer of etcd begins with. */
+/** The revision in the header with which every answer of etcd begins. */
 function revisionIn(answer: Buffer): Position {
   const header = new BinaryReader(answer);
   header.tag();

@@ -1,4 +1,4 @@
-/** Servers whose way to etcd was broken or silent for long, or slower than another's. */
+/** Servers whose network to etcd was broken or silent for long, or slower than another server's. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import { aDelete, aKey, aPut } from '../../support/objects.js';
@@ -19,7 +19,7 @@ const outages: readonly (readonly [what: string, forMs: number, begin: (network:
 ];
 
 for (const [what, forMs, begin] of outages)
-  test(`writes go on within seconds once an etcd that ${what} for long is there again`, async (t) => {
+  test(`writes go on within seconds after an etcd that ${what} for long is reachable again`, async (t) => {
     const etcd = await members(t);
     if (etcd === undefined) return;
     await using _ = etcd;
@@ -36,11 +36,11 @@ for (const [what, forMs, begin] of outages)
     t.is(outcome.kind, 'written');
     const tookMs = performance.now() - beganMs;
     t.log(`${Math.round(tookMs)} ms`);
-    // gRPC by itself would wait for 15 s, or a minute after a longer time.
+    // gRPC by itself would reconnect after 15 s, or after a minute if the outage was longer.
     t.true(tookMs < 9_000, `${tookMs} ms`);
   });
 
-test('a server that is behind refuses nothing for what another has acknowledged as deleted', async (t) => {
+test('a server that is behind does not refuse to create an object whose delete another server has acknowledged', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -56,13 +56,13 @@ test('a server that is behind refuses nothing for what another has acknowledged 
     t.is((await one.writer.submit(aDelete({ name }))).kind, 'written');
     t.not(await behind.objects.get(aKey({ name })), undefined, 'it is behind');
     t.is((await behind.writer.submit(aPut({ name }, 'absent'))).kind, 'written');
-    // What is there is refused all the same.
+    // The object exists, so this create is refused.
     const again = await one.writer.submit(aPut({ name }, 'absent'));
     t.is(again.kind, 'refused');
   }
 });
 
-test('a member that keeps silent while etcd is compacted up to now ends the server that watches there, and no other', async (t) => {
+test('when a member keeps silent while etcd is compacted up to now, only the server that watches there fails', async (t) => {
   const etcd = await members(t, { members: 3 });
   if (etcd === undefined) return;
   await using _ = etcd;

@@ -1,4 +1,7 @@
-/** A server whose etcd asks who it is: what it may, and what it must be allowed. docs/etcd.md names that. */
+/**
+ * Servers on an etcd with authentication: which permissions suffice (see docs/etcd.md), and what
+ * happens without them.
+ */
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { test } from '../../support/test.js';
 import { Members } from '../../../src/store/etcd/members.js';
@@ -10,7 +13,7 @@ import { members } from './with-members.js';
 
 const path = '/services/cache/shards/amber/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports';
 const readWrite = 2;
-/** As the test's authority names the client of etcd. */
+/** The user in the client certificate that the test's authority issues for etcd. */
 const user = 'strata';
 
 type Range = readonly [key: string, end: string];
@@ -56,7 +59,9 @@ function administrationOf(etcd: EtcdMembers): Administration {
   };
 }
 
-/** The user of the certificate has these ranges and these further roles, and nothing else; nobody else may anything. */
+/**
+ * Turns authentication on: the certificate's user has only these ranges and these further roles.
+ */
 async function restrict(etcd: EtcdMembers, ranges: readonly Range[], ...roles: readonly string[]): Promise<void> {
   const { call, grant, close } = administrationOf(etcd);
   for (const [name, role] of [
@@ -77,12 +82,12 @@ function anExport(name: string): unknown {
   return { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name }, spec: {} };
 }
 
-test('a user who may read and write what is below the prefix, and the key of compaction, may all that servers need', async (t) => {
+test('a user with read and write permission below the prefix and on the compaction key suffices for servers', async (t) => {
   const etcd = await members(t, { isSecure: true });
   if (etcd === undefined) return;
   await using _ = etcd;
   await restrict(etcd, whole);
-  // A second one looks for the first.
+  // Two servers, because the second one looks for the first.
   await using servers = await BalancedServers.start(etcd, { flags: ['--etcd-history-age=10s'] });
   for (const [i, server] of servers.servers.entries()) {
     const client = server.client();
@@ -99,7 +104,7 @@ test('a user who may read and write what is below the prefix, and the key of com
   t.deepEqual(refused, []);
 });
 
-test('a server that may nothing any more is not ready, and one that starts so says why', async (t) => {
+test('a server that has lost its permissions is not ready, and one that starts without them says why', async (t) => {
   const etcd = await members(t, { isSecure: true });
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -114,11 +119,11 @@ test('a server that may nothing any more is not ready, and one that starts so sa
   await t.throwsAsync(servers.add(), { message: /permission denied/ });
 });
 
-test('no request fails because somebody changes what others may do', async (t) => {
+test('no request fails because somebody changes the permissions of others', async (t) => {
   const etcd = await members(t, { isSecure: true });
   if (etcd === undefined) return;
   await using _ = etcd;
-  // Its user changes the roles, too.
+  // The user has the role root, because it also changes roles.
   await restrict(etcd, whole, 'root');
   await using servers = await BalancedServers.start(etcd, { count: 1 });
   const client = servers.servers[0]!.client();

@@ -1,4 +1,7 @@
-/** Keys and values that others have put into etcd, and that nobody can read: they stop nothing, and what is written there replaces them. */
+/**
+ * Keys and values that other clients put into etcd and that no server can read. Finds a server that
+ * cannot start, write or sync because of one.
+ */
 import { test } from '../../support/test.js';
 import type { Push } from '../../../src/domain/push.js';
 import { formatClientKey } from '../../../src/domain/key.js';
@@ -45,7 +48,7 @@ for (const [what, key] of poisons)
       client.close();
     });
 
-test('an object in etcd that Go cannot decode is passed over and counted, alone or behind a good one, and a good one replaces it', async (t) => {
+test('an object in etcd that Go cannot decode is skipped and counted, also after a good one, and a good one replaces it', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;

@@ -1,4 +1,4 @@
-/** The etcd engine beside the other engines: what every store must do for pushers, on a real etcd. */
+/** The contracts that every store keeps for pushers, on the etcd engine and a real etcd. */
 import { test } from '../../support/test.js';
 import { registerKeptContract } from '../../contract/kept-contract.js';
 import { registerPushContract } from '../../contract/push-contract.js';

@@ -1,9 +1,11 @@
 /**
- * Two servers of one etcd of three members, all with certificates, behind one address. Servers are killed, members are killed, also right after they were
- * told to compact, and frozen, or the network to one of them is slow, silent or broken: under HTTP writes, pushes, and watches that go on at the other
- * server. Nothing that a client was answered turns out untrue (see WatchedLoad).
+ * Two servers behind one address, on an etcd of three members with certificates, under HTTP writes,
+ * pushes and watches. Servers are killed; members are killed, also right after a compaction, or
+ * frozen; the network to a member is slow, silent or broken. Finds an answer to a client that this
+ * made untrue (see WatchedLoad).
  *
- * TEST_SEED=n repeats the choices of a run, though not its timing. TEST_KILL_MINUTES=n goes on for so long (1).
+ * TEST_SEED=n repeats the choices of a run, but not its timing. TEST_KILL_MINUTES=n runs n minutes
+ * (1).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
@@ -20,10 +22,10 @@ import { members } from './with-members.js';
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const minutes = Number(process.env['TEST_KILL_MINUTES'] ?? 1);
 
-/** What etcd has not answered in time is answered 500 or 503: it may have been written. */
+/** Codes of writes that etcd has not answered in time: they may have happened. */
 const tolerated = [500, 503, 504];
 
-test('servers and members that are killed break no promise that any of them has made', async (t) => {
+test('killed servers and members break no promise that a server has made', async (t) => {
   const etcd = await members(t, { members: 3, isSecure: true });
   if (etcd === undefined) return;
   t.timeout((minutes + 5) * 60_000);
@@ -42,7 +44,7 @@ test('servers and members that are killed break no promise that any of them has 
   const untilMs = performance.now() + minutes * 60_000;
   for (let round = 1; performance.now() < untilMs; round += 1) {
     const passed = await room.revision();
-    // All informers are further than that, and now the servers are.
+    // All informers are past that revision; these reads make sure that the servers are as well.
     for (const server of servers.servers) await untilAnswered(server.client());
     const stop = new AbortController();
     const writing = load.write(stop.signal);
@@ -52,7 +54,7 @@ test('servers and members that are killed break no promise that any of them has 
     await sleep(random.below(400));
     stop.abort();
     await writing;
-    // What is left must serve: only then is it mended.
+    // Checked before anything is mended, because what is left must serve.
     await load.check(`round ${round}, ${what}`);
     await mend();
   }
@@ -70,7 +72,7 @@ async function untilAnswered(client: KubeClient): Promise<void> {
 type Harmed = Readonly<{
   servers: BalancedServers;
   etcd: EtcdMembers;
-  /** Between the servers and each member. */
+  /** The network between the servers and each member, by member. */
   networks: readonly TcpProxy[];
   compact: () => Promise<void>;
 }>;

@@ -1,8 +1,11 @@
 /**
- * A restore of three members, servers that were killed before it, and leaders of etcd that change while the next server starts: what pushers were acknowledged
- * since the snapshot is gone, so the start begins another life, and pushers send it again.
+ * Three members of etcd are restored from a snapshot, and its leader changes while a server starts
+ * on them. What pushers were acknowledged since the snapshot is gone, so the start must begin
+ * another life of the cache, in which pushers send it again. Finds a start that takes a server of
+ * the earlier life for a running one.
  *
- * TEST_SEED=n repeats the choices of a round, though not its timing. TEST_RESTORES=n does so many rounds (3).
+ * TEST_SEED=n repeats the choices of a round, but not its timing. TEST_RESTORES=n does n rounds
+ * (3).
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -25,7 +28,10 @@ const rounds = Number(process.env['TEST_RESTORES'] ?? 3);
 
 type Installation = Readonly<{ etcd: EtcdMembers; servers: BalancedServers; folder: string }>;
 
-/** `left`: what becomes of the servers before the restore, once they have told. `amid`: what happens while the first of them starts again. */
+/**
+ * `left`: runs before the restore, and ends servers. `amid`: runs while the first server starts
+ * again.
+ */
 type Course = Readonly<{
   what: string;
   round: number;
@@ -46,7 +52,10 @@ async function anInstallation(t: ExecutionContext): Promise<Installation | undef
   return { etcd, servers, folder };
 }
 
-/** Pushers that were acknowledged behind the snapshot learn that another life has begun, and sync again. */
+/**
+ * Asserts that a pusher which was acknowledged after the snapshot finds another life, and syncs
+ * again.
+ */
 async function assertAnotherLife(t: ExecutionContext, { etcd, servers, folder }: Installation, course: Course): Promise<void> {
   const { what, round, count, beforeSnapshot, left, amid } = course;
   const [first] = servers.servers as [StrataProcess];
@@ -78,7 +87,7 @@ async function assertAnotherLife(t: ExecutionContext, { etcd, servers, folder }:
   back.socket.terminate();
 }
 
-test('whatever leads etcd, servers that were killed before a restore are not taken for running ones', async (t) => {
+test('whichever member leads etcd, a start does not take servers that were killed before a restore for running ones', async (t) => {
   const installation = await anInstallation(t);
   if (installation === undefined) return;
   t.timeout((rounds + 4) * 90_000);
@@ -102,7 +111,7 @@ test('whatever leads etcd, servers that were killed before a restore are not tak
   }
 });
 
-test('a server that was frozen before the snapshot, and goes on while the next one starts, is not taken for a running one', async (t) => {
+test('a start does not take a server that was frozen before the snapshot, and goes on meanwhile, for a running one', async (t) => {
   const installation = await anInstallation(t);
   if (installation === undefined) return;
   t.timeout(180_000);
@@ -114,7 +123,7 @@ test('a server that was frozen before the snapshot, and goes on while the next o
     beforeSnapshot: () => freeze(second.pid),
     left: () => first.kill(),
     amid: async () => {
-      // Its lease has its whole time again.
+      // The restore has given its lease the whole time again.
       await sleep(3_000);
       thaw(second.pid);
     },
@@ -129,7 +138,7 @@ async function epochOf(server: StrataProcess): Promise<number> {
   return (JSON.parse(text) as { cache: { epoch: number } }).cache.epoch;
 }
 
-/** Between two seconds and eight after the start has begun, some of them close together. */
+/** Moves etcd's leadership one to three times, each 0.5 to 3 s after the last. */
 async function changeLeaders(etcd: EtcdMembers, random: Random): Promise<void> {
   const changes = 1 + random.below(3);
   for (let i = 0; i < changes; i += 1) {

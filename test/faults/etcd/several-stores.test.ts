@@ -1,4 +1,7 @@
-/** Several servers' stores on one prefix of one real etcd: what each shows, who leads, and what another has left undone. */
+/**
+ * Stores of several servers on one prefix of a real etcd: what each shows, which one leads, and how
+ * one completes what another has left undone.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import { formatSlice } from '../../../src/domain/slice.js';
@@ -19,7 +22,7 @@ import { until } from '../../support/test-server.js';
 import { opened, prefix } from './open-stores.js';
 import { bytes, members, text } from './with-members.js';
 
-/** How long what etcd says takes to a server, and what that says to etcd. */
+/** Delay of the network between a server and etcd, in each direction. */
 const behindMs = 100;
 
 const everything: Scope = { ...aKey().resource, shard: '*', cluster: '*', namespace: undefined, name: undefined };
@@ -29,12 +32,12 @@ async function namesOf(store: EtcdStore): Promise<readonly string[]> {
   return page.objects.map(({ key }) => `${key.shard}/${key.name}`);
 }
 
-test('what one server has acknowledged, another shows to whoever asks for the newest', async (t) => {
+test('what one server has acknowledged, another server shows to a client that asks for the newest', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
   const stores = [await opened(t, etcd), await opened(t, etcd)] as const;
-  t.is(stores[0].epoch, stores[1].epoch, 'who joins others goes on with their life');
+  t.is(stores[0].epoch, stores[1].epoch, 'a server that joins others has their epoch');
 
   let behind = 0;
   for (let i = 0; i < 200; i += 1) {
@@ -50,7 +53,7 @@ test('what one server has acknowledged, another shows to whoever asks for the ne
   t.true(behind > 0, 'else nothing was shown');
 });
 
-test('what has not changed is read though somebody else compacts etcd to now, and no body is in memory', async (t) => {
+test('unchanged objects can be read although another client compacts etcd to now and no body is in memory', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -75,7 +78,7 @@ test('what has not changed is read though somebody else compacts etcd to now, an
   t.true(behind > 0, 'else nothing was shown');
 });
 
-test('of several servers one leads; when it stops another does, at once', async (t) => {
+test('one of several servers leads, and when it stops another leads within a second', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -103,7 +106,8 @@ test('a pusher that has moved to another server is fenced at the first', async (
   await using _ = etcd;
   const [one, other] = [(await opened(t, etcd)).writer.lane(), (await opened(t, etcd)).writer.lane()];
   await mustPush(one, [aClaim(), ...aFullSync({}, [anUpsert()])]);
-  // The same process in the same term, too: what its former connection has under way must not arrive any more.
+  // This holds for the same process in the same term too: pushes that are under way on its former
+  // connection must not arrive any more.
   await mustPush(other, [aClaim()]);
   t.deepEqual(outcomeTexts(await one.push([anUpsert({ name: 'late' })])), ['fenced by 1000']);
   t.deepEqual(outcomeTexts(await other.push([anUpsert({ name: 'new' })])), ['written']);
@@ -111,7 +115,7 @@ test('a pusher that has moved to another server is fenced at the first', async (
   t.deepEqual(outcomeTexts(await other.push([anUpsert({ name: 'later' })])), ['fenced by 2000']);
 });
 
-test('a namesake that a server which died has not written again is written by the one that leads', async (t) => {
+test('the leader writes a namesake again that a dead server had marked and not written', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -136,7 +140,7 @@ test('a namesake that a server which died has not written again is written by th
   t.deepEqual(await namesOf(store), ['birch/one']);
 });
 
-test('informers end with a namesake that is written while another server, which is behind, deletes what they had', async (t) => {
+test('informers end up with a namesake that is written while a server that is behind deletes what they had', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -161,7 +165,7 @@ test('informers end with a namesake that is written while another server, which 
   t.deepEqual(shown, ['put birch', 'delete amber', 'put birch']);
 });
 
-test('a namesake of what somebody has deleted who left no mark is written again by the one that leads', async (t) => {
+test('the leader writes the namesake of an object again that another client has deleted without a mark', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -178,7 +182,7 @@ test('a namesake of what somebody has deleted who left no mark is written again 
   t.deepEqual(await namesOf(store), ['birch/one']);
 });
 
-test('a removal that a server which died has not finished is finished by the one that leads', async (t) => {
+test('the leader finishes a removal that a dead server has not finished', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -196,7 +200,7 @@ test('a removal that a server which died has not finished is finished by the one
   t.deepEqual(await namesOf(store), []);
 });
 
-test('what a server that runs removes of a type is left to it, and taken over once it has ended', async (t) => {
+test('a server leaves the removal of a type to the running server that began it, and takes over once that has ended', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -225,7 +229,7 @@ for (const [what, removal] of [
   ['a type', aDrop()],
 ] as const)
   for (const when of ['when it begins', 'while it goes on'] as const)
-    test(`a full sync at another server keeps what it has found while ${what} is removed, or is void: it comes ${when}`, async (t) => {
+    test(`while one server removes ${what}, a full sync at another keeps all its objects or is void; the sync ends ${when}`, async (t) => {
       const etcd = await members(t);
       if (etcd === undefined) return;
       await using _ = etcd;
@@ -245,7 +249,7 @@ for (const [what, removal] of [
       await Promise.all([one.revisions.reachNewest(), other.revisions.reachNewest()]);
 
       t.is(invalidated.length, 1, 'its pusher is asked to sync it again');
-      // Or it had ended before the removal began.
+      // If not, the sync was void, or had ended before the removal began.
       const isSynced = [...one.state.slices][0]?.syncedTerm === 1_000;
       if (isSynced) t.is(await one.objects.count(everything, undefined, 10_000), many.length);
       if (when === 'while it goes on') t.true(isSynced || ended === 'unbegun');
@@ -254,7 +258,7 @@ for (const [what, removal] of [
       t.is(await other.objects.count(everything, undefined, 10_000), many.length);
     });
 
-test('etcd is compacted up to where it stood an interval before, by one server, and by nobody while others do it', async (t) => {
+test('the leading server compacts etcd to where it was an interval ago, but not while another client does', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -297,7 +301,7 @@ test('etcd is compacted up to where it stood an interval before, by one server, 
   await t.throwsAsync(client.range({ key: bytes('/cache/a'), revision: first }), { message: /compacted/ });
 });
 
-test('an object that one server deletes and another writes is as the last of them left it', async (t) => {
+test('an object that two servers write and delete at once is the same at both in the end', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -312,7 +316,7 @@ test('an object that one server deletes and another writes is as the last of the
   t.deepEqual(await stores[0].objects.get(aKey()), await stores[1].objects.get(aKey()));
 });
 
-test('records that somebody has copied here without their leases lead nobody astray', async (t) => {
+test('a server ignores the leader and server records that were copied without their leases', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -328,7 +332,7 @@ test('records that somebody has copied here without their leases lead nobody ast
   t.is(store.peers.others.size, 0);
 });
 
-test('what could not be told to the other servers is told once it can be', async (t) => {
+test('what a server could not report to the other servers while etcd was down, it reports once etcd answers again', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -342,7 +346,7 @@ test('what could not be told to the other servers is told once it can be', async
   t.pass();
 });
 
-test('servers that start together are of one life, and none ends another', async (t) => {
+test('servers that start together share one epoch, and none ends another', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -359,7 +363,7 @@ test('servers that start together are of one life, and none ends another', async
   }
 });
 
-test('a slice that was synced while this very server removed it is not synced once it is removed again', async (t) => {
+test('a slice that was synced while the same server removed it is gone once the server removes it again', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -377,7 +381,7 @@ test('a slice that was synced while this very server removed it is not synced on
   t.deepEqual([...store.state.slices], []);
 });
 
-test('a shard that was removed is forgotten once, and whoever asks again is told that nobody has it', async (t) => {
+test('a removed shard can be forgotten once; a second request is fenced, because nobody has the shard', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;

@@ -1,4 +1,4 @@
-/** The etcd engine beside the other engines: what every store must do, on a real etcd. */
+/** The contract that every store keeps, on the etcd engine and a real etcd. */
 import { test } from '../../support/test.js';
 import { registerStoreContract } from '../../contract/store-contract.js';
 import { whyNoEtcd } from './etcd-program.js';

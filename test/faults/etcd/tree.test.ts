@@ -1,4 +1,7 @@
-/** Two servers of one etcd in the middle of a tree: the one that leads has the links, and shards above, below and beside are the same everywhere. */
+/**
+ * Two servers of one etcd in the middle of a tree; the leader has the links. Finds a shard above,
+ * below or at them whose objects differ between caches.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import { aModelShard } from '../crash/model-shard.js';
@@ -13,7 +16,7 @@ import { members } from './with-members.js';
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const rounds = 4;
 
-test('objects go up and down through two servers of one etcd, whichever of them leads, is killed, stops or is cut off', async (t) => {
+test('objects go up and down through two servers of one etcd, whichever leads, is killed, stops or is cut off', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -69,7 +72,7 @@ test('objects go up and down through two servers of one etcd, whichever of them 
   }, 10_000);
 });
 
-test('a parent hears what becomes of a pusher that is connected to the server which does not lead', async (t) => {
+test('a parent learns the state of a pusher that is connected to the server which does not lead', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;

@@ -1,4 +1,7 @@
-/** Writes that etcd has not answered, because the member that they went to stands still, and that arrive once it goes on. */
+/**
+ * Writes that etcd does not answer, because their member is frozen or the network slow, and that
+ * arrive later. Finds a late write that undoes a newer one.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import type { Push } from '../../../src/domain/push.js';
@@ -12,12 +15,15 @@ import { bytes, members } from './with-members.js';
 
 const many = 100;
 const arrivesMs = 4_000;
-/** Each way to etcd. */
+/** Delay of the network to etcd, in each direction. */
 const slowMs = 40;
-/** For 600 writes: all but the first are refused once, because they are sent before it is published that the slice is not synced any more. */
+/**
+ * For 600 writes. Each but the first is refused once: it is sent before the server has published
+ * that the slice is not synced any more.
+ */
 const transactionsMax = 1_500;
 
-test('what was created and deleted does not come back when a create that was not answered arrives', async (t) => {
+test('an object that was created and deleted does not come back when an unanswered create arrives', async (t) => {
   const etcd = await members(t, { members: 3 });
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -38,7 +44,7 @@ test('what was created and deleted does not come back when a create that was not
   t.is(await other.objects.count(aScope(), undefined, 10_000), 1);
 });
 
-test('what was pushed and retracted does not come back when a push that was not answered arrives', async (t) => {
+test('an object that was pushed and retracted does not come back when an unanswered push arrives', async (t) => {
   const etcd = await members(t, { members: 3 });
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -62,7 +68,7 @@ test('what was pushed and retracted does not come back when a push that was not 
   t.is(await store.objects.count(aScope(), undefined, 10_000), 1);
 });
 
-test('pushes beside one that has failed do not arrive once whoever has the shard has come again, and has synced something else', async (t) => {
+test('pushes beside a failed one do not arrive once their pusher has come back and synced something else', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -108,7 +114,7 @@ test('a create that was never sent is not taken for an earlier one of the same c
   await proxy.close();
 });
 
-test('plain writes to a slice that a pusher had synced go on side by side, however many there are, and nobody takes that for a restore', async (t) => {
+test('hundreds of plain writes to a synced slice do not refuse each other, and no server takes them for a restore', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -121,7 +127,7 @@ test('plain writes to a slice that a pusher had synced go on side by side, howev
     Array.from({ length: 600 }, (__, i) => stores[i % 2]!.writer.submit(aPut({ name: `n${i}` }, 'absent'))),
   );
   const sent = (await transactions(etcd)) - before;
-  // Where all of them changed the record of the slice, each refused the others, which were sent again: 600 took 20 s.
+  // If each write changed the slice's record, it would refuse the others: 600 took 20 s that way.
   t.log(`${sent} transactions`);
   t.true(sent < transactionsMax, `${sent} transactions`);
   t.deepEqual([...new Set(written.map(({ kind }) => kind))], ['written']);
@@ -129,7 +135,7 @@ test('plain writes to a slice that a pusher had synced go on side by side, howev
   t.is([...stores[0].state.slices][0]?.syncedTerm, 0);
 });
 
-/** As its only member counts those that it has answered. */
+/** How many transactions the only member has answered, by its own metrics. */
 async function transactions({ endpoints: [endpoint] }: EtcdMembers): Promise<number> {
   const text = await (await fetch(`${endpoint}/metrics`)).text();
   const counts = [...text.matchAll(/^grpc_server_handled_total\{[^}]*grpc_method="Txn"[^}]*\} (\S+)$/gm)];
@@ -141,7 +147,7 @@ async function resourceVersionOf(outcome: Promise<Outcome>): Promise<string | un
   return written.kind === 'written' ? written.resourceVersion : undefined;
 }
 
-test('hundreds of writes that are under way while the fence is renewed, as it is twice a minute, are written, and nobody takes that for a restore', async (t) => {
+test('pushes that are under way while the fence is renewed are all written, and the server takes that for no restore', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -168,7 +174,7 @@ test('hundreds of writes that are under way while the fence is renewed, as it is
   t.is(await store.objects.count(aScope(), undefined, 2 * objects), objects);
 });
 
-test('writes that are too large together for a slow network are written, or refused in time', async (t) => {
+test('writes that are together too large for a slow network are written, or refused in time', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -178,7 +184,7 @@ test('writes that are too large together for a slow network are written, or refu
   network.narrow(2 * 1024 * 1024);
   const spec = { filling: 'x'.repeat(100_000) };
   let left = Array.from({ length: many }, (__, i) => `n${i}`);
-  // Whoever is refused asks again.
+  // Sends refused writes again.
   for (let asked = 0; left.length > 0 && asked < 3; asked += 1) {
     const outcomes = await Promise.all(left.map((name) => store.writer.submit(aPut({ name }, 'absent', { spec }))));
     t.true(outcomes.every(({ kind }) => kind === 'written' || kind === 'unavailable'));

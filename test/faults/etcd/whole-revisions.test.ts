@@ -1,6 +1,6 @@
 /**
- * What others do with one transaction has one revision in etcd: a range delete, many puts, the end of a lease. Every watch gets it as a whole, or is told
- * to list anew. Over HTTP/1.1 and HTTP/2.
+ * A range delete, a transaction of many puts, or the end of a lease has one revision in etcd. Finds
+ * a watch that gets only a part of such a revision and no 410, over HTTP/1.1 or HTTP/2.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
@@ -20,14 +20,14 @@ const gold: View = { ...all, selector: 'tier=gold', selects: ({ labels }) => lab
 const inCluster = (cluster: string): View => ({ cluster, covers: (key) => key.split('|')[1] === cluster });
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 
-/** A server on etcd, and somebody else who writes there. */
+/** A server on etcd, and another client that writes there. */
 async function opened(t: ExecutionContext, http2: boolean, flags: Readonly<Record<string, string>> = {}) {
   const etcd = await members(t, { flags: ['--max-txn-ops=20000', '--max-request-bytes=33554432'] });
   if (etcd === undefined) return undefined;
   t.teardown(() => etcd[Symbol.asyncDispose]());
   const writer = new OtherWriter(etcd, prefix);
   t.teardown(() => writer.close());
-  // Something is there, so that a list has a revision.
+  // One object, so that a list has a revision.
   await writer.put([{ place: { name: 'first' } }]);
   const server = await aServer(t, { flags: { 'etcd-servers': etcd.endpoints.join(','), 'etcd-prefix': prefix, ...flags } });
   let ids = 0;
@@ -62,7 +62,7 @@ function many(number: number, cluster = 'acme', bytes = 10): readonly Written[] 
 for (const http2 of [false, true]) {
   const over = http2 ? 'HTTP/2' : 'HTTP/1.1';
 
-  test(`whatever others do at one revision, every watch gets all of it, over ${over}`, async (t) => {
+  test(`whatever other clients do at one revision, every watch gets all of it, over ${over}`, async (t) => {
     const open = await opened(t, http2);
     if (open === undefined) return;
     const { writer, watch } = open;
@@ -78,7 +78,7 @@ for (const http2 of [false, true]) {
     const gone = await writer.endLease(7, (key) => key.includes('|acme|'));
     const end = await writer.put(['acme', 'beta'].map((cluster) => ({ place: { cluster, name: 'end' }, labels: { tier: 'gold' } })));
     await Promise.all(recorders.map((each) => each.until(({ position }) => position === end)));
-    // Whoever was cut off in the middle of what the lease took names that revision.
+    // A client that was cut off within the revision of the lease's end resumes at that revision.
     recorders.push(watch(all, gone), watch(gold, gone), watch(inCluster('acme'), gone));
     await Promise.all(recorders.map((each) => each.until(({ position }) => position === end)));
 
@@ -86,7 +86,7 @@ for (const http2 of [false, true]) {
     t.deepEqual(validate({ truth: writer.truth, watches, lists: [] }).slice(0, 3), []);
   });
 
-  test(`a revision that is too large to be sent is a 410 for those whom it concerns, once, over ${over}`, async (t) => {
+  test(`a revision that is too large to be sent ends the watches that it concerns with one 410, over ${over}`, async (t) => {
     const open = await opened(t, http2);
     if (open === undefined) return;
     const { writer, watch, client } = open;
@@ -102,7 +102,7 @@ for (const http2 of [false, true]) {
     t.is(concerned.events.at(-1)?.code, 410);
     const list = await client.list(everything);
     t.is(list.items.length, 3);
-    // Nothing has happened since: the list names the very revision that could not be sent.
+    // Nothing has changed since, so the list names the revision that could not be sent.
     t.is(BigInt(list.metadata.resourceVersion ?? 0), gone);
     const next = watch(all, gone);
     await next.opened;
@@ -115,7 +115,7 @@ for (const http2 of [false, true]) {
     );
   });
 
-  test(`whoever has got a part of a revision gets 410 once the rest is compacted, over ${over}`, async (t) => {
+  test(`a client that has got a part of a revision gets 410 once the rest is compacted, over ${over}`, async (t) => {
     const open = await opened(t, http2, { 'etcd-history-age': '10s' });
     if (open === undefined) return;
     const { writer, client } = open;
@@ -131,7 +131,7 @@ for (const http2 of [false, true]) {
     await until(async () => !(seen = await first()).startsWith('{"type":"DELETED"'), 60_000);
     t.regex(seen, /^\{"type":"ERROR","object":\{.*"code":410/);
     const { resourceVersion } = (await client.list(everything)).metadata;
-    t.true(BigInt(resourceVersion ?? 0) > gone, 'a new list names a later one, so nobody comes back to it');
+    t.true(BigInt(resourceVersion ?? 0) > gone, 'a new list names a later revision, so no client resumes at that one');
   });
 
   test(`revisions of 1 to 5,000 changes reach watches that read slowly, are cut off and go on, over ${over}`, async (t) => {
@@ -154,7 +154,7 @@ for (const http2 of [false, true]) {
       if (random.chance(0.4)) live[i]!.pause();
       else live[i]!.resume();
       if (random.chance(0.6)) continue;
-      // The client has not got the last of what was sent to it.
+      // The client has not received the last events that the server sent.
       const cut = await live[i]!.close();
       const events = cut.events.slice(0, cut.events.length - random.below(cut.events.length + 1));
       const began = cut.began.kind === 'behind' ? cut.began.position : 0n;

@@ -1,4 +1,7 @@
-/** Writes of one object at two servers of one etcd at once: whoever names no state of it is never in conflict. */
+/**
+ * Writes of one object at two servers of one etcd at once. Finds a 409 for a write that names no
+ * resourceVersion.
+ */
 import { test } from '../../support/test.js';
 import type { Answer, KubeClient, KubeObject } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
@@ -6,7 +9,7 @@ import { BalancedServers } from './balanced-servers.js';
 import { members } from './with-members.js';
 
 const merge = { 'content-type': 'application/merge-patch+json' };
-/** For a machine that is busy with other things. */
+/** So long because the machine may be busy. */
 const timeoutMs = 120_000;
 const flags = ['--request-timeout=2m', '--write-timeout=2m'];
 const path = aPath({ name: 'one' });
@@ -36,7 +39,7 @@ for (const http2 of [false, true])
     for (const client of clients) t.is(Object.keys((await client.get(path)).metadata.labels ?? {}).length, 200);
   });
 
-test('a patch at one server is stored although writers at another never rest; a delete as well', async (t) => {
+test('a patch or a delete at one server is stored although writers at another server never pause', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;

@@ -1,4 +1,7 @@
-/** Each bad client for a moment, anonymously and as a shard: the server goes on, nothing of the clients stays, nothing is logged as a fault. */
+/**
+ * Each bad client for a moment, anonymously and as a shard: the server goes on, nothing of the
+ * clients stays, nothing is logged as a fault.
+ */
 import { test } from '../../support/test.js';
 import { seeded } from '../../support/crash/random.js';
 import { aPath, anApiExport } from '../../support/objects.js';

@@ -1,4 +1,7 @@
-/** Issue 10, 1.5: a limit that is hit shows in the log and in a metric; a body without room only did in the answer to the client. */
+/**
+ * Issue 10, 1.5: a limit that is hit shows in the log and in a metric; a body without room only did
+ * in the answer to the client.
+ */
 import { test } from '../../support/test.js';
 import { aPath } from '../../support/objects.js';
 import { RawHttp2 } from '../../support/raw-http2.js';

@@ -1,5 +1,6 @@
 /**
- * Everything that a certificate opened ends with it: watches of any requested length, bodies, lists, connections.
+ * Everything that a certificate opened ends with it: watches of any requested length, bodies,
+ * lists, connections.
  *
  * On commit e892933 a watch went on until its own timeout, which its client chooses.
  */

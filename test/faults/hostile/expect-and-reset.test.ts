@@ -1,6 +1,6 @@
 /**
- * Anybody without a certificate could end the process: Node's http2 answers `Expect: 100-continue` itself where nobody listens to
- * 'checkContinue', and throws when the stream is gone by then.
+ * Anybody without a certificate could end the process: Node's http2 answers `Expect: 100-continue`
+ * itself where nobody listens to 'checkContinue', and throws when the stream is gone by then.
  */
 import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,8 +1,9 @@
 /**
- * One caller that takes all it can get leaves everybody else served, over both protocols; it alone gets 429. Callers without a certificate
- * keep out nobody who has one.
+ * One caller that takes all it can get leaves everybody else served, over both protocols; it alone
+ * gets 429. Callers without a certificate keep out nobody who has one.
  *
- * On commit e892933 no limit was per caller: everybody was answered 429, and silent connections kept the administrator out.
+ * On commit e892933 no limit was per caller: everybody was answered 429, and silent connections
+ * kept the administrator out.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';

@@ -1,4 +1,7 @@
-/** HTTP/2: frames that cost their sender nothing. A connection that brings too many of them is ended, whoever sends them. */
+/**
+ * HTTP/2: frames that cost their sender nothing. A connection that brings too many of them is
+ * ended, whoever sends them.
+ */
 import { test } from '../../support/test.js';
 import { aPath } from '../../support/objects.js';
 import { encodeFields } from '../../support/hpack.js';

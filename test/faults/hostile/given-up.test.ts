@@ -1,4 +1,7 @@
-/** A client that gave up 60 slow requests at once (one context of Go's ends) lost its watches on the same connection. */
+/**
+ * A client that gave up 60 slow requests at once (one context of Go's ends) lost its watches on the
+ * same connection.
+ */
 import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../../support/objects.js';

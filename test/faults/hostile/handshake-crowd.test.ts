@@ -1,4 +1,7 @@
-/** The oldest unproven connection of an address makes room for the next, also one whose handshake is under way. */
+/**
+ * The oldest unproven connection of an address makes room for the next, also one whose handshake is
+ * under way.
+ */
 import { test } from '../../support/test.js';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,7 +20,10 @@ test('300 callers with certificates that come at once from one address (a balanc
   t.is(lost + closed, 0, `${lost} lost in their handshake, ${closed} after it`);
 });
 
-/** Of one address as many handshakes may be under way as `http/listener.ts` says; so many that come later do not push an earlier one out. */
+/**
+ * Of one address as many handshakes may be under way as `http/listener.ts` says; so many that come
+ * later do not push an earlier one out.
+ */
 const handshakesPerAddressMax = 1_000;
 
 test('silent connections without end from the same address keep no master out', async (t) => {

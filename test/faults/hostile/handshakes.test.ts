@@ -1,8 +1,9 @@
 /**
- * What a client may send before any HTTP, and what it may send wrongly in HTTP/1.1: refused or cut, answered at most once, and
- * never understood as two requests.
+ * What a client may send before any HTTP, and what it may send wrongly in HTTP/1.1: refused or cut,
+ * answered at most once, and never understood as two requests.
  *
- * One more rule is here too: the certificate of the peer is read once for a connection, however many requests it carries.
+ * One more rule is here too: the certificate of the peer is read once for a connection, however
+ * many requests it carries.
  */
 import { test } from '../../support/test.js';
 import { once } from 'node:events';
@@ -165,7 +166,9 @@ for (const [what, bytes] of [
   });
 }
 
-/** The processor time this thread spends on a request, client and server together, in microseconds. */
+/**
+ * The processor time this thread spends on a request, client and server together, in microseconds.
+ */
 async function cpuOf(ask: () => Promise<unknown>): Promise<number> {
   const before = processorMs();
   for (let i = 0; i < requestsPerRound; i += 1) await ask();
@@ -174,7 +177,10 @@ async function cpuOf(ask: () => Promise<unknown>): Promise<number> {
 
 const requestsPerRound = 200;
 const rounds = 6;
-/** Reading the certificate for each request made it 2.5 times as expensive, on any machine; looking up the caller does not. */
+/**
+ * Reading the certificate for each request made it 2.5 times as expensive, on any machine; looking
+ * up the caller does not.
+ */
 const callerFactorMax = 2;
 
 test.serial('over HTTP/2 the caller is read with the connection, not with each request', async (t) => {
@@ -184,7 +190,8 @@ test.serial('over HTTP/2 the caller is read with the connection, not with each r
   const paths = { health: '/livez', version: '/version' } as const;
   const least = { health: Infinity, version: Infinity };
 
-  // Health needs no caller; the version does. The minimum of several rounds has the least noise of the machine.
+  // Health needs no caller; the version does. The minimum of several rounds has the least noise of
+  // the machine.
   for (let round = 0; round < rounds; round += 1)
     for (const what of ['health', 'version'] as const)
       least[what] = Math.min(least[what], await cpuOf(() => client.ask('GET', paths[what])));

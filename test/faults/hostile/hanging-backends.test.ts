@@ -1,4 +1,7 @@
-/** What hangs and is noticed, is far away or crowded out, on the real clock. Apart from the other tests of the front door, because these take as long as that. */
+/**
+ * What hangs and is noticed, is far away or crowded out, on the real clock. Apart from the other
+ * tests of the front door, because these take as long as that.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import { until } from '../../support/test-server.js';
@@ -58,7 +61,8 @@ test('an answer of 5 MB takes a few journeys to a backend, and not one for every
   const journeys = (performance.now() - beganMs) / journeyMs;
   t.is(text.length, 5_000_000);
   t.log(`as long as ${journeys.toFixed(1)} journeys`);
-  // Node gives a stream a window of 64 KiB, which takes 77 journeys. A busy machine takes some seconds beside them.
+  // Node gives a stream a window of 64 KiB, which takes 77 journeys. A busy machine takes some
+  // seconds beside them.
   t.true(journeys < 40, `${journeys} journeys`);
 });
 

@@ -1,4 +1,7 @@
-/** A stream that CONNECT or an unknown Expect opened was no exchange: nothing ended it, and its connection stayed beyond its idle time. */
+/**
+ * A stream that CONNECT or an unknown Expect opened was no exchange: nothing ended it, and its
+ * connection stayed beyond its idle time.
+ */
 import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { encodeFields } from '../../support/hpack.js';

@@ -1,4 +1,7 @@
-/** If connections beyond a caller's quota were kept while idle, one shard could keep masters and health out with them. */
+/**
+ * If connections beyond a caller's quota were kept while idle, one shard could keep masters and
+ * health out with them.
+ */
 import { test } from '../../support/test.js';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp2 } from '../../support/raw-http2.js';

@@ -1,4 +1,7 @@
-/** Over HTTP/1.1 a connection is kept for any next request. Found by the model, whose floods of 20 KiB lost their connection. */
+/**
+ * Over HTTP/1.1 a connection is kept for any next request. Found by the model, whose floods of 20
+ * KiB lost their connection.
+ */
 import { test } from '../../support/test.js';
 import { collectionPath, wildcardPath } from '../../support/crash/writers.js';
 import { StrataProcess } from '../../support/strata-process.js';

@@ -1,4 +1,7 @@
-/** What a child may send over one long-lived link, as often as it likes, and for how long it may leave out what it owes. */
+/**
+ * What a child may send over one long-lived link, as often as it likes, and for how long it may
+ * leave out what it owes.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import type { HeldSlice } from '../../../src/frames/frame.js';

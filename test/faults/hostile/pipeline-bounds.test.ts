@@ -1,4 +1,7 @@
-/** HTTP/1.1: a few requests may wait behind the one that is being answered. A connection that brings more is cut off, and the server makes nothing of them. */
+/**
+ * HTTP/1.1: a few requests may wait behind the one that is being answered. A connection that brings
+ * more is cut off, and the server makes nothing of them.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { once } from 'node:events';
@@ -113,7 +116,8 @@ test('what a connection that is cut off had sent before holds nothing of the ser
   await until(async () => (await inFlight(server)) > 0);
   client.send(' '.repeat(1_000_000) + get(aPath()).repeat(600));
   await client.until(() => client.isClosed, 'cut off');
-  // Nobody without a certificate may send so long a header, and what follows it in the same packet is not handled.
+  // Nobody without a certificate may send so long a header, and what follows it in the same packet
+  // is not handled.
   await flood(t, { port: server.port }, get(`/${'x'.repeat(9000)}`) + get(aPath()).repeat(100));
   await until(async () => (await inFlight(server)) === 0);
   t.pass();

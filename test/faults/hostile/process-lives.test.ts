@@ -1,6 +1,7 @@
 /**
- * Requests that make Node or this program throw where nobody catches: none ends the process, and each gets an answer or the end of its connection.
- * A child process is asked, because a crash would take the test along.
+ * Requests that make Node or this program throw where nobody catches: none ends the process, and
+ * each gets an answer or the end of its connection. A child process is asked, because a crash would
+ * take the test along.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';

@@ -1,6 +1,7 @@
 /**
- * A child that sends random frames to a real server over a real websocket. Whatever it sends, nothing is stored that the accept of its
- * parent does not let in, it gets no shard that the accept does not name, and objects of others stay.
+ * A child that sends random frames to a real server over a real websocket. Whatever it sends,
+ * nothing is stored that the accept of its parent does not let in, it gets no shard that the accept
+ * does not name, and objects of others stay.
  */
 import { test } from '../../support/test.js';
 import type { ExecutionContext } from 'ava';
@@ -57,11 +58,17 @@ function anObject(random: Random, type: (typeof types)[number]): PushedObject {
   return pushedObject({ apiVersion: 'apis.kcp.io/v1alpha1', kind: 'APIResourceSchema', metadata }, cluster);
 }
 
-/** Paths on objects that the policy lets in, by shard and logical cluster: the server may know any of them. */
+/**
+ * Paths on objects that the policy lets in, by shard and logical cluster: the server may know any
+ * of them.
+ */
 class Judge {
   readonly #paths = new Map<string, Set<string>>();
 
-  /** Whether the object could have been let in by now: the rules as the documentation describes them. */
+  /**
+   * Whether the object could have been let in by now: the rules as the documentation describes
+   * them.
+   */
   lets(shard: string, cluster: string, type: string, { labels = {}, annotations = {} }: Item['metadata']): boolean {
     const own = annotations['kcp.io/path'];
     const known = own === undefined || own === 'Root:' ? [...(this.#paths.get(`${shard} ${cluster}`) ?? [])] : [own];
@@ -131,7 +138,8 @@ class RandomChild {
         return void this.#put(child, slice, type);
       case 'claim':
         this.#term += random.below(3);
-        // A child that may claim a shard may remove it with all its objects; of birch the test checks what an end does.
+        // A child that may claim a shard may remove it with all its objects; of birch the test
+        // checks what an end does.
         return claim(
           child,
           slice.shard,

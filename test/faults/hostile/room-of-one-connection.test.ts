@@ -1,4 +1,7 @@
-/** A list took room for `--list-chunk-bytes-max` and then held objects of 3 MB, so one connection of a shard filled the room of all. */
+/**
+ * A list took room for `--list-chunk-bytes-max` and then held objects of 3 MB, so one connection of
+ * a shard filled the room of all.
+ */
 import { test } from '../../support/test.js';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp2 } from '../../support/raw-http2.js';

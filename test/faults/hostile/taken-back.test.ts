@@ -1,4 +1,7 @@
-/** A request that its client takes back before its turn has come is not begun: nothing of it is done. */
+/**
+ * A request that its client takes back before its turn has come is not begun: nothing of it is
+ * done.
+ */
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp2 } from '../../support/raw-http2.js';
 import { aServer } from '../../support/test-server.js';

@@ -1,4 +1,7 @@
-/** What costs a peer nothing and asks for nothing: the connection that brings megabytes of it is ended, whoever sends it. What a watch holds of its request is counted. */
+/**
+ * What costs a peer nothing and asks for nothing: the connection that brings megabytes of it is
+ * ended, whoever sends it. What a watch holds of its request is counted.
+ */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type { ExecutionContext } from 'ava';
@@ -92,7 +95,8 @@ for (const isNamed of [false, true]) {
     });
 
   test(`requests whose bodies are announced and do not come explain nothing, ${who} a certificate`, async (t) => {
-    // Headers that come byte by byte, beside twenty floods in one process, may take longer than ten seconds.
+    // Headers that come byte by byte, beside twenty floods in one process, may take longer than ten
+    // seconds.
     const server = await aServer(t, { flags: { 'headers-timeout': '60s' } });
     const client = await TlsRecords.open({ port: server.port, as: isNamed ? server.master : null }, 'http/1.1');
     t.teardown(() => client.destroy());

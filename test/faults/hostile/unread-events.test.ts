@@ -1,4 +1,7 @@
-/** A live watch is written to as changes come, without anybody waiting for its reader: one that takes nothing is cut all the same. */
+/**
+ * A live watch is written to as changes come, without anybody waiting for its reader: one that
+ * takes nothing is cut all the same.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,4 +1,7 @@
-/** A watch that still sent its initial events waited for room that its own queue held: until the next event overflowed it, or its end. */
+/**
+ * A watch that still sent its initial events waited for room that its own queue held: until the
+ * next event overflowed it, or its end.
+ */
 import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../../support/objects.js';

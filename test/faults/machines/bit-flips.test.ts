@@ -1,7 +1,9 @@
 /**
- * Damage to a stopped store (F5): a bit, or a sector, at a random place of the database or of its write-ahead log. Everything the server then serves
- * was once so: nothing has changed, or it refuses, or it is an older state and a client that has seen a newer one learns that. Only where no start has
- * checked, because the store is too large, may an entry be missed that damage removed from an index.
+ * Damage to a stopped store (F5): a bit, or a sector, at a random place of the database or of its
+ * write-ahead log. Everything the server then serves was once so: nothing has changed, or it
+ * refuses, or it is an older state and a client that has seen a newer one learns that. Only where
+ * no start has checked, because the store is too large, may an entry be missed that damage removed
+ * from an index.
  *
  * TEST_SEED=n repeats a run, TEST_FLIPS=n damages each file n times.
  */

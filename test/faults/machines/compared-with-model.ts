@@ -1,8 +1,10 @@
 /**
- * Real servers compared with their model, over both protocols: whatever happens in whatever order, every answer and every watch is what the model
- * predicts. Each run has servers and a store of its own, so a failure shrinks by leaving commands out.
+ * Real servers compared with their model, over both protocols: whatever happens in whatever order,
+ * every answer and every watch is what the model predicts. Each run has servers and a store of its
+ * own, so a failure shrinks by leaving commands out.
  *
- * TEST_SEED=n repeats the choices of a failure, TEST_RUNS=n goes on longer. TEST_WITHOUT and TEST_TRACE: model-commands.ts.
+ * TEST_SEED=n repeats the choices of a failure, TEST_RUNS=n goes on longer. TEST_WITHOUT and
+ * TEST_TRACE: model-commands.ts.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,7 @@
-/** The SQLite engine with nothing in memory: every content is read from its row, so a missing row shows. */
+/**
+ * The SQLite engine with nothing in memory: every content is read from its row, so a missing row
+ * shows.
+ */
 import { openSqlite } from '../../contract/open-sqlite.js';
 import { registerLinksContract } from '../../contract/links-contract.js';
 import { registerPushContract } from '../../contract/push-contract.js';

@@ -1,6 +1,7 @@
 /**
- * A disk that fails for a while. What it does not give is not damaged: nothing is moved out of the way, and once it gives it the server serves what it held. What
- * it has not synchronised is refused, and not there after a crash.
+ * A disk that fails for a while. What it does not give is not damaged: nothing is moved out of the
+ * way, and once it gives it the server serves what it held. What it has not synchronised is
+ * refused, and not there after a crash.
  */
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -23,7 +24,10 @@ type Made = Readonly<{
   failedSyncs: string;
 }>;
 
-/** A server with objects. `startFailing`: it stops, and so many reads of its next start fail behind the first ones. Undefined where the test is skipped. */
+/**
+ * A server with objects. `startFailing`: it stops, and so many reads of its next start fail behind
+ * the first ones. Undefined where the test is skipped.
+ */
 async function aServer(t: ExecutionContext): Promise<Made | undefined> {
   const folder = await mkdtemp(join(tmpdir(), 'strata-disk-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));

@@ -1,6 +1,7 @@
 /**
- * The wall clock of a server process, moved from outside while it runs: libfaketime reads an offset from a file. Monotonic time goes on,
- * as it does when an administrator or NTP steps the clock of a machine.
+ * The wall clock of a server process, moved from outside while it runs: libfaketime reads an offset
+ * from a file. Monotonic time goes on, as it does when an administrator or NTP steps the clock of a
+ * machine.
  */
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -13,7 +14,10 @@ const library = ['/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1', '/usr/
 /** Undefined where libfaketime is not installed (Debian: `apt-get install faketime`). */
 export const canFakeClock = library !== undefined;
 
-/** It begins ahead of real time, and never falls behind it, because the clients' certificates are not valid earlier. */
+/**
+ * It begins ahead of real time, and never falls behind it, because the clients' certificates are
+ * not valid earlier.
+ */
 const beginMs = 2 * 3_600_000;
 const offsetMsMax = 4 * 3_600_000;
 

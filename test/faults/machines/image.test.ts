@@ -1,6 +1,7 @@
 /**
- * The image, as `npm run image` writes it: built twice, to the byte the same, and run from what its archive holds. Needs root, buildah, Linux's namespaces and what npm
- * has cached or can fetch; skipped aloud without them. The base is made of this machine.
+ * The image, as `npm run image` writes it: built twice, to the byte the same, and run from what its
+ * archive holds. Needs root, buildah, Linux's namespaces and what npm has cached or can fetch;
+ * skipped aloud without them. The base is made of this machine.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -113,7 +114,10 @@ type ImageConfig = Readonly<{
   config: Readonly<{ User: string; Entrypoint: readonly string[]; Cmd: readonly string[]; Labels: Readonly<Record<string, string>> }>;
 }>;
 
-/** A store of buildah's own for this test, and what it needs where it may not make namespaces of users. */
+/**
+ * A store of buildah's own for this test, and what it needs where it may not make namespaces of
+ * users.
+ */
 async function aStore(folder: string): Promise<Readonly<Record<string, string>>> {
   const file = join(folder, 'storage.conf');
   const [graph, run] = [join(folder, 'graph'), join(folder, 'run')];

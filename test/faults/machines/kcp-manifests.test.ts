@@ -1,6 +1,8 @@
 /**
- * What kcp's operator and charts start: each program with exactly those arguments, on exactly those volumes, as a user who owns nothing on a
- * root that cannot be written. It must become ready, answer, end by SIGTERM, and come back on its volumes. Needs root and Linux's namespaces; skipped aloud without them.
+ * What kcp's operator and charts start: each program with exactly those arguments, on exactly those
+ * volumes, as a user who owns nothing on a root that cannot be written. It must become ready,
+ * answer, end by SIGTERM, and come back on its volumes. Needs root and Linux's namespaces; skipped
+ * aloud without them.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -243,7 +245,10 @@ inContainer('a cache server makes its certificate, and keeps it with its data', 
 
 type Above = Readonly<{ cache: TestServer; shard: EchoBackend; authority: TestAuthority }>;
 
-/** What a front door follows: a cache, reached at 7443 of its container, that knows `root:org` on the shard `root`, reached at 7444. */
+/**
+ * What a front door follows: a cache, reached at 7443 of its container, that knows `root:org` on
+ * the shard `root`, reached at 7444.
+ */
 async function above(t: ExecutionContext, { authority }: Pod): Promise<Above> {
   const types = '[logicalclusters.paths.strata, workspaces.paths.strata, shards.core.kcp.io]';
   const { certificateFile, keyFile } = authority.issue(serving);
@@ -268,7 +273,10 @@ async function above(t: ExecutionContext, { authority }: Pod): Promise<Above> {
   return { cache, shard, authority };
 }
 
-/** The front door with the arguments and volumes of docs/kcp.md, where the cache is at a port of its own. */
+/**
+ * The front door with the arguments and volumes of docs/kcp.md, where the cache is at a port of its
+ * own.
+ */
 async function aFrontDoor(
   t: ExecutionContext,
   pod: Pod,

@@ -1,4 +1,7 @@
-/** What may happen to a server, as commands for fast-check. Numbers pick places, watches, copies and revisions from the existing ones. */
+/**
+ * What may happen to a server, as commands for fast-check. Numbers pick places, watches, copies and
+ * revisions from the existing ones.
+ */
 import fc from 'fast-check';
 import type { Ending, ListForm, ModelledServer, WatchForm } from './modelled-server.js';
 import type { Write } from './role-model.js';
@@ -75,7 +78,10 @@ const watching = fc.record({
   slow: fc.constantFrom(false, false, false, true),
 });
 
-/** TEST_WITHOUT=restore,clock leaves these commands out, so that a known defect does not hide others. */
+/**
+ * TEST_WITHOUT=restore,clock leaves these commands out, so that a known defect does not hide
+ * others.
+ */
 const leftOut = (process.env['TEST_WITHOUT'] ?? '').split(',').filter((name) => name !== '');
 /** TEST_TRACE=1 prints each command as it begins. */
 const isTraced = process.env['TEST_TRACE'] === '1';

@@ -1,9 +1,11 @@
 /**
- * A real cache and its model, driven together over HTTP. Every write is done to both; the watch of everything shows at which revision
- * it happened. All other lists and watches are compared with the model, at once or by the validators at the end of a life.
+ * A real cache and its model, driven together over HTTP. Every write is done to both; the watch of
+ * everything shows at which revision it happened. All other lists and watches are compared with the
+ * model, at once or by the validators at the end of a life.
  *
- * Where several servers have one store, each request goes to the next of them, and watches go on at another. A life of the store ends when an older
- * copy of it is restored. The revisions of lost changes belong to no later life.
+ * Where several servers have one store, each request goes to the next of them, and watches go on at
+ * another. A life of the store ends when an older copy of it is restored. The revisions of lost
+ * changes belong to no later life.
  */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -82,7 +84,9 @@ export class ModelledServer {
   readonly #violations: Violation[] = [];
   #watches: SeenWatch[] = [];
   #lists: SeenList[] = [];
-  /** Of this life: a store that was rolled back may begin below what was lost, and then answers 504. */
+  /**
+   * Of this life: a store that was rolled back may begin below what was lost, and then answers 504.
+   */
   #sightings: Sighting[] = [];
   #full: WatchRecorder;
   /** How many events of the watch of everything the model knows. */
@@ -116,7 +120,10 @@ export class ModelledServer {
     return `t${this.#ids}`;
   }
 
-  /** The writes are under way together; no two have the same key, as kcp's informers see keys. A server, or all, may be killed meanwhile. */
+  /**
+   * The writes are under way together; no two have the same key, as kcp's informers see keys. A
+   * server, or all, may be killed meanwhile.
+   */
   async write(writes: readonly Write[], killed?: Readonly<{ afterMs: number; which: number }>): Promise<void> {
     const keys = new Set<string>();
     const apart = writes.filter(({ place }) => keys.size < keys.add(keyAt({ ...place, shard: '' })).size);
@@ -240,7 +247,10 @@ export class ModelledServer {
     await this.#follow(this.#record(`full ${++this.#ids}`, { kind: 'behind', position }, everywhere, ''));
   }
 
-  /** More watches at one server than may be open: those beyond are refused, the others are not disturbed. */
+  /**
+   * More watches at one server than may be open: those beyond are refused, the others are not
+   * disturbed.
+   */
   async crowd(count: number): Promise<void> {
     const client = this.#client();
     const refusals: Answer[] = [];
@@ -382,7 +392,8 @@ export class ModelledServer {
     const changes = before.events.filter(({ type }) => type !== 'BOOKMARK' && type !== 'ERROR');
     const late = changes.slice(this.#taken);
     const position = changes[this.#taken - 1]?.position ?? (before.began.kind === 'behind' ? before.began.position : 0n);
-    // What came before the kill and was not read yet comes once more: the position is the last that the model knows.
+    // What came before the kill and was not read yet comes once more: the position is the last that
+    // the model knows.
     const again = this.#record(`full ${++this.#ids}`, { kind: 'behind', position }, everywhere, '');
     await this.#follow(again);
     for (const event of late)
@@ -396,7 +407,10 @@ export class ModelledServer {
     await recorder.opened;
   }
 
-  /** Each watch ends, and another goes on from its last revision. One whose initial events never ended is dropped. */
+  /**
+   * Each watch ends, and another goes on from its last revision. One whose initial events never
+   * ended is dropped.
+   */
   async #goOn(open: readonly Open[]): Promise<void> {
     for (const each of open) {
       const seen = await each.recorder.close();
@@ -416,7 +430,10 @@ export class ModelledServer {
     }
   }
 
-  /** Waits until every watch has caught up with the model; then validates all that was seen in this life. */
+  /**
+   * Waits until every watch has caught up with the model; then validates all that was seen in this
+   * life.
+   */
   async #endLife(): Promise<void> {
     for (const open of this.#open) {
       if (open.isPaused) open.mayExpire ||= !this.model.isRemembered(open.recorder.position);
@@ -517,7 +534,10 @@ export class ModelledServer {
     return (form === 'notOlder' || form === 'bare') && !this.model.isOurs(position) ? [200, 504] : [200];
   }
 
-  /** The items of all pages, or undefined where the server was allowed to forget the revision of the first one, and did. */
+  /**
+   * The items of all pages, or undefined where the server was allowed to forget the revision of the
+   * first one, and did.
+   */
   async #otherPages(
     first: KubeList,
     query: Readonly<Record<string, string>>,

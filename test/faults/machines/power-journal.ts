@@ -46,8 +46,9 @@ export class PowerJournal {
   }
 
   /**
-   * Makes the folder what it may be when power is lost after so many operations. Each unsynchronised write is kept by chance. A disk that
-   * lies does not synchronise from some operation on.
+   * Makes the folder what it may be when power is lost after so many operations. Each
+   * unsynchronised write is kept by chance. A disk that lies does not synchronise from some
+   * operation on.
    */
   lose(behind: number, keptShare: number, random: Random, { liesFrom = Infinity } = {}): void {
     const files = new Map<string, { durable: Buffer; pending: Operation[] }>();

@@ -111,7 +111,10 @@ export class RoleModel {
     this.#seen = new Set([...seen].filter(isKept));
   }
 
-  /** When an object goes, its newest namesake on another shard is written again, because kcp's informer keys have no shard. */
+  /**
+   * When an object goes, its newest namesake on another shard is written again, because kcp's
+   * informer keys have no shard.
+   */
   #deletion({ place, content }: Held): readonly Effect[] {
     const { cluster, namespace, name } = place;
     const namesakes = [...this.#current.values()].filter(

@@ -1,10 +1,16 @@
-/** The objects of the machines: Roles, because they have namespaces and every kcp has them. Pure: paths, bodies and scopes. */
+/**
+ * The objects of the machines: Roles, because they have namespaces and every kcp has them. Pure:
+ * paths, bodies and scopes.
+ */
 import type { KubeObject } from '../../support/kube-client.js';
 import type { Change, Covered, ObjectKey } from '../../support/watch-history.js';
 
 export type Place = Readonly<{ shard: string; cluster: string; namespace: string; name: string }>;
 
-/** The content of a Role besides its place. `turn` is a label that no two writes share; selectors ask for `tier`; a patch leaves `rules`. */
+/**
+ * The content of a Role besides its place. `turn` is a label that no two writes share; selectors
+ * ask for `tier`; a patch leaves `rules`.
+ */
 export type Content = Readonly<{ turn: string; tier: string; rules: Readonly<{ turn: string; count: number }> }>;
 
 /** '*' and undefined are anything. */

@@ -1,13 +1,16 @@
 /**
- * All that a store can show: the existing objects, and every change since its birth, as texts. What a damaged store serves is
- * compared with it byte by byte.
+ * All that a store can show: the existing objects, and every change since its birth, as texts. What
+ * a damaged store serves is compared with it byte by byte.
  */
 import { KubeError, type KubeClient, type KubeObject, type WatchEvent } from '../../support/kube-client.js';
 import { keyOf, positionOf, type Position } from '../../support/watch-history.js';
 
 export type Story = Readonly<{ born: Position; position: Position; objects: ReadonlyMap<string, string>; changes: readonly string[] }>;
 
-/** `wrong`: something was served that never was. `incomplete`: something is missing without an error. `refused`: the server answers with an error. */
+/**
+ * `wrong`: something was served that never was. `incomplete`: something is missing without an
+ * error. `refused`: the server answers with an error.
+ */
 export type Verdict = Readonly<{ kind: 'whole' | 'refused' | 'rolled back' | 'incomplete' | 'wrong'; why: string }>;
 
 const quietMs = 1_500;

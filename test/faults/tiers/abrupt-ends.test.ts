@@ -1,7 +1,9 @@
 /**
- * Whatever way a connection ends, and whenever, the server has its watches, request slots and descriptors back within 30 s.
+ * Whatever way a connection ends, and whenever, the server has its watches, request slots and
+ * descriptors back within 30 s.
  *
- * On commit e892933 watches stayed open without a connection until their own timeout, which their client chooses.
+ * On commit e892933 watches stayed open without a connection until their own timeout, which their
+ * client chooses.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
@@ -124,7 +126,8 @@ for (const [what, violate] of [
   ['DATA on a stream that the client has ended', (client: RawHttp2) => client.data(1, Buffer.from('x'))],
   ['SETTINGS of five bytes', (client: RawHttp2) => client.frame(frameTypes.settings, 0, 0, Buffer.alloc(5))],
 ] as const) {
-  // Node reports to nobody that nghttp2 has given the session up with a GOAWAY, and reads no further: not even that the client has gone.
+  // Node reports to nobody that nghttp2 has given the session up with a GOAWAY, and reads no
+  // further: not even that the client has gone.
   test.serial(`connections that broke the rules of HTTP/2 with ${what} leave no watch`, async (t) => {
     const { server, client, as } = await aServer(t);
     const before = await held(server, client);

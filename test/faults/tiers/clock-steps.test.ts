@@ -1,4 +1,7 @@
-/** Somebody sets the clock of the machine while the server runs: an hour back, a day ahead. No interval may notice. */
+/**
+ * Somebody sets the clock of the machine while the server runs: an hour back, a day ahead. No
+ * interval may notice.
+ */
 import { test } from '../../support/test.js';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

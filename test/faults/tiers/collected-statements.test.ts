@@ -1,6 +1,7 @@
 /**
- * What SQLite leaves behind is collected while nothing happens, when V8 is in no context of Node's: from Node 24.19 on better-sqlite3 before 13 ended
- * the process then. V8 collects some eight seconds after the last allocation.
+ * What SQLite leaves behind is collected while nothing happens, when V8 is in no context of Node's:
+ * from Node 24.19 on better-sqlite3 before 13 ended the process then. V8 collects some eight
+ * seconds after the last allocation.
  */
 import { test } from '../../support/test.js';
 import { runProgram } from '../../clients/installed.js';

@@ -1,6 +1,7 @@
 /**
- * An informer of the fault tests: it watches one type at one cache, goes on after the last event when its connection breaks, and
- * records what it receives. Where the past is compacted (410) it begins with the present, as an informer does that relists.
+ * An informer of the fault tests: it watches one type at one cache, goes on after the last event
+ * when its connection breaks, and records what it receives. Where the past is compacted (410) it
+ * begins with the present, as an informer does that relists.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';

@@ -1,6 +1,7 @@
 /**
- * Servers that are paused for some seconds (SIGSTOP, SIGCONT), longer than their peers wait for an answer (F7). What was answered stays true, no
- * stale view is reported as current, whoever was cut off comes back, and time in which a process was paused counts against nobody.
+ * Servers that are paused for some seconds (SIGSTOP, SIGCONT), longer than their peers wait for an
+ * answer (F7). What was answered stays true, no stale view is reported as current, whoever was cut
+ * off comes back, and time in which a process was paused counts against nobody.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
@@ -158,7 +159,9 @@ async function twoCaches(t: ExecutionContext) {
   return { root, west, amber, birch, wanted, syncs: [amber.syncs, birch.syncs] as readonly number[] };
 }
 
-/** How current a cache reports amber to be, and then what it shows of an object that changes first. */
+/**
+ * How current a cache reports amber to be, and then what it shows of an object that changes first.
+ */
 async function viewOf(cache: TierCache): Promise<Readonly<{ showsCurrent: boolean; turn: string | undefined }>> {
   const { shards } = await cache.status();
   const shard = shards.find((each) => each.shard === 'amber');

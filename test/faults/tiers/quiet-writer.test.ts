@@ -1,4 +1,7 @@
-/** A plain writer whose objects do not change is still alive: kcp's controllers repeat the same PUT. Over HTTP/1.1 and HTTP/2, on the real clock. */
+/**
+ * A plain writer whose objects do not change is still alive: kcp's controllers repeat the same PUT.
+ * Over HTTP/1.1 and HTTP/2, on the real clock.
+ */
 import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../../support/objects.js';

@@ -1,7 +1,8 @@
 /**
- * A leaf that a plain writer writes to gets an older disk. Its parent still has what it lost, until what the leaf holds counts as a full sync.
- * Then the parent names it, and the leaf's watches receive that it is gone. kcp waits for that: its informers keep what a relist lacks,
- * so without it no object that nobody changes is ever recreated.
+ * A leaf that a plain writer writes to gets an older disk. Its parent still has what it lost, until
+ * what the leaf holds counts as a full sync. Then the parent names it, and the leaf's watches
+ * receive that it is gone. kcp waits for that: its informers keep what a relist lacks, so without
+ * it no object that nobody changes is ever recreated.
  */
 import { test } from '../../support/test.js';
 import { aPath, anApiExport } from '../../support/objects.js';

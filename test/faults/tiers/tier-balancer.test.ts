@@ -1,6 +1,7 @@
 /**
- * One address for two caches of a tree, like a load balancer or a name with two addresses: each connection of a shard's pusher
- * reaches the other cache, and the pusher never ends because of that.
+ * One address for two caches of a tree, like a load balancer or a name with two addresses: each
+ * connection of a shard's pusher reaches the other cache, and the pusher never ends because of
+ * that.
  */
 import { test } from '../../support/test.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';

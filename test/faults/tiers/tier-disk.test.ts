@@ -1,6 +1,7 @@
 /**
- * A chain of three caches with a shard at each. One of them loses its disk or gets an older one (F17): it receives everything
- * again, its neighbours keep what they have, and what was deleted meanwhile does not stay.
+ * A chain of three caches with a shard at each. One of them loses its disk or gets an older one
+ * (F17): it receives everything again, its neighbours keep what they have, and what was deleted
+ * meanwhile does not stay.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';

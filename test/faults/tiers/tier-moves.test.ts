@@ -1,6 +1,6 @@
 /**
- * A cache that goes to another parent and back, again and again: what it sends, and that its shard is found by its path each time, whatever
- * else has broken on the way.
+ * A cache that goes to another parent and back, again and again: what it sends, and that its shard
+ * is found by its path each time, whatever else has broken on the way.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

@@ -1,6 +1,7 @@
 /**
- * Two caches and the network between them, which is slow, silent or half-open, or whose other end is away for long (F9). What is
- * sent arrives, the link then goes on from its position without a resync, and readers of the caches are not disturbed.
+ * Two caches and the network between them, which is slow, silent or half-open, or whose other end
+ * is away for long (F9). What is sent arrives, the link then goes on from its position without a
+ * resync, and readers of the caches are not disturbed.
  */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,7 +17,10 @@ import { converge, digestsOf } from '../crash/tree-model.js';
 /** Objects that never change. */
 const still = 1_500;
 const noticeMsMax = 15_000;
-/** A view that is older than this is not current: three heartbeats, and some time for a busy machine. */
+/**
+ * A view that is older than this is not current: three heartbeats, and some time for a busy
+ * machine.
+ */
 const staleMsMax = 4_000;
 const exports = modelTypes[0];
 
@@ -43,7 +47,10 @@ async function twoCaches(t: ExecutionContext, flags: readonly string[] = []): Pr
   return { tree, root, east, amber, birch, settled: (context, when) => converge(context, when, wanted) };
 }
 
-/** How current a cache reports birch to be, and then the turn that it shows of an object that changes all the time. */
+/**
+ * How current a cache reports birch to be, and then the turn that it shows of an object that
+ * changes all the time.
+ */
 async function viewOf(cache: TierCache): Promise<Readonly<{ showsCurrent: boolean; turn: number }>> {
   const shard = (await cache.status()).shards.find((each) => each.shard === 'birch');
   const isThere = shard?.connection.kind === 'connected';
@@ -57,7 +64,10 @@ function change({ amber, birch }: Stage, turn: number, count = 60): void {
   for (const shard of [amber, birch]) for (let i = 0; i < count; i += 1) shard.put(`${shard.name}-${i}`, { turn });
 }
 
-/** Syncs that a cache has received since it started: each ends in a sweep, whether it had to send an object or not. */
+/**
+ * Syncs that a cache has received since it started: each ends in a sweep, whether it had to send an
+ * object or not.
+ */
 function syncs(cache: TierCache): Promise<number> {
   return cache.metric('strata_pushes_total', 'outcome="swept"');
 }

@@ -1,6 +1,6 @@
 /**
- * Trees that are cut in two while objects are changed, deleted and recreated on the far side (F10), that are closed to a circle,
- * or whose middle is frozen (F12).
+ * Trees that are cut in two while objects are changed, deleted and recreated on the far side (F10),
+ * that are closed to a circle, or whose middle is frozen (F12).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
@@ -13,7 +13,10 @@ import { converge, digestsOf } from '../crash/tree-model.js';
 const noticeMsMax = 15_000;
 const nobodyListens = 1;
 
-/** ADDED for each first state, MODIFIED for each later one, DELETED only for an existing object: what an informer relies on. */
+/**
+ * ADDED for each first state, MODIFIED for each later one, DELETED only for an existing object:
+ * what an informer relies on.
+ */
 function isStory(events: readonly string[]): boolean {
   let isThere = false;
   return events.every((event) => {

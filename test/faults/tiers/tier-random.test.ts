@@ -157,7 +157,9 @@ const mishaps: readonly (readonly [string, (stage: Stage) => Promise<void>])[] =
   ['a shard moves, and its old process goes on', async (stage) => move(stage, true)],
 ];
 
-/** A process may go on where the shard was: it is fenced once the tree has heard of the later one. */
+/**
+ * A process may go on where the shard was: it is fenced once the tree has heard of the later one.
+ */
 async function move({ random, caches, origins, fenced }: Stage, goesOn: boolean): Promise<void> {
   const plainWrites = origins[random.below(origins.length)]!;
   if (goesOn) fenced.push(plainWrites.pushing);

@@ -1,7 +1,7 @@
 /**
- * Caches of a tree that are killed in the middle of a large sync (F15): no cache removes an object only because its sync was cut short,
- * none is ready before it has everything, and in the end all hold the same. TEST_SEED=n repeats the choices of a run, though not
- * its timing.
+ * Caches of a tree that are killed in the middle of a large sync (F15): no cache removes an object
+ * only because its sync was cut short, none is ready before it has everything, and in the end all
+ * hold the same. TEST_SEED=n repeats the choices of a run, though not its timing.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
