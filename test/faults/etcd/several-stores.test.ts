@@ -229,7 +229,7 @@ for (const [what, removal] of [
   ['a type', aDrop()],
 ] as const)
   for (const when of ['when it begins', 'while it goes on'] as const)
-    test(`while one server removes ${what}, a full sync at another keeps all its objects or is void; the sync ends ${when}`, async (t) => {
+    test(`the removal of ${what} at one server, and a full sync at another, sent ${when}: the sync keeps all its objects or is void`, async (t) => {
       const etcd = await members(t);
       if (etcd === undefined) return;
       await using _ = etcd;

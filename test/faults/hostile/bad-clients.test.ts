@@ -20,7 +20,7 @@ const starting = (async () => {
 test.after.always(async () => (await starting).server.close());
 
 for (const [name, badClient] of Object.entries(badClients) as [string, BadClient][]) {
-  test.serial(`${name}, anonymously and as a shard, leaves a server that serves`, async (t) => {
+  test.serial(`${name}, anonymously and as a shard: the server goes on serving`, async (t) => {
     const { server, amber } = await starting;
     for (const as of [null, amber]) {
       await badClient({ port: server.port, as }, seeded(1), AbortSignal.timeout(turnMs));

@@ -7,7 +7,7 @@ import { aPath } from '../../support/objects.js';
 import { RawHttp2 } from '../../support/raw-http2.js';
 import { aServer } from '../../support/test-server.js';
 
-test('a body without room is reported to the client, in the log and in the metric', async (t) => {
+test('a body for which its connection has no room is reported to the client, in the log and in a metric', async (t) => {
   const server = await aServer(t, { flags: { 'connection-buffered-bytes-max': '1MiB', 'body-bytes-max': '768KiB' } });
   const client = await RawHttp2.open({ port: server.port, as: server.master });
   t.teardown(() => client.destroy());

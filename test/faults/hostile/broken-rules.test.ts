@@ -1,4 +1,6 @@
-/** A connection that broke the rules of HTTP/2 is gone once its client is. */
+/**
+ * Finds a connection or a watch that stays when a client that broke the rules of HTTP/2 has gone.
+ */
 import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath } from '../../support/objects.js';
@@ -6,7 +8,7 @@ import { RawHttp2 } from '../../support/raw-http2.js';
 import { aServer } from '../../support/test-server.js';
 
 for (const kind of ['data on stream 0', 'too long'])
-  test(`${kind}: nothing is left`, async (t) => {
+  test(`after a bad HTTP/2 frame (${kind}), the server keeps nothing once the client has gone`, async (t) => {
     const server = await aServer(t, { flags: { 'shutdown-grace': '1s', 'ping-interval': '300ms', 'pong-timeout': '300ms' } });
     const amber = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
     const before = await server.metric('strata_connections_open');

@@ -36,7 +36,7 @@ async function aCast(t: ExecutionContext, flags: Readonly<Record<string, string>
   return { server, amber, birch, cedar, cache };
 }
 
-/** Begins `count` writes whose bodies do not come, over HTTP/2, and gives the streams. */
+/** Begins `count` writes over HTTP/2 whose bodies do not come; resolves with their streams. */
 async function slowBodies(t: ExecutionContext, port: number, as: Certificate, count: number) {
   const client = await RawHttp2.open({ port, as });
   t.teardown(() => client.destroy());
@@ -45,7 +45,7 @@ async function slowBodies(t: ExecutionContext, port: number, as: Certificate, co
     client.data(stream.id, Buffer.from('{'));
     return stream;
   });
-  // Requests are handled in their order.
+  // The server handles requests in order, so all writes have begun when this one is answered.
   await client.ask('GET', '/livez');
   return { client, streams };
 }
@@ -55,7 +55,7 @@ async function assertServed(t: ExecutionContext, server: TestServer, all: readon
     for (const http2 of [false, true])
       t.is((await server.client({ as, http2 }).raw('GET', one)).status, 200, `${who} over HTTP/${http2 ? 2 : '1.1'}`);
   for (const http2 of [false, true])
-    t.is((await server.client({ as: null, http2 }).raw('GET', '/livez')).status, 200, 'health, for nobody');
+    t.is((await server.client({ as: null, http2 }).raw('GET', '/livez')).status, 200, 'health, for an anonymous caller');
 }
 
 function assertTooMany(
@@ -67,7 +67,7 @@ function assertTooMany(
   t.like(JSON.parse(text) as KubeStatus, { kind: 'Status', reason: 'TooManyRequests', code: 429 });
 }
 
-test('a shard whose bodies do not come leaves everybody else served, and gets 429 itself, over both protocols', async (t) => {
+test('when the bodies of one shard do not come, that shard gets 429 and all others are served, over both protocols', async (t) => {
   const { server, amber, birch, cache } = await aCast(t, { 'requests-in-flight-max': '20' });
 
   const { client, streams } = await slowBodies(t, server.port, amber, 20);
@@ -92,7 +92,7 @@ test('a shard whose bodies do not come leaves everybody else served, and gets 42
   t.true(logged.length >= 1 && logged.length <= 20, `${logged.length} lines for ${refused.length} refusals`);
 });
 
-test('the same over HTTP/1.1, from 20 connections', async (t) => {
+test('when the bodies of one shard do not come on 20 connections of HTTP/1.1, all others are served', async (t) => {
   const { server, amber, birch, cache } = await aCast(t, { 'requests-in-flight-max': '20' });
 
   const clients = await Promise.all(Array.from({ length: 20 }, () => RawHttp1.open({ port: server.port, as: amber })));
@@ -101,7 +101,7 @@ test('the same over HTTP/1.1, from 20 connections', async (t) => {
     client.head('POST', aPath(), { ...json, 'content-length': '1000' });
     client.send('{');
   }
-  // Some are refused, unless one caller may have everything.
+  // The server refuses some, unless one caller may have everything.
   await until(() => clients.some(({ answers }) => answers.length > 0), 2_000).catch(() => {});
   await assertServed(t, server, [
     ['another shard', birch],
@@ -114,7 +114,7 @@ test('the same over HTTP/1.1, from 20 connections', async (t) => {
   for (const answer of refused) assertTooMany(t, answer);
 });
 
-test('a cache that opens watches without end leaves the watches of everybody else', async (t) => {
+test('a cache that opens watches without end gets 429, and all others can still watch', async (t) => {
   const { server, amber, birch, cache } = await aCast(t, { 'open-watches-max': '50' });
 
   const client = await RawHttp2.open({ port: server.port, as: cache });
@@ -131,7 +131,7 @@ test('a cache that opens watches without end leaves the watches of everybody els
   t.true(streams.some(({ status }) => status === 200));
 });
 
-test('when all shards together are at their limit, masters and health have a reserve', async (t) => {
+test('when all shards together are at their limits, masters and health checks are still served', async (t) => {
   const { server, amber, birch, cedar } = await aCast(t, { 'requests-in-flight-max': '20', 'open-watches-max': '20' });
 
   for (const as of [amber, birch, cedar]) {
@@ -144,7 +144,7 @@ test('when all shards together are at their limit, masters and health have a res
   t.is((await server.client().raw('GET', `${everything}?watch=true&timeoutSeconds=1`)).status, 200);
 });
 
-test('silent connections, of TCP and of TLS without a certificate, keep out no caller with one', async (t) => {
+test('silent connections, of TCP and of TLS without a certificate, keep out no caller that has a certificate', async (t) => {
   const { server, birch } = await aCast(t, { 'connections-max': '60' });
   const closing: (() => void)[] = [];
   t.teardown(() => closing.forEach((close) => close()));

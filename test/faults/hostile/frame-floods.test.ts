@@ -21,7 +21,7 @@ const head = (method: string): Buffer =>
     [':path', aPath()],
   ]);
 
-/** A request, and what makes the server end it at once. */
+/** Sends a request, and then what makes the server end it at once. */
 const askThen =
   (spoil: (client: RawHttp2, id: number) => void): Flood['frame'] =>
   (client) => {

@@ -8,7 +8,7 @@ import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp2 } from '../../support/raw-http2.js';
 import { aServer } from '../../support/test-server.js';
 
-test('60 requests that are given up at once leave the watch beside them open', async (t) => {
+test('a client that gives up 60 requests at once keeps the watch on the same connection', async (t) => {
   const server = await aServer(t, { flags: { 'synthetic-delay': '1s' } });
   await server.client().create(aPath(), anApiExport({ name: 'one' }));
   const client = await RawHttp2.open({ port: server.port, as: server.master });

@@ -9,7 +9,7 @@ import { aPath, anApiExport } from '../../support/objects.js';
 import { openTls } from '../../support/raw-tls.js';
 import { aServer } from '../../support/test-server.js';
 
-test('300 callers with certificates that come at once from one address (a balancer) all get in', async (t) => {
+test('300 callers with certificates that connect at once from one address (a balancer) all get in', async (t) => {
   const server = await aServer(t);
   const amber = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   const opened = await Promise.allSettled(Array.from({ length: 300 }, () => openTls({ port: server.port, as: amber })));
@@ -26,7 +26,7 @@ test('300 callers with certificates that come at once from one address (a balanc
  */
 const handshakesPerAddressMax = 1_000;
 
-test('silent connections without end from the same address keep no master out', async (t) => {
+test('a master gets in from an address that opens silent connections without end', async (t) => {
   const server = await aServer(t);
   await server.client().create(aPath(), anApiExport({ name: 'one' }));
   const silent = new Set<Socket>();

@@ -34,7 +34,7 @@ test.after.always('the server serves, and has logged no fault', async (t) => {
   await server.close();
 });
 
-/** How a handshake ends: with the version that was negotiated, or the code of its error. */
+/** Resolves with the negotiated version of TLS, or with the code of the error. */
 async function handshake(options: ConnectionOptions): Promise<string> {
   const { port } = await starting;
   const socket = connectTls({ host: '127.0.0.1', port, rejectUnauthorized: false, ...options });
@@ -91,7 +91,7 @@ test.serial(
   },
 );
 
-test.serial('a client that does not finish a handshake in time, or sends something else, is closed', async (t) => {
+test.serial('a connection that does not finish its handshake in time, or sends something else, is closed', async (t) => {
   const { port } = await starting;
   const sockets = [
     Buffer.alloc(0),
@@ -112,7 +112,7 @@ test.serial('a client that does not finish a handshake in time, or sends somethi
   t.deepEqual(closed, [true, true, true, true]);
 });
 
-test.serial('a connection that names neither protocol, or an unknown one, is served HTTP/1.1 or closed', async (t) => {
+test.serial('a connection without ALPN is served HTTP/1.1, and one that sends the preface of HTTP/2 there is closed', async (t) => {
   const server = await starting;
   const { tls } = await openTls({ port: server.port, as: server.master });
   let read = '';
@@ -128,7 +128,9 @@ test.serial('a connection that names neither protocol, or an unknown one, is ser
   prefaceOverHttp1.destroy();
 });
 
-/** After each comes a request that would be answered 200 if the bytes before it were misread. */
+/**
+ * Sent after each malformed request; answered 200 only if the server misreads the bytes before it.
+ */
 const smuggled = 'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n';
 
 for (const [what, bytes] of [
@@ -183,7 +185,7 @@ const rounds = 6;
  */
 const callerFactorMax = 2;
 
-test.serial('over HTTP/2 the caller is read with the connection, not with each request', async (t) => {
+test.serial('over HTTP/2 the server reads the certificate once for a connection, not for each request', async (t) => {
   const server = await starting;
   const client = await RawHttp2.open({ port: server.port, as: server.master });
   t.teardown(() => client.destroy());

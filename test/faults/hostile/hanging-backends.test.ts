@@ -7,7 +7,7 @@ import { test } from '../../support/test.js';
 import { until } from '../../support/test-server.js';
 import { anInstallation } from '../../support/proxy/a-front-door.js';
 
-test('a backend that hangs on an open connection is noticed within 15 s, and others answer meanwhile', async (t) => {
+test('the front door notices within 15 s that a backend hangs, and other backends answer meanwhile', async (t) => {
   t.timeout(120_000);
   const { door, toBirch } = await anInstallation(t);
   t.is((await door.client().raw('GET', '/clusters/root:org:team/echo')).status, 200);
@@ -35,7 +35,7 @@ test('a backend that hangs on an open connection is noticed within 15 s, and oth
   t.deepEqual([next.status, next.headers['retry-after']], [503, '1'], 'a new connection is not made either');
 });
 
-test('a client that goes while the backend takes nothing of its request is noticed', async (t) => {
+test('the front door ends the request of a client that leaves while the backend does not read it', async (t) => {
   t.timeout(120_000);
   const { door, amber } = await anInstallation(t);
   const stop = new AbortController();
@@ -50,7 +50,7 @@ test('a client that goes while the backend takes nothing of its request is notic
   t.pass();
 });
 
-test('an answer of 5 MB takes a few journeys to a backend, and not one for every 64 KiB', async (t) => {
+test('an answer of 5 MB takes far fewer round trips to a backend than one for every 64 KiB', async (t) => {
   t.timeout(120_000);
   const { door, toBirch } = await anInstallation(t);
   const journeyMs = 500;
@@ -66,7 +66,7 @@ test('an answer of 5 MB takes a few journeys to a backend, and not one for every
   t.true(journeys < 40, `${journeys} journeys`);
 });
 
-test('answers that a slow link brings for longer than a ping may take are not broken off', async (t) => {
+test('answers that a slow network brings for longer than a ping may take are not cut off', async (t) => {
   t.timeout(120_000);
   const { door, toBirch } = await anInstallation(t);
   toBirch.narrow(60 * 1024);
@@ -82,7 +82,7 @@ test('answers that a slow link brings for longer than a ping may take are not br
   );
 });
 
-test('callers without a certificate never keep out one that has one, though they may have tokens', async (t) => {
+test('callers without a certificate, who may have tokens, never keep out a caller that has a certificate', async (t) => {
   const { door } = await anInstallation(t, { flags: { 'connections-max': '40' } });
   const strangers = await Promise.all(
     Array.from({ length: 60 }, async () => {

@@ -1,4 +1,4 @@
-/** Requests of HTTP/1.1 as bytes, and a client that sends bytes, closed with its test. */
+/** Requests of HTTP/1.1 as text, and a raw client that closes with its test. */
 import type { ExecutionContext } from 'ava';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp1 } from '../../support/raw-http1.js';

@@ -7,7 +7,7 @@ import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp2 } from '../../support/raw-http2.js';
 import { aServer } from '../../support/test-server.js';
 
-test('a shard that opens as many connections as it can and leaves them idle leaves room for masters and health', async (t) => {
+test('a shard that opens as many idle connections as it can leaves room for masters and health checks', async (t) => {
   const server = await aServer(t, { flags: { 'connections-max': '60' } });
   const amber = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   await server.client().create(aPath(), anApiExport({ name: 'one' }));

@@ -13,10 +13,10 @@ import { aServer } from '../../support/test-server.js';
 
 const exports = sliceOf('apiexports');
 const slicesPerFrame = 1_000;
-/** In total one frame more than a link may send when it opens. */
+/** One frame more in total than a link may send when it opens. */
 const frames = 201;
 
-test('a link whose shards come and go reports each time what is held of them, and is not ended because of the total', async (t) => {
+test('a child may report the slices that it holds again and again; the total does not end its link', async (t) => {
   const server = await aServer(t, { config: `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}` });
   const child = await openChild(server);
   claim(child, shardName('amber'));
@@ -37,7 +37,7 @@ test('a link whose shards come and go reports each time what is held of them, an
   await t.notThrowsAsync(child.acknowledged(child.end(exports, 0, 'an edge')));
 });
 
-test('a child that answers pings and acknowledges nothing is sent away after a minute, to come back', async (t) => {
+test('a parent ends the link of a child that answers pings but acknowledges nothing, after a minute', async (t) => {
   const clock = new LeapingClock();
   const server = await aServer(t, { config: `children: {'*': {offer: [{types: ['*']}]}}`, clock });
   const pusher = await RawPusher.open(server);

@@ -14,19 +14,19 @@ import type { As, Place } from '../../support/raw-tls.js';
 import { StrataProcess } from '../../support/strata-process.js';
 import { aServer, until, type TestServer } from '../../support/test-server.js';
 
-/** One is answered, and so many wait. */
+/** So many requests may wait behind the one that is being answered. */
 const waitingMax = 32;
-/** The old server took 660 MiB more. */
+/** A server without the bound took 660 MiB more. */
 const moreMiBMax = 200;
 
-/** Sends as long as the connection accepts, and resolves once it is over. */
+/** Sends all bytes; resolves once the server has closed the connection. */
 async function flood(t: ExecutionContext, place: Place, bytes: string): Promise<void> {
   const client = await aClient(t, place);
   client.send(bytes);
   await client.until(() => client.isClosed, 'cut off', 60_000);
 }
 
-/** Besides the one that asks. */
+/** Requests in flight, without the one that asks for the metric. */
 async function inFlight(server: TestServer): Promise<number> {
   return (await server.metric('strata_requests_in_flight')) - 1;
 }
@@ -35,7 +35,7 @@ for (const [who, isNamed] of [
   ['without a certificate', false],
   ['with one', true],
 ] as const)
-  test.serial(`four connections ${who} that send 50,000 requests each are cut off, and cost the server no memory`, async (t) => {
+  test.serial(`four connections ${who} that send 50,000 requests each are cut off, and cost the server little memory`, async (t) => {
     const server = await StrataProcess.start();
     t.teardown(() => server[Symbol.asyncDispose]());
     const as: As = isNamed ? server.authority.issue({ user: 'eve', groups: [] }) : null;
@@ -58,7 +58,7 @@ test('the front door cuts off a connection on which too many requests wait', asy
   t.is((await door.client({ as: null }).raw('GET', '/readyz')).status, 200);
 });
 
-test('requests that wait are answered in their order', async (t) => {
+test('waiting requests are answered in their order', async (t) => {
   const server = await aServer(t);
   const client = await aClient(t, { port: server.port, as: server.master });
   const texts = Array.from({ length: waitingMax }, (_, i) => 'x'.repeat(i * 1000));
@@ -82,7 +82,7 @@ test('requests that come byte by byte are answered', async (t) => {
   );
 });
 
-test('a client that expects 100-continue gets it behind the answers before it', async (t) => {
+test('a client that expects 100-continue gets it after the answers to its earlier requests', async (t) => {
   const server = await aServer(t);
   const client = await aClient(t, { port: server.port, as: server.master });
   const [head = '', body = ''] = post('one').split('\r\n\r\n');
@@ -97,7 +97,7 @@ test('a client that expects 100-continue gets it behind the answers before it', 
   );
 });
 
-test('one request more than may wait behind a watch, and the connection ends with the watch', async (t) => {
+test('one request more than may wait behind a watch ends the connection and the watch', async (t) => {
   const server = await aServer(t);
   const client = await aClient(t, { port: server.port, as: server.master });
   client.send(get(`${aPath()}?watch=true`) + get('/livez').repeat(waitingMax));
@@ -109,7 +109,7 @@ test('one request more than may wait behind a watch, and the connection ends wit
   t.true((await server.metric('strata_limits_reached_total')) > 0);
 });
 
-test('what a connection that is cut off had sent before holds nothing of the server', async (t) => {
+test('a connection that is cut off leaves no request in flight', async (t) => {
   const server = await aServer(t);
   const client = await aClient(t, { port: server.port, as: server.master });
   client.head('POST', aPath(), { 'content-type': 'application/json', 'content-length': '1000000' });
@@ -123,7 +123,7 @@ test('what a connection that is cut off had sent before holds nothing of the ser
   t.pass();
 });
 
-test('bodies that wait count for their caller, who is cut off when there is no room for more', async (t) => {
+test('waiting bodies count for their caller, who loses connections when there is no room for more', async (t) => {
   const server = await aServer(t, {
     flags: { 'buffered-bytes-max': '8MiB', 'connection-buffered-bytes-max': '1MiB', 'body-bytes-max': '512KiB' },
   });
@@ -143,7 +143,7 @@ for (const [what, bytes] of [
   ['CONNECT', 'CONNECT localhost:443 HTTP/1.1\r\nhost: localhost\r\n\r\n'],
   ['no HTTP', 'nonsense\r\n\r\n'],
 ] as const)
-  test(`${what} behind requests that wait ends the connection`, async (t) => {
+  test(`${what} behind waiting requests ends the connection`, async (t) => {
     const server = await aServer(t);
     const client = await aClient(t, { port: server.port, as: server.master });
     client.send(get(`${aPath()}?watch=true`) + get('/livez').repeat(3) + bytes);
@@ -152,7 +152,7 @@ for (const [what, bytes] of [
     t.is(await inFlight(server), 0);
   });
 
-test('a client that goes while requests wait leaves nothing behind', async (t) => {
+test('a client that leaves while its requests wait leaves nothing behind', async (t) => {
   const server = await aServer(t);
   const buffered = await server.metric('strata_buffered_bytes');
   for (const ending of ['reset', 'fin', 'goodbye'] as const) {

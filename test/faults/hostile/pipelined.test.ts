@@ -1,4 +1,7 @@
-/** HTTP/1.1: later answers cannot be sent before the first, and hold the room that it waits for. */
+/**
+ * HTTP/1.1: finds later answers that hold the room for which the first answer waits, so that none
+ * is sent.
+ */
 import { test } from '../../support/test.js';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp1 } from '../../support/raw-http1.js';

@@ -13,7 +13,7 @@ import { StrataProcess } from '../../support/strata-process.js';
 import { aPath } from '../../support/objects.js';
 import { aClient } from './http1-requests.js';
 
-/** A cache lets an address without a certificate have a hundred connections. */
+/** Below the 100 connections that a cache lets an address have without a certificate. */
 const linesAtOnce = 40;
 
 type Asked = Readonly<{ port: number; as: As }>;
@@ -72,7 +72,7 @@ test('the front door refuses a request line of another version than the connecti
   t.is((await door.client().raw('GET', '/livez')).status, 200);
 });
 
-test('CONNECT over HTTP/2, which has no path, is refused as any other target that is none', async (t) => {
+test('CONNECT over HTTP/2, which has no path, is refused with a 4xx, and is no failure in the log', async (t) => {
   for (const as of [null, server.master]) {
     const client = await RawHttp2.open({ port: server.port, as });
     t.teardown(() => client.destroy());
@@ -88,7 +88,7 @@ test('CONNECT over HTTP/2, which has no path, is refused as any other target tha
   t.notRegex(await server.log(), /request\.failed/);
 });
 
-/** What makes the server end a connection while it handles what has come on it. */
+/** Frames that make the server end a connection while it handles what else arrived on it. */
 const ends = {
   'headers that are too long for its caller': [frameTypes.headers, flags.endHeaders, 1, head([['x', 'a'.repeat(9_000)]])],
   'headers that are too long, of a request without a body': [
@@ -102,7 +102,7 @@ const ends = {
 } as const;
 
 for (const [what, end] of Object.entries(ends))
-  test(`requests with bodies behind ${what}, in the same bytes, do not end the process`, async (t) => {
+  test(`requests with bodies behind ${what}, in the same write, do not end the process`, async (t) => {
     const client = await RawHttp2.open({ port: server.port });
     t.teardown(() => client.destroy());
     const asked = [1, 2, 3].map(() => client.begin());

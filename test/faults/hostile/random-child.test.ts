@@ -15,7 +15,9 @@ import { claim, openChild } from '../../support/raw-child.js';
 import { pushedExport, pushedObject, RawPusher, sliceOf } from '../../support/raw-pusher.js';
 import { aServer, type TestServer } from '../../support/test-server.js';
 
-/** A rule without shards covers amber and birch, which the others name. */
+/**
+ * The second rule of `east` names no shards, so it covers amber and birch, which the others name.
+ */
 const config = `
 children:
   east:
@@ -106,7 +108,7 @@ class RandomChild {
       for (let i = 0; i < frames; i++) this.#sendOne(child);
       await child.acknowledged(child.numbered((sequence) => ({ kind: 'progress', sequence, position: '1' })));
     } catch {
-      // It was sent away, or the connection is gone: the next child goes on.
+      // The connection has ended; the next call opens another.
       child.socket.terminate();
       this.#child = undefined;
     }
@@ -222,11 +224,11 @@ async function confirm(t: ExecutionContext, server: TestServer, judge: Judge): P
         held += 1;
       }
   t.is((await itemsOf(server, shardName('cedar'), 'apiexports')).length, 2);
-  t.is((await itemsOf(server, shardName('birch'), 'apiresourceschemas')).length, 1, 'the accept covers none of them, so no end removes it');
+  t.is((await itemsOf(server, shardName('birch'), 'apiresourceschemas')).length, 1, 'accept covers no schema of birch, so no end removes it');
   return held;
 }
 
-test('whatever a child sends, nothing comes in that its parent does not accept, and nobody else loses anything', async (t) => {
+test('whatever a child sends, its parent stores nothing that it does not accept, and no other pusher loses an object', async (t) => {
   const seed = Number(process.env['CHILD_SEED'] ?? 20_261_122);
   t.log(`seed ${seed}`);
   const random = seeded(seed);

@@ -20,7 +20,9 @@ const mebibyte = 1024 * 1024;
 const json = { 'content-type': 'application/json' };
 const small = Buffer.from(JSON.stringify(anApiExport()));
 const large = Buffer.alloc(5 * mebibyte, 0x20);
-/** How much of a body is sent on HTTP/1.1 before the test looks at the answer again. */
+/**
+ * How much of a body goes out over HTTP/1.1 before the test checks again that the server reads on.
+ */
 const pieceBytes = 64 * 1024;
 
 type Known = Readonly<{ server: TestServer; amber: Certificate; taken: TestServer }>;
@@ -151,7 +153,7 @@ async function overHttp1(t: ExecutionContext, refused: Refused, { body, hasLengt
 async function takeOnlySlot(t: ExecutionContext): Promise<void> {
   const { taken } = await known;
   const isTaken = async (): Promise<boolean> => (await taken.client().raw('GET', aPath())).status === 429;
-  // The request of the test before is gone.
+  // Waits until the request of the test before is gone.
   await until(async () => !(await isTaken()));
   const slow = await RawHttp1.open({ port: taken.port, as: taken.master });
   t.teardown(() => slow.destroy());
@@ -160,12 +162,12 @@ async function takeOnlySlot(t: ExecutionContext): Promise<void> {
 }
 
 for (const refused of refusals) {
-  test.serial(`${refused.what} is ${refused.expected} over HTTP/2, whole, however its body comes`, async (t) => {
+  test.serial(`${refused.what} gets a whole ${refused.expected} over HTTP/2, however its body comes`, async (t) => {
     if (refused.server === 'taken') await takeOnlySlot(t);
     for (const sending of sendings) await overHttp2(t, refused, sending);
   });
 
-  test.serial(`${refused.what} is ${refused.expected} over HTTP/1.1, whole, however its body comes`, async (t) => {
+  test.serial(`${refused.what} gets a whole ${refused.expected} over HTTP/1.1, however its body comes`, async (t) => {
     if (refused.server === 'taken') await takeOnlySlot(t);
     for (const sending of sendings) await overHttp1(t, refused, sending);
   });
@@ -175,7 +177,7 @@ for (const [what, sending] of [
   ['that says its length', { what: '', body: large, hasLength: true }],
   ['without a length', { what: '', body: large, hasLength: false }],
 ] as const) {
-  test.serial(`a body of 5 MiB ${what} is 413, whole, over both protocols, while it is sent`, async (t) => {
+  test.serial(`a body of 5 MiB ${what} gets a whole 413 over both protocols, while it is sent`, async (t) => {
     const refused = { what, method: 'POST', path: aPath(), expected: '413 RequestEntityTooLarge' };
 
     await overHttp2(t, refused, sending);
@@ -197,7 +199,7 @@ test.serial('a refusal after the body was read arrives whole, over both protocol
   }
 });
 
-test.serial('a body that does not come in time is 504, whole, over both protocols, and the connection serves others', async (t) => {
+test.serial('a body that does not come in time gets a whole 504 over both protocols, and over HTTP/2 the connection goes on', async (t) => {
   const { server } = await known;
   const place = { port: server.port, as: server.master };
   const h2 = await RawHttp2.open(place);
@@ -217,7 +219,7 @@ test.serial('a body that does not come in time is 504, whole, over both protocol
   t.is(asStatus(answer?.status ?? 0, answer?.text ?? '{}'), '504 Timeout');
 });
 
-test.serial('a client that never stops sending after a refusal is cut within seconds, and its other requests are served', async (t) => {
+test.serial('a client that never stops sending after a refusal is cut off in seconds, and its other requests are served', async (t) => {
   const { server } = await known;
   const place = { port: server.port, as: server.master };
   const h2 = await RawHttp2.open(place);
@@ -243,7 +245,7 @@ test.serial('a client that never stops sending after a refusal is cut within sec
   t.is((await h2.ask('GET', '/livez')).status, 200);
 });
 
-test.serial('a request of HTTP/1.1 of which Node passes something over is refused as Go refuses it, and nothing is done', async (t) => {
+test.serial('an HTTP/1.1 request with something that Node ignores is refused as Go refuses it, and writes nothing', async (t) => {
   const { server } = await known;
   const body = JSON.stringify(anApiExport({ name: 'misfit' }));
   const [length, chunked] = [`Content-Length: ${body.length}`, `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`];

@@ -71,7 +71,7 @@ test.serial('SIGTERM while clients of HTTP/1.1 write one object after the other:
 });
 
 test.serial(
-  'SIGTERM while writes wait for one another on their connection: each that is stored was answered, and the last answer says so',
+  'SIGTERM while writes wait for one another on a connection: each that is stored was answered, and no answer but the last says close',
   async (t) => {
     const server = await aProcess(t);
     const clients = await Promise.all(Array.from({ length: connections }, () => aClient(t, { port: server.port, as: server.master })));
@@ -95,7 +95,7 @@ test.serial(
   },
 );
 
-test('at a stop an idle connection ends, without a word and without waiting for the grace', async (t) => {
+test('a stop ends idle connections without an answer and without waiting for the grace', async (t) => {
   const server = await aServer(t, { flags: { 'shutdown-grace': '5m' } });
   const [used, unused] = [await aClient(t, { port: server.port }), await aClient(t, { port: server.port })];
   await used.ask('GET', '/livez');
@@ -107,7 +107,7 @@ test('at a stop an idle connection ends, without a word and without waiting for 
   t.is(used.unread + unused.unread, '');
 });
 
-test('a write half of which has come before the stop is answered, and what comes behind it is not handled', async (t) => {
+test('a write that has half arrived at the stop is answered, and a request behind it is not handled', async (t) => {
   const server = await aServer(t);
   const client = await aClient(t, { port: server.port, as: server.master });
   const whole = post('half');
@@ -151,7 +151,7 @@ test('requests that wait behind a watch are answered once the stop has ended it'
 });
 
 for (const protocol of ['HTTP/1.1', 'HTTP/2'])
-  test(`over ${protocol} an answer under way at the stop comes whole to a client that reads on`, async (t) => {
+  test(`over ${protocol} an answer that is under way at the stop reaches a client that reads on as a whole`, async (t) => {
     const server = await aServer(t, { flags: { 'shutdown-grace': '1m' } });
     for (const name of ['a', 'b']) await server.client().create(aPath(), anApiExport({ name }, { spec: { text: 'x'.repeat(large) } }));
     const place = { port: server.port, as: server.master };
@@ -175,7 +175,7 @@ for (const protocol of ['HTTP/1.1', 'HTTP/2'])
     t.true(bytes > 2 * large, `${bytes} bytes`);
   });
 
-test('over HTTP/2 a write that comes behind GOAWAY is not handled, and one before it is answered', async (t) => {
+test('over HTTP/2 a write that comes after GOAWAY is not handled, and one before it is answered', async (t) => {
   const server = await aServer(t);
   const client = await RawHttp2.open({ port: server.port, as: server.master });
   t.teardown(() => client.destroy());

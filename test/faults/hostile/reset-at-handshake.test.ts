@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { RawHttp2 } from '../../support/raw-http2.js';
 import { aServer } from '../../support/test-server.js';
 
-test('connections that are reset as their handshake ends leave those that came before them as they are', async (t) => {
+test('a connection that is reset as its handshake ends does not end the connection before it', async (t) => {
   const server = await aServer(t);
   const amber = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   for (let round = 0; round < 40; round += 1) {

@@ -10,7 +10,7 @@ import { aServer } from '../../support/test-server.js';
 const mebibyte = 1024 * 1024;
 
 for (const watch of ['', '?watch=true'])
-  test(`default limits: 95 unread ${watch === '' ? 'lists' : 'watches'} of one connection of a shard keep to 16 MiB, and keep no master out`, async (t) => {
+  test(`default limits: 95 unread ${watch === '' ? 'lists' : 'watches'} of one connection of a shard buffer less than 30 MiB, and keep no master out`, async (t) => {
     const server = await aServer(t);
     const shard = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
     const text = 'x'.repeat(2_900_000);

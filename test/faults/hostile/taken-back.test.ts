@@ -7,10 +7,10 @@ import { RawHttp2 } from '../../support/raw-http2.js';
 import { aServer } from '../../support/test-server.js';
 import { test } from '../../support/test.js';
 
-/** Fewer than a client is sent away for. */
+/** Fewer resets than end a connection. */
 const requests = 40;
 
-test('requests that are taken back as they are sent are not begun, and the next one of the same client is', async (t) => {
+test('requests that a client resets as it sends them are not begun, and its next request is', async (t) => {
   const server = await aServer(t);
   const client = server.client();
   const names = Array.from({ length: requests }, (_, i) => `n${i}`);
@@ -19,7 +19,7 @@ test('requests that are taken back as they are sent are not begun, and the next 
   t.teardown(() => raw.destroy());
   await raw.until(() => raw.hasServerSettings, 'settings');
 
-  // In one write, so that the server reads each request with its end.
+  // In one write, so that the server reads each request together with its reset.
   raw.socket.cork();
   for (const [i, name] of names.entries()) raw.reset(raw.request(i % 2 === 0 ? 'DELETE' : 'GET', aPath({ name })).id);
   raw.socket.uncork();

@@ -19,7 +19,7 @@ const windowUpdate = Buffer.from([0, 0, 0, 1]);
 const unknownType = 0x42;
 const unknownFrame = Buffer.from([0, 0, 1, unknownType, 0, 0, 0, 0, 0, 0]);
 const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0');
-/** Far less than what is free of it when bytes count after decryption. */
+/** Far less than what a connection may bring if bytes count only after decryption. */
 const recordBytesMax = 16 * 1024 * 1024;
 
 type Frames = Parameters<RawHttp2['frames']>[0];
@@ -32,7 +32,7 @@ const floods: Readonly<Record<string, Frames[number]>> = {
   'GOAWAY again and again': [frameTypes.goaway, 0, 0, Buffer.alloc(8)],
 };
 
-/** Sends until the connection is over; gives how much that took. */
+/** Sends until the connection is closed, at most `bytesMax`; resolves with the number of bytes. */
 async function bytesUntilCut(client: Readonly<{ isClosed: boolean; socket: Socket }>, sendSome: () => number): Promise<number> {
   let sent = 0;
   while (!client.isClosed && sent < bytesMax) {
@@ -51,7 +51,7 @@ async function bytesUntilCut(client: Readonly<{ isClosed: boolean; socket: Socke
   return sent;
 }
 
-test('a request in records of TLS of a byte, between changes of the keys, is answered', async (t) => {
+test('a request in TLS records of one byte, between key updates, is answered', async (t) => {
   const server = await aServer(t);
   const client = await TlsRecords.open({ port: server.port, as: server.master }, 'http/1.1');
   t.teardown(() => client.destroy());
@@ -80,7 +80,7 @@ for (const isNamed of [false, true]) {
     });
 
   for (const protocol of ['h2', 'http/1.1'] as const)
-    test(`a connection of ${protocol} that brings records of TLS of a byte, or none, is ended, ${who} a certificate`, async (t) => {
+    test(`a connection of ${protocol} that brings only key updates, or TLS records of one byte, is ended, ${who} a certificate`, async (t) => {
       const server = await aServer(t);
       const as = isNamed ? server.master : null;
       const empty = await TlsRecords.open({ port: server.port, as }, protocol);
@@ -88,13 +88,13 @@ for (const isNamed of [false, true]) {
       t.true((await bytesUntilCut(empty, () => empty.updateKeys(framesAtOnce))) < recordBytesMax);
       const slow = await TlsRecords.open({ port: server.port, as }, protocol);
       t.teardown(() => slow.destroy());
-      // A frame of a type that nobody knows, or an empty line before the first request.
+      // Frames of an unknown type, or empty lines before the first request.
       if (protocol === 'h2') slow.sendByteByByte(preface);
       const asked = Buffer.concat(Array.from({ length: 100 }, () => (protocol === 'h2' ? unknownFrame : Buffer.from('\r\n'))));
       t.true((await bytesUntilCut(slow, () => slow.sendByteByByte(asked))) < recordBytesMax);
     });
 
-  test(`requests whose bodies are announced and do not come explain nothing, ${who} a certificate`, async (t) => {
+  test(`requests with empty chunked bodies do not entitle a connection to key updates without end, ${who} a certificate`, async (t) => {
     // Headers that come byte by byte, beside twenty floods in one process, may take longer than ten
     // seconds.
     const server = await aServer(t, { flags: { 'headers-timeout': '60s' } });
@@ -109,7 +109,7 @@ for (const isNamed of [false, true]) {
     t.true(client.isClosed);
   });
 
-  test(`a connection of HTTP/1.1 that brings nothing but empty lines is ended, ${who} a certificate`, async (t) => {
+  test(`a connection of HTTP/1.1 that brings only empty lines is ended, ${who} a certificate`, async (t) => {
     const server = await aServer(t);
     const client = await aClient(t, { port: server.port, as: isNamed ? server.master : null });
     t.is((await client.ask('GET', '/livez'))?.status, 200);
@@ -122,13 +122,13 @@ for (const isNamed of [false, true]) {
   });
 }
 
-test('a connection that uploads much, in requests that are done and in some that are refused, stays', async (t) => {
+test('a connection that uploads much, in accepted and in refused requests, is not ended', async (t) => {
   const server = await aServer(t, { flags: { 'body-bytes-max': '1MiB' } });
   const client = await aClient(t, { port: server.port, as: server.master });
   for (let i = 0; i < 20; i += 1) {
     client.send(post(`n${i}`, 'x'.repeat(900_000)));
     t.is((await client.answer(2 * i))?.status, 201);
-    // Over its bound, and read to its end all the same.
+    // Over the bound of a body; the server still reads it to its end.
     client.send(post(`m${i}`, 'x'.repeat(1_200_000)));
     t.is((await client.answer(2 * i + 1))?.status, 413);
   }
@@ -151,7 +151,7 @@ function watch(client: RawHttp2, headers: Readonly<Record<string, string>> = {})
   return client.request('GET', `${aPath()}?watch=true`, { headers, ends: false });
 }
 
-test('long headers of open watches count as buffered bytes of their caller, and no longer', async (t) => {
+test('long headers of open watches count as buffered bytes of their caller until the watches end', async (t) => {
   const { server, client } = await aReader(t);
   const before = await server.metric('strata_buffered_bytes');
   const long = Object.fromEntries(Array.from({ length: 15 }, (_, i) => [`x-${i}`, 'y'.repeat(4_000)]));
@@ -172,19 +172,19 @@ test('long headers of open watches count as buffered bytes of their caller, and 
   t.is(await server.metric('strata_buffered_bytes'), before);
 });
 
-test('a body that a watch should not have is dropped as it comes', async (t) => {
+test('the server drops a body that comes with a watch, and the watch goes on', async (t) => {
   const { server, client } = await aReader(t);
   const one = await client();
   const stream = watch(one);
   await one.until(() => stream.status === 200, 'the watch');
-  // Far more than the window of a stream: each part is given back.
+  // Far more than the window of a stream, which the server must give back.
   t.true(await one.body(stream, Buffer.alloc(512 * 1024), { ends: false }));
   await server.client().create(aPath(), anApiExport({ name: 'one' }));
   await one.until(() => stream.text.includes('"one"'), 'the event');
   t.false(stream.isOver);
 });
 
-test('a body of some thousand bytes, in pieces of one, is taken', async (t) => {
+test('a body of some thousand bytes in chunks of one byte is accepted', async (t) => {
   const { server } = await aReader(t);
   const client = await aClient(t, { port: server.port, as: server.master });
   client.head('POST', aPath(), { 'content-type': 'application/json', 'transfer-encoding': 'chunked' });
@@ -194,7 +194,7 @@ test('a body of some thousand bytes, in pieces of one, is taken', async (t) => {
 });
 
 for (const isNamed of [false, true])
-  test(`a body that goes on in pieces of a byte ends its connection, ${isNamed ? 'with' : 'without'} a certificate`, async (t) => {
+  test(`a body without end in pieces of one byte ends its connection, ${isNamed ? 'with' : 'without'} a certificate`, async (t) => {
     const { server } = await aReader(t);
     const as = isNamed ? server.master : null;
     const overHttp1 = await aClient(t, { port: server.port, as });
@@ -216,7 +216,7 @@ for (const isNamed of [false, true])
     t.true(overHttp2.isClosed);
   });
 
-test('a handshake that brings a hundred kilobytes and does not end is ended', async (t) => {
+test('a connection whose handshake brings 100 kB and does not end is closed', async (t) => {
   const server = await aServer(t, { flags: { 'handshake-timeout': '5m' } });
   const socket = connect({ host: '127.0.0.1', port: server.port });
   t.teardown(() => socket.destroy());

@@ -13,7 +13,7 @@ import { aServer, until, type TestServer } from '../../support/test-server.js';
 const sendTimeoutMs = 1_000;
 const cutMsMax = 8_000;
 const watch = `${aPath()}?watch=true`;
-/** More than a stream holds before it is full, and less than goes out at once. */
+/** More than a stream holds before it is full, and less than the server sends at once. */
 const filling = { spec: { text: 'x'.repeat(100_000) } };
 const windowBytes = 16_384;
 
@@ -26,7 +26,7 @@ async function live(server: TestServer, watches: number): Promise<void> {
   await sleep(100);
 }
 
-test('over HTTP/2 a live watch that takes nothing of one event is cut after the timeout, though nothing follows; another goes on', async (t) => {
+test('over HTTP/2 a live watch whose client reads nothing of one event is cut off after the timeout; another goes on', async (t) => {
   const server = await aServerThatCuts(t);
   const client = await RawHttp2.open({ port: server.port, as: server.master, windowBytes, silent: true });
   t.teardown(() => client.destroy());
@@ -48,7 +48,7 @@ test('over HTTP/2 a live watch that takes nothing of one event is cut after the 
   await until(async () => (await server.metric('strata_buffered_bytes')) <= idle);
 });
 
-test('over HTTP/2 a live watch that takes its events late, but within the timeout each time, is not cut and misses nothing', async (t) => {
+test('over HTTP/2 a live watch whose client reads each event late, but within the timeout, misses nothing', async (t) => {
   const server = await aServerThatCuts(t);
   const client = await RawHttp2.open({ port: server.port, as: server.master, windowBytes, silent: true });
   t.teardown(() => client.destroy());
@@ -62,7 +62,7 @@ test('over HTTP/2 a live watch that takes its events late, but within the timeou
     client.windowUpdate(stream.id, 150_000);
   }
   await client.until(() => stream.isOver || stream.text.includes('"n4"'), 'the last event');
-  // Longer than the timeout, with nothing to take.
+  // Longer than the timeout, with nothing to read.
   await sleep(1.5 * sendTimeoutMs);
   await server.client().create(aPath(), anApiExport({ name: 'last' }));
   client.windowUpdate(stream.id, 150_000);
@@ -78,7 +78,7 @@ test('over HTTP/2 a live watch that takes its events late, but within the timeou
   );
 });
 
-test('over HTTP/1.1 live watches that are not read are cut after the timeout, once they hold more than sockets do; others go on', async (t) => {
+test('over HTTP/1.1 a live watch that is not read is cut off once it holds more than sockets do; another goes on', async (t) => {
   const server = await aServerThatCuts(t);
   const place = { port: server.port, as: server.master };
   const stuck = await RawHttp1.open(place);

@@ -1,10 +1,10 @@
-/** An upgrade is refused on connections beyond the caller's quota; once it was accepted. */
+/** Finds an upgrade that is accepted on a connection beyond its caller's quota. */
 import { test } from '../../support/test.js';
 import { aPath } from '../../support/objects.js';
 import { RawHttp1 } from '../../support/raw-http1.js';
 import { aServer } from '../../support/test-server.js';
 
-test('a connection beyond its quota gets 429 for an upgrade as for anything else, and is asked to close', async (t) => {
+test('a connection beyond its caller’s quota gets 429 for an upgrade as for any request, and is asked to close', async (t) => {
   const server = await aServer(t, { flags: { 'connections-max': '10' } });
   const amber = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   const clients: RawHttp1[] = [];

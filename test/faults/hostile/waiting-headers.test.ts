@@ -26,7 +26,7 @@ const request = encodeFields([
 const remembered = Buffer.concat([Buffer.of(0x40, 1), Buffer.from('x'), Buffer.of(0x7f, 0x91, 0x02), Buffer.alloc(400, 'v')]);
 const again = Buffer.alloc(110, 0xbe);
 
-test('a caller whose waiting requests have more headers than it may have in memory loses connections, and others are served', async (t) => {
+test('a caller whose waiting requests have more headers than its share of memory loses connections, and others are served', async (t) => {
   await using server = await StrataProcess.start();
   const reader = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   const clients = await Promise.all(Array.from({ length: connections }, () => RawHttp2.open({ port: server.port, as: reader })));
