@@ -1,6 +1,6 @@
 /**
- * Each bad client for a moment, anonymously and as a shard: the server goes on, nothing of the
- * clients stays, nothing is logged as a fault.
+ * Finds a server that a bad client ends, a watch that stays when that client has gone, and an error
+ * in the log.
  */
 import { test } from '../../support/test.js';
 import { seeded } from '../../support/crash/random.js';

@@ -1,6 +1,6 @@
 /**
- * Issue 10, 1.5: a limit that is hit shows in the log and in a metric; a body without room only did
- * in the answer to the client.
+ * Issue 10, 1.5: a limit that is reached must show in the log and in a metric, also for a body
+ * without room.
  */
 import { test } from '../../support/test.js';
 import { aPath } from '../../support/objects.js';

@@ -1,8 +1,6 @@
 /**
- * Everything that a certificate opened ends with it: watches of any requested length, bodies,
- * lists, connections.
- *
- * On commit e892933 a watch went on until its own timeout, which its client chooses.
+ * Finds a watch, body, list or connection that goes on after the end of the certificate that opened
+ * it. On commit e892933 a watch went on until its own timeout, which its client chooses.
  */
 import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,6 +1,7 @@
 /**
- * Anybody without a certificate could end the process: Node's http2 answers `Expect: 100-continue`
- * itself where nobody listens to 'checkContinue', and throws when the stream is gone by then.
+ * Node's http2 answers `Expect: 100-continue` itself where nobody listens to 'checkContinue', and
+ * throws if the stream is gone by then. Finds a server that a client without a certificate can end
+ * so.
  */
 import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';

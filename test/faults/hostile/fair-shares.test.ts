@@ -1,9 +1,9 @@
 /**
- * One caller that takes all it can get leaves everybody else served, over both protocols; it alone
- * gets 429. Callers without a certificate keep out nobody who has one.
+ * One caller takes all it can get, over both protocols. Finds another caller that is not served,
+ * and callers without a certificate that keep out one that has a certificate.
  *
- * On commit e892933 no limit was per caller: everybody was answered 429, and silent connections
- * kept the administrator out.
+ * On commit e892933 no limit was per caller: all callers got 429, and silent connections kept the
+ * administrator out.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';

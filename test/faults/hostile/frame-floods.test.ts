@@ -1,6 +1,6 @@
 /**
- * HTTP/2: frames that cost their sender nothing. A connection that brings too many of them is
- * ended, whoever sends them.
+ * HTTP/2 frames that cost their sender nothing. Finds a connection that may bring any number of
+ * them.
  */
 import { test } from '../../support/test.js';
 import { aPath } from '../../support/objects.js';

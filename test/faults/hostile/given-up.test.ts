@@ -1,6 +1,6 @@
 /**
- * A client that gave up 60 slow requests at once (one context of Go's ends) lost its watches on the
- * same connection.
+ * A Go client gives up many requests at once when one context ends. Finds a server that then ends
+ * their connection, and so the watches on it.
  */
 import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';

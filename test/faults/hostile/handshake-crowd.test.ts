@@ -1,6 +1,6 @@
 /**
- * The oldest unproven connection of an address makes room for the next, also one whose handshake is
- * under way.
+ * The server ends the oldest unproven connection of an address to make room for the next, also one
+ * whose handshake is under way. Finds a caller with a certificate that loses its connection so.
  */
 import { test } from '../../support/test.js';
 import { connect, type Socket } from 'node:net';
@@ -20,10 +20,7 @@ test('300 callers with certificates that connect at once from one address (a bal
   t.is(lost + closed, 0, `${lost} lost in their handshake, ${closed} after it`);
 });
 
-/**
- * Of one address as many handshakes may be under way as `http/listener.ts` says; so many that come
- * later do not push an earlier one out.
- */
+/** As in `http/listener.ts`: fewer later handshakes from one address push no earlier one out. */
 const handshakesPerAddressMax = 1_000;
 
 test('a master gets in from an address that opens silent connections without end', async (t) => {

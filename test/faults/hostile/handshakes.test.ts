@@ -1,9 +1,7 @@
 /**
- * What a client may send before any HTTP, and what it may send wrongly in HTTP/1.1: refused or cut,
- * answered at most once, and never understood as two requests.
- *
- * One more rule is here too: the certificate of the peer is read once for a connection, however
- * many requests it carries.
+ * Wrong TLS handshakes and malformed HTTP/1.1. Finds a server that accepts them, or takes one
+ * malformed request for two (request smuggling). Also finds a server that reads the peer's
+ * certificate for each request, not once for a connection.
  */
 import { test } from '../../support/test.js';
 import { once } from 'node:events';
@@ -180,7 +178,7 @@ async function cpuOf(ask: () => Promise<unknown>): Promise<number> {
 const requestsPerRound = 200;
 const rounds = 6;
 /**
- * Reading the certificate for each request made it 2.5 times as expensive, on any machine; looking
+ * Reading the certificate for each request makes it 2.5 times as expensive on any machine; looking
  * up the caller does not.
  */
 const callerFactorMax = 2;

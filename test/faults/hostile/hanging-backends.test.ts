@@ -1,6 +1,6 @@
 /**
- * What hangs and is noticed, is far away or crowded out, on the real clock. Apart from the other
- * tests of the front door, because these take as long as that.
+ * A front door with backends that hang, are far away or slow, and with a crowd of callers. Apart
+ * from its other tests, because these wait for timeouts of the real clock.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
@@ -61,8 +61,8 @@ test('an answer of 5 MB takes far fewer round trips to a backend than one for ev
   const journeys = (performance.now() - beganMs) / journeyMs;
   t.is(text.length, 5_000_000);
   t.log(`as long as ${journeys.toFixed(1)} journeys`);
-  // Node gives a stream a window of 64 KiB, which takes 77 journeys. A busy machine takes some
-  // seconds beside them.
+  // With Node's window of 64 KiB a stream it takes 77 round trips. A busy machine adds some
+  // seconds.
   t.true(journeys < 40, `${journeys} journeys`);
 });
 

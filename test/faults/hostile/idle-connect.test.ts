@@ -1,6 +1,6 @@
 /**
- * A stream that CONNECT or an unknown Expect opened was no exchange: nothing ended it, and its
- * connection stayed beyond its idle time.
+ * CONNECT or an unknown Expect opens a stream that is no exchange. Finds such a stream that nothing
+ * ends, so that its connection stays beyond its idle time.
  */
 import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';

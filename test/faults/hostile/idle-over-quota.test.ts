@@ -1,6 +1,6 @@
 /**
- * If connections beyond a caller's quota were kept while idle, one shard could keep masters and
- * health out with them.
+ * Finds idle connections beyond a caller's quota that the server keeps, so that they keep others
+ * out.
  */
 import { test } from '../../support/test.js';
 import { aPath, anApiExport } from '../../support/objects.js';

@@ -1,6 +1,6 @@
 /**
- * Over HTTP/1.1 a connection is kept for any next request. Found by the model, whose floods of 20
- * KiB lost their connection.
+ * Over HTTP/1.1 a client keeps a connection for its next request. Finds a connection that ends
+ * before that is answered; the model found this with floods of 20 KiB.
  */
 import { test } from '../../support/test.js';
 import { collectionPath, wildcardPath } from '../../support/crash/writers.js';

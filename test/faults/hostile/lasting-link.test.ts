@@ -1,6 +1,6 @@
 /**
- * What a child may send over one long-lived link, as often as it likes, and for how long it may
- * leave out what it owes.
+ * A link that lasts. Finds a parent that ends it because of all that the child has reported in
+ * total, and one that waits for ever for an acknowledgement.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';

@@ -1,6 +1,6 @@
 /**
- * HTTP/1.1: a few requests may wait behind the one that is being answered. A connection that brings
- * more is cut off, and the server makes nothing of them.
+ * HTTP/1.1: a few requests may wait behind the one that is being answered. Finds a connection that
+ * may bring more, and requests on it that cost the server memory.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
@@ -116,8 +116,8 @@ test('a connection that is cut off leaves no request in flight', async (t) => {
   await until(async () => (await inFlight(server)) > 0);
   client.send(' '.repeat(1_000_000) + get(aPath()).repeat(600));
   await client.until(() => client.isClosed, 'cut off');
-  // Nobody without a certificate may send so long a header, and what follows it in the same packet
-  // is not handled.
+  // The header is too long for a client without a certificate, and the server must not handle what
+  // follows it in the same packet.
   await flood(t, { port: server.port }, get(`/${'x'.repeat(9000)}`) + get(aPath()).repeat(100));
   await until(async () => (await inFlight(server)) === 0);
   t.pass();

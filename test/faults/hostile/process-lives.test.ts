@@ -1,7 +1,7 @@
 /**
- * Requests that make Node or this program throw where nobody catches: none ends the process, and
- * each gets an answer or the end of its connection. A child process is asked, because a crash would
- * take the test along.
+ * Requests that make Node or Strata throw where nobody catches. Finds one that ends the process, or
+ * that gets neither an answer nor the end of its connection. The server is a process of its own,
+ * because a crash would end the test.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';

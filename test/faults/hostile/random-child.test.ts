@@ -1,7 +1,7 @@
 /**
- * A child that sends random frames to a real server over a real websocket. Whatever it sends,
- * nothing is stored that the accept of its parent does not let in, it gets no shard that the accept
- * does not name, and objects of others stay.
+ * A child sends random frames to a real server over a real websocket. Finds an object or a shard
+ * that gets in although the parent does not accept it, and an object of another pusher that is
+ * lost.
  */
 import { test } from '../../support/test.js';
 import type { ExecutionContext } from 'ava';
@@ -61,14 +61,14 @@ function anObject(random: Random, type: (typeof types)[number]): PushedObject {
 }
 
 /**
- * Paths on objects that the policy lets in, by shard and logical cluster: the server may know any
- * of them.
+ * Judges objects by the policy. It remembers the paths on objects that the policy lets in, by shard
+ * and logical cluster, because the server may know any of them.
  */
 class Judge {
   readonly #paths = new Map<string, Set<string>>();
 
   /**
-   * Whether the object could have been let in by now: the rules as the documentation describes
+   * Whether the server may have let the object in by now, by the rules as the documentation has
    * them.
    */
   lets(shard: string, cluster: string, type: string, { labels = {}, annotations = {} }: Item['metadata']): boolean {
@@ -140,8 +140,8 @@ class RandomChild {
         return void this.#put(child, slice, type);
       case 'claim':
         this.#term += random.below(3);
-        // A child that may claim a shard may remove it with all its objects; of birch the test
-        // checks what an end does.
+        // A child may remove a shard that it may claim, with all its objects. It never removes
+        // birch, because the test checks what an end frame does there.
         return claim(
           child,
           slice.shard,
@@ -224,7 +224,7 @@ async function confirm(t: ExecutionContext, server: TestServer, judge: Judge): P
         held += 1;
       }
   t.is((await itemsOf(server, shardName('cedar'), 'apiexports')).length, 2);
-  t.is((await itemsOf(server, shardName('birch'), 'apiresourceschemas')).length, 1, 'accept covers no schema of birch, so no end removes it');
+  t.is((await itemsOf(server, shardName('birch'), 'apiresourceschemas')).length, 1, 'accept covers no schema of birch, so none is removed');
   return held;
 }
 

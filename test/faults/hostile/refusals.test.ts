@@ -1,9 +1,9 @@
 /**
- * A refusal arrives whole at every stage of a request, as a Status with its end of stream and no
- * reset before it, whatever happens to the body; the same connection then serves another request. A
- * client that never stops sending is cut after a time.
+ * A refusal must arrive whole at every stage of a request: a Status and the end of the stream, with
+ * no reset before it, whatever happens to the body. The connection then serves another request. A
+ * client that never stops sending is cut off after a time.
  *
- * On commit e892933 each refusal over HTTP/2 with a body that had not been read came as RST_STREAM
+ * On commit e892933 each refusal over HTTP/2 of a request with an unread body came as RST_STREAM
  * without an end of stream.
  */
 import type { ExecutionContext } from 'ava';
@@ -96,10 +96,7 @@ function asStatus(status: number, text: string): string {
   return kind === 'Status' && code === status ? `${status} ${reason}` : `${status} with ${text.slice(0, 100)}`;
 }
 
-/**
- * Sends it over HTTP/2 to its last byte, and checks what came back, and whether the connection goes
- * on.
- */
+/** Sends the whole body over HTTP/2; checks the answer, and that the connection goes on. */
 async function overHttp2(t: ExecutionContext, refused: Refused, { body, hasLength }: Sending): Promise<void> {
   const client = await RawHttp2.open(await placeOf(refused));
   t.teardown(() => client.destroy());
@@ -146,10 +143,7 @@ async function overHttp1(t: ExecutionContext, refused: Refused, { body, hasLengt
   t.is((await client.ask('GET', '/livez'))?.status, 200, 'the same connection serves another request');
 }
 
-/**
- * On the server where one request is too many, another one is under way meanwhile, which never gets
- * its body.
- */
+/** Takes the only slot of the server `taken` by a request whose body never comes. */
 async function takeOnlySlot(t: ExecutionContext): Promise<void> {
   const { taken } = await known;
   const isTaken = async (): Promise<boolean> => (await taken.client().raw('GET', aPath())).status === 429;

@@ -1,6 +1,6 @@
 /**
- * What becomes of requests when the server stops. Whatever it handles is answered whole, and over
- * HTTP/1.1 the last answer says `Connection: close`. What it does not answer, it has not done.
+ * Requests while the server stops. Finds a write that is stored and not answered, an answer that is
+ * cut off, and a last answer over HTTP/1.1 without `Connection: close`.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
@@ -45,8 +45,8 @@ test.serial('SIGTERM while clients of HTTP/1.1 write one object after the other:
       }
     };
     const clients = await Promise.all(Array.from({ length: connections }, () => aClient(t, { port: server.port, as: server.master })));
-    // The others may all be between two writes at the stop. This one is not: its body comes when
-    // they have ended.
+    // The others may all be between two writes at the stop. This client is not: it sends its body
+    // when they have ended.
     const last = await aClient(t, { port: server.port, as: server.master });
     const [head, body] = post(`r${round}-last`).split('\r\n\r\n');
     last.send(`${head}\r\nexpect: 100-continue\r\n\r\n`);

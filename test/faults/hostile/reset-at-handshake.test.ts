@@ -1,6 +1,6 @@
 /**
- * Node makes an HTTP/2 session of a connection that was reset as its handshake ended. It used to be
- * taken for one of the connection that had come before, whoever's that was, and ended it.
+ * Node makes an HTTP/2 session of a connection that was reset as its handshake ended. Finds a
+ * server that takes that session for one of the connection before, and ends that connection.
  */
 import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,6 +1,6 @@
 /**
- * A list took room for `--list-chunk-bytes-max` and then held objects of 3 MB, so one connection of
- * a shard filled the room of all.
+ * A list takes room for `--list-chunk-bytes-max`, and an object may be larger. Finds one connection
+ * of a shard that so fills the room of all callers.
  */
 import { test } from '../../support/test.js';
 import { aPath, anApiExport } from '../../support/objects.js';

@@ -1,6 +1,6 @@
 /**
- * A request that its client takes back before its turn has come is not begun: nothing of it is
- * done.
+ * A client may reset a request before its turn has come. Finds a server that begins it all the
+ * same.
  */
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp2 } from '../../support/raw-http2.js';

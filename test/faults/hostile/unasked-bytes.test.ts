@@ -1,6 +1,6 @@
 /**
- * What costs a peer nothing and asks for nothing: the connection that brings megabytes of it is
- * ended, whoever sends it. What a watch holds of its request is counted.
+ * Bytes that cost a peer nothing and ask for nothing. Finds a connection that may bring megabytes
+ * of them, and bytes of a request that a watch holds and that do not count for its caller.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -95,8 +95,7 @@ for (const isNamed of [false, true]) {
     });
 
   test(`requests with empty chunked bodies do not entitle a connection to key updates without end, ${who} a certificate`, async (t) => {
-    // Headers that come byte by byte, beside twenty floods in one process, may take longer than ten
-    // seconds.
+    // Headers that come byte by byte may take more than 10 s beside twenty floods in one process.
     const server = await aServer(t, { flags: { 'headers-timeout': '60s' } });
     const client = await TlsRecords.open({ port: server.port, as: isNamed ? server.master : null }, 'http/1.1');
     t.teardown(() => client.destroy());

@@ -1,6 +1,6 @@
 /**
- * A live watch is written to as changes come, without anybody waiting for its reader: one that
- * takes nothing is cut all the same.
+ * The server writes changes to a live watch without waiting for its reader. Finds a watch that is
+ * not read and not cut off, and a slow one that is cut off or misses an event.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';

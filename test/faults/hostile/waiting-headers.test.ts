@@ -1,6 +1,6 @@
 /**
- * Requests that wait for their turn count, with their headers: a few bytes of compressed headers
- * become tens of kilobytes of memory each.
+ * A few bytes of compressed headers become tens of kilobytes of memory. Finds waiting requests
+ * whose headers do not count for their caller.
  */
 import { test } from '../../support/test.js';
 import { aPath } from '../../support/objects.js';
@@ -20,8 +20,8 @@ const request = encodeFields([
   [':path', aPath()],
 ]);
 /**
- * A header of 400 bytes that the server is to remember (RFC 7541, 6.2.1), and that one again, a
- * byte each.
+ * A header of 400 bytes that the server must index (RFC 7541, 6.2.1); `again` repeats it, a byte
+ * each.
  */
 const remembered = Buffer.concat([Buffer.of(0x40, 1), Buffer.from('x'), Buffer.of(0x7f, 0x91, 0x02), Buffer.alloc(400, 'v')]);
 const again = Buffer.alloc(110, 0xbe);
@@ -33,8 +33,8 @@ test('a caller whose waiting requests have more headers than its share of memory
   t.teardown(() => clients.forEach((client) => client.destroy()));
   for (const client of clients) await client.until(() => client.hasServerSettings, 'settings');
 
-  // 11 kB each, which are 4 MB in the memory of the server, in one turn of its event loop: 48 MB,
-  // and a caller's share is 25.
+  // Each connection sends 11 kB, which are 4 MB in the server's memory: 48 MB in one turn of its
+  // event loop. A caller's share is 25 MB.
   await freeze(server.pid);
   for (const client of clients) {
     client.socket.cork();
@@ -47,8 +47,8 @@ test('a caller whose waiting requests have more headers than its share of memory
 
   await until(() => clients.some(({ isClosed }) => isClosed));
   t.is((await server.client().raw('GET', '/livez')).status, 200);
-  // What they had taken is given back. The requests of those that are still there count until they
-  // have been answered.
+  // The server gives their share back. Requests of connections that it kept count until it has
+  // answered them.
   for (const client of clients) client.destroy();
   const next = await RawHttp2.open({ port: server.port, as: reader });
   t.teardown(() => next.destroy());

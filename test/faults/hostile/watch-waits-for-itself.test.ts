@@ -1,6 +1,6 @@
 /**
- * A watch that still sent its initial events waited for room that its own queue held: until the
- * next event overflowed it, or its end.
+ * Finds a watch that still sends its initial events and waits for room that its own queue holds, so
+ * that it goes on only when the next event overflows the queue.
  */
 import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
