@@ -1,7 +1,7 @@
 /**
- * An agent pushes a shard into a cache while the cache, the agent and the shard's API server are
- * killed and cut off at random moments (F9, F15). Finds objects that the cache lacks in the end,
- * and objects that are left over. TEST_SEED=n repeats the choices of a run, but not its timing.
+ * Kills and cuts off a cache, an agent and its shard's API server at random moments (F9, F15).
+ * Finds objects that the cache lacks in the end, and objects that are left over. TEST_SEED=n
+ * repeats the choices of a run, but not its timing.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';

@@ -1,7 +1,7 @@
 /**
- * Kills a store in the middle of commits and compactions. Finds a revision or a compacted revision
- * that falls (etcd #17780), a live object that loses its row, and a gap in the history above the
- * compacted revision (F2).
+ * Kills a store in the middle of commits and compactions (F2). Finds a revision or a compacted
+ * revision that falls (etcd #17780). Also finds a live object that loses its row, and a gap in the
+ * history above the compacted revision.
  */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,7 +1,7 @@
 /**
  * A real agent, and more ClusterCachedResources in one logical cluster than a cache serves. Finds
- * an agent that asks its shard again and again for the types that are not served, and a waiting
- * type that is not pushed when a served one goes.
+ * an agent that asks its shard again and again for types that are not served. Also finds a waiting
+ * type that the agent does not push when a served one goes.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';

@@ -1,7 +1,7 @@
 /**
  * A server whose disk becomes full, as its writers, informers and operator see it (F4). Finds a
- * refused write that happened, an acknowledged write that is lost, a read that fails, and a server
- * that does not recover once there is room.
+ * refused write that happened, an acknowledged write that is lost, and a read that fails. Also
+ * finds a server that does not recover once there is room.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

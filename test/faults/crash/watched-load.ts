@@ -1,7 +1,7 @@
 /**
  * HTTP writers, pushers and informers of a server that dies again and again. After each life this
- * checks what they were answered and sent: every acknowledged write is there (G1), no version falls
- * or is used twice (G9), and every informer goes on without a gap, a repeat or a 410 (G2 … G8).
+ * checks what they were answered and sent. Every acknowledged write is there (G1). No version falls
+ * or is used twice (G9). Every informer goes on without a gap, a repeat or a 410 (G2 … G8).
  */
 import type { ExecutionContext } from 'ava';
 import { LongWatch } from '../../support/machines/long-watch.js';

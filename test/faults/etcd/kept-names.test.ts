@@ -1,6 +1,6 @@
 /**
- * A client sets a kept annotation at one server of an etcd while a pusher changes the object at
- * another server, which learns of it later. Finds an annotation that the push removes.
+ * A client sets a kept annotation at one server of an etcd. A pusher changes the object at another
+ * server, which learns of the annotation later. Finds an annotation that the push removes.
  */
 import { test } from '../../support/test.js';
 import { aPath } from '../../support/objects.js';

@@ -1,6 +1,7 @@
 /**
  * What a server reads from etcd when it starts. Finds contents that differ from those of a server
- * that saw them written, and pages that are too many, too large, or too slow for the network.
+ * that saw them written. Also finds pages that are too many, too large, or too slow for the
+ * network.
  */
 import { Buffer } from 'node:buffer';
 import { test } from '../../support/test.js';

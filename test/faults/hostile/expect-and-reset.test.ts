@@ -1,7 +1,6 @@
 /**
  * Node's http2 answers `Expect: 100-continue` itself where nobody listens to 'checkContinue', and
- * throws if the stream is gone by then. Finds a server that a client without a certificate can end
- * so.
+ * throws if the stream is gone by then. Finds a server process that this ends.
  */
 import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';

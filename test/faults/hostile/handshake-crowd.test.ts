@@ -20,7 +20,7 @@ test('300 callers with certificates that connect at once from one address (a bal
   t.is(lost + closed, 0, `${lost} lost in their handshake, ${closed} after it`);
 });
 
-/** As in `http/listener.ts`: fewer later handshakes from one address push no earlier one out. */
+/** The bound in `http/listener.ts`: only so many later handshakes push an earlier one out. */
 const handshakesPerAddressMax = 1_000;
 
 test('a master gets in from an address that opens silent connections without end', async (t) => {

@@ -1,6 +1,6 @@
 /**
  * Bytes that cost a peer nothing and ask for nothing. Finds a connection that may bring megabytes
- * of them, and bytes of a request that a watch holds and that do not count for its caller.
+ * of them. Also finds bytes of a request that a watch holds and that do not count for its caller.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

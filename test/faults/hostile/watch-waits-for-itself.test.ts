@@ -1,6 +1,6 @@
 /**
- * Finds a watch that still sends its initial events and waits for room that its own queue holds, so
- * that it goes on only when the next event overflows the queue.
+ * Finds a watch whose initial events wait for room that its own queue holds. Such a watch goes on
+ * only when the next event overflows the queue.
  */
 import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,9 +1,8 @@
 /**
- * Damage to a stopped store (F5): a bit, or a sector, at a random place of the database or of its
- * write-ahead log. Everything the server then serves was once so: nothing has changed, or it
- * refuses, or it is an older state and a client that has seen a newer one learns that. Only where
- * no start has checked, because the store is too large, may an entry be missed that damage removed
- * from an index.
+ * Damages a bit or a sector at a random place of a stopped store's database or WAL (F5). The server
+ * must then serve all as it was, or refuse, or serve an older state and say so to a client that has
+ * seen a newer one. If the store is too large for a start to check, an entry may also be missing
+ * that the damage removed from an index.
  *
  * TEST_SEED=n repeats a run, TEST_FLIPS=n damages each file n times.
  */
@@ -58,7 +57,7 @@ for (const { title, file, ending, flags, mayMiss } of [
     t.deepEqual(wrong, []);
   });
 
-test('an undamaged store is found whole, and content that it never held is found wrong', async (t) => {
+test('the comparison finds an undamaged store whole, and content that it never held wrong', async (t) => {
   await using server = await StrataProcess.start({ flags: ['--bookmark-interval=100ms'] });
   const story = await aStory(server);
   const [key = '', text = ''] = [...story.objects].find(([, each]) => each.includes('xx')) ?? [];
@@ -87,7 +86,7 @@ async function verdictOn(server: StrataProcess, story: Story): Promise<Verdict> 
   }
 }
 
-/** Objects that are created, changed and deleted. */
+/** Creates, changes and deletes objects; resolves with all that the store can then show. */
 async function aStory(server: StrataProcess): Promise<Story> {
   const client = server.client();
   const born = positionOf(await client.list(wildcardPath));

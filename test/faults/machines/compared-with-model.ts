@@ -1,10 +1,10 @@
 /**
- * Real servers compared with their model, over both protocols: whatever happens in whatever order,
- * every answer and every watch is what the model predicts. Each run has servers and a store of its
- * own, so a failure shrinks by leaving commands out.
+ * Compares real servers with their model, over both protocols. Finds an answer or a watch that the
+ * model does not predict, whatever happens in whatever order. Each run has servers and a store of
+ * its own, so a failure shrinks by leaving commands out.
  *
  * TEST_SEED=n repeats the choices of a failure, TEST_RUNS=n goes on longer. TEST_WITHOUT and
- * TEST_TRACE: model-commands.ts.
+ * TEST_TRACE: see model-commands.ts.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ import { commands, type Real } from './model-commands.js';
 import { ModelledServer, type ModelledStore } from './modelled-server.js';
 import type { Write } from './role-model.js';
 
-/** What the servers are started with. */
+/** Flags and environment to start the servers with. */
 export type ToOpen = Readonly<{ flags: readonly string[]; environment: Readonly<Record<string, string>> }>;
 
 /** Disposing of it ends the servers. */
@@ -31,7 +31,7 @@ export type Installation = Readonly<{
   runs: number;
   /** Flags that not every store takes. */
   flags: readonly string[];
-  /** Undefined where it cannot be tested; it has logged why. */
+  /** Undefined if this kind cannot be tested here; `open` has then logged why. */
   open: (t: ExecutionContext, toOpen: ToOpen) => Promise<Opened | undefined>;
 }>;
 

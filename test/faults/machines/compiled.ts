@@ -1,16 +1,13 @@
 /**
- * Libraries in C beside this file, to be loaded into a server with LD_PRELOAD: they see or change
- * what it asks of the system.
+ * Compiles the C libraries beside this file. A server loads them with LD_PRELOAD, and they record
+ * or change its system calls.
  */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { projectFile } from '../../support/project.js';
 
-/**
- * The compiled library, in that folder. Undefined where there is no C compiler: the test is skipped
- * then.
- */
+/** The path of the library in `folder`; undefined without a C compiler: the test then passes. */
 export function compiled(t: ExecutionContext, folder: string, name: string): string | undefined {
   const library = join(folder, `${name}.so`);
   try {

@@ -1,6 +1,6 @@
 /**
- * The SQLite engine with nothing in memory: every content is read from its row, so a missing row
- * shows.
+ * The contracts on a SQLite engine without bodies in memory: it reads each from its row, so a
+ * missing row shows.
  */
 import { openSqlite } from '../../contract/open-sqlite.js';
 import { registerLinksContract } from '../../contract/links-contract.js';

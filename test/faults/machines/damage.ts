@@ -1,10 +1,10 @@
-/** What a disk may do to a file: random bits flip, or a few hundred bytes are replaced. */
+/** Damages a file as a disk may: flips a random bit, or fills a random sector with random bytes. */
 import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 import type { Random } from '../../support/crash/random.js';
 
 const sectorBytes = 512;
 
-/** Gives what was done, for the log of a failure. */
+/** Returns what it has done, for the message of a failure. */
 export function damage(file: string, random: Random): string {
   const fd = openSync(file, 'r+');
   try {

@@ -1,6 +1,7 @@
 /*
- * Loaded into a server with LD_PRELOAD: what it asks of the files of its database in FAILED_FOLDER fails as on a failing disk. Behind FAILED_AFTER reads of the
- * database, FAILED_READS of them do; and what is written is not synchronised while the file FAILED_SYNCS exists.
+ * Loaded into a server with LD_PRELOAD: makes system calls on its store in FAILED_FOLDER fail as a
+ * failing disk does. After FAILED_AFTER reads of the database, the next FAILED_READS reads fail.
+ * Syncs of the WAL fail while the file FAILED_SYNCS exists.
  */
 #define _GNU_SOURCE
 #include <stdatomic.h>
@@ -11,7 +12,7 @@
 
 static atomic_int reads;
 
-/* Of the database or, with the suffix, its log. */
+/* Whether fd is the database or, with the suffix "-wal", its WAL. */
 static int is_ours(int fd, const char *suffix) {
   char path[PATH_MAX], name[32] = "/strata.db";
   const char *folder = getenv("FAILED_FOLDER");

@@ -1,7 +1,6 @@
 /**
- * A disk that fails for a while. What it does not give is not damaged: nothing is moved out of the
- * way, and once it gives it the server serves what it held. What it has not synchronised is
- * refused, and not there after a crash.
+ * A disk that fails for a while. Finds a store that a server sets aside as damaged because a read
+ * failed. Also finds a write that is there after a crash although it was refused.
  */
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -20,13 +19,13 @@ type Made = Readonly<{
   server: StrataProcess;
   startFailing: (after: number, reads: number) => Promise<void>;
   served: () => Promise<number>;
-  /** While it exists, nothing is synchronised. */
+  /** While this file exists, syncs of the WAL fail. */
   failedSyncs: string;
 }>;
 
 /**
- * A server with objects. `startFailing`: it stops, and so many reads of its next start fail behind
- * the first ones. Undefined where the test is skipped.
+ * A server with objects. `startFailing` restarts it: after `after` reads of the database, the next
+ * `reads` reads fail. Undefined where the test is skipped.
  */
 async function aServer(t: ExecutionContext): Promise<Made | undefined> {
   const folder = await mkdtemp(join(tmpdir(), 'strata-disk-'));
@@ -59,7 +58,7 @@ async function aServer(t: ExecutionContext): Promise<Made | undefined> {
   };
 }
 
-test('a start that one read fails for serves all, or ends, and then the next start does', async (t) => {
+test('a start in which one read fails serves all objects, or ends, and then the next start serves all', async (t) => {
   t.timeout(120_000);
   const made = await aServer(t);
   if (made === undefined) return;
@@ -75,7 +74,7 @@ test('a start that one read fails for serves all, or ends, and then the next sta
   t.log(`${ended} of 5 starts ended`);
 });
 
-test('a start on a disk that gives nothing more ends and says so, and the files stay as they are', async (t) => {
+test('a start during which all reads begin to fail ends and says so, and leaves the files as they are', async (t) => {
   t.timeout(120_000);
   const made = await aServer(t);
   if (made === undefined) return;
@@ -87,7 +86,7 @@ test('a start on a disk that gives nothing more ends and says so, and the files 
   }
 });
 
-test('what was refused because the disk did not synchronise it is not there after a kill, and what was acknowledged is', async (t) => {
+test('after a kill, writes that were refused because a sync failed are not there, and acknowledged ones are', async (t) => {
   t.timeout(120_000);
   const made = await aServer(t);
   if (made === undefined) return;

@@ -1,7 +1,6 @@
 /**
- * The wall clock of a server process, moved from outside while it runs: libfaketime reads an offset
- * from a file. Monotonic time goes on, as it does when an administrator or NTP steps the clock of a
- * machine.
+ * Moves the wall clock of a running server process: libfaketime reads an offset from a file.
+ * Monotonic time goes on, as it does when an administrator or NTP steps the clock of a machine.
  */
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -11,12 +10,11 @@ const library = ['/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1', '/usr/
   (path) => existsSync(path),
 );
 
-/** Undefined where libfaketime is not installed (Debian: `apt-get install faketime`). */
+/** False where libfaketime is not installed (Debian: `apt-get install faketime`). */
 export const canFakeClock = library !== undefined;
 
 /**
- * It begins ahead of real time, and never falls behind it, because the clients' certificates are
- * not valid earlier.
+ * The clock begins ahead of real time and never falls behind it: clients' certificates begin then.
  */
 const beginMs = 2 * 3_600_000;
 const offsetMsMax = 4 * 3_600_000;

@@ -1,7 +1,8 @@
 /**
- * The image, as `npm run image` writes it: built twice, to the byte the same, and run from what its
- * archive holds. Needs root, buildah, Linux's namespaces and what npm has cached or can fetch;
- * skipped aloud without them. The base is made of this machine.
+ * Builds the image of `npm run image` twice on a base made of this machine, and runs it from its
+ * archive. Finds two builds that differ by a byte, wrong labels or libraries, and an image that
+ * does not serve. Needs root, buildah, Linux namespaces and what npm has cached or can fetch; the
+ * log says when the test is skipped.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -44,7 +45,7 @@ test('the image of a checkout is the same to the byte, says what is in it, and s
   for (const out of ['one', 'other']) built.push(await build(join(folder, out), version, environment));
   const [one, other] = built as [Built, Built];
   t.regex(one.digest, /^sha256:[0-9a-f]{64}$/);
-  t.true(one.sbom === other.sbom, 'the lists of libraries');
+  t.true(one.sbom === other.sbom, 'both list the same libraries');
   t.deepEqual([one.digest, one.sha256], [other.digest, other.sha256]);
 
   const layout = join(folder, 'layout');
@@ -68,7 +69,7 @@ test('the image of a checkout is the same to the byte, says what is in it, and s
   const lock = JSON.parse(await readFile(join(root, 'opt/strata/node_modules/.package-lock.json'), 'utf8')) as Lock;
   const there = Object.entries(lock.packages).map(([path, each]) => `${each.name ?? path.replace(/.*node_modules\//, '')}@${each.version}`);
   const listed = sbom.packages.map(({ name, versionInfo }) => `${name}@${versionInfo}`);
-  // What lies there twice is listed once.
+  // The SBOM lists a package once that is installed twice.
   t.deepEqual([...new Set(listed)].toSorted(), [...new Set([...there, `kcp-strata@${version}`])].toSorted());
 
   for (const program of ['/strata', '/cache-server', '/kcp-front-proxy']) {
@@ -85,7 +86,7 @@ test('the image of a checkout is the same to the byte, says what is in it, and s
   await using container = await Container.start({
     image: root,
     command: [...Entrypoint, ...Cmd, '--client-ca-file=/ca/tls.crt'],
-    // As an engine fills a new volume: from the folder of the image, its owner included.
+    // A container engine fills a new volume so: from the image's folder, with its owner.
     mounts: [{ folder: join(root, 'var/lib/strata'), path: '/var/lib/strata', isReadOnly: false }, ca],
     serves: [6443],
   });
@@ -106,18 +107,15 @@ type Built = Readonly<{ digest: string; archive: string; sha256: string; sbom: s
 
 type Sbom = Readonly<{ spdxVersion: string; packages: readonly Readonly<{ name: string; versionInfo: string }>[] }>;
 
-/** As npm notes what it has installed. */
+/** npm's record of what it has installed. */
 type Lock = Readonly<{ packages: Readonly<Record<string, Readonly<{ name?: string; version: string }>>> }>;
 
-/** Of an image's configuration, what is looked at. */
+/** The parts of an image's configuration that the test checks. */
 type ImageConfig = Readonly<{
   config: Readonly<{ User: string; Entrypoint: readonly string[]; Cmd: readonly string[]; Labels: Readonly<Record<string, string>> }>;
 }>;
 
-/**
- * A store of buildah's own for this test, and what it needs where it may not make namespaces of
- * users.
- */
+/** Environment of buildah: a store for this test, and what it needs without user namespaces. */
 async function aStore(folder: string): Promise<Readonly<Record<string, string>>> {
   const file = join(folder, 'storage.conf');
   const [graph, run] = [join(folder, 'graph'), join(folder, 'run')];
@@ -136,7 +134,7 @@ async function build(out: string, version: string, environment: Readonly<Record<
   return { digest: stdout.trim(), archive, sha256, sbom: await readFile(join(out, `strata-${version}.spdx.json`), 'utf8') };
 }
 
-/** Writes the layers of the archive over each other into `root`. */
+/** Extracts the layers of the archive, one over the other, into `root`. */
 async function unpack(archive: string, { layout, root }: Readonly<{ layout: string; root: string }>) {
   const extract = async (file: string, folder: string): Promise<void> => {
     await mkdir(folder, { recursive: true });

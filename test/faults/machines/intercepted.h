@@ -1,4 +1,4 @@
-/* For libraries that take the place of calls of the system: the call itself, and the file that it is for. */
+/* For libraries that replace system calls. REAL: the replaced call; path_of: the file of an fd. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -6,7 +6,10 @@
 
 #define REAL(type, name, ...) static type (*real)(__VA_ARGS__); if (real == NULL) real = dlsym(RTLD_NEXT, #name)
 
-/* Of an open file, into PATH_MAX characters: 0 where it has none. Leaves errno as it was; it is called within what sets it. */
+/*
+ * Writes the path of an open file, in at most PATH_MAX characters; returns 0 if it has none.
+ * Restores errno, because it is called within functions that set it.
+ */
 static int path_of(int fd, char *path) {
   char link[64] = "/proc/self/fd/", digits[16];
   int n = 0, at = 14, kept = errno;

@@ -1,8 +1,8 @@
 /**
- * What kcp's operator and charts start: each program with exactly those arguments, on exactly those
- * volumes, as a user who owns nothing on a root that cannot be written. It must become ready,
- * answer, end by SIGTERM, and come back on its volumes. Needs root and Linux's namespaces; skipped
- * aloud without them.
+ * Starts what kcp's operator and charts start: each program with exactly their arguments and
+ * volumes, as a user who owns nothing, on a read-only root. Finds one that does not become ready,
+ * answer, end by SIGTERM, or come back on its volumes. Needs root and Linux namespaces; the log
+ * says when a test is skipped.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -36,7 +36,7 @@ const exportsPath = '/services/cache/shards/amber/clusters/acme/apis/apis.kcp.io
 const anExport = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name: 'one' } };
 const why = Container.whyNot();
 
-/** `folder` goes with the test. */
+/** `folder` is removed after the test. */
 type Pod = Readonly<{ folder: string; authority: TestAuthority; volumes: Volumes }>;
 
 function inContainer(title: string, body: (t: ExecutionContext, pod: Pod) => Promise<void>, { fsGroup }: { fsGroup?: number } = {}): void {
@@ -68,7 +68,7 @@ async function textsOf({ certificate, key }: Certificate, authority: TestAuthori
 
 const serving = { user: 'server', groups: [], hosts: ['127.0.0.1', 'localhost', 'strata'], usages: ['server' as const] };
 
-/** Of the root shard, where no front door asks; of a webhook, which is away. */
+/** For the root shard, which no front door asks, and for a webhook, which does not answer. */
 const kubeconfig = {
   apiVersion: 'v1',
   kind: 'Config',
@@ -78,7 +78,7 @@ const kubeconfig = {
   'current-context': 'one',
 };
 
-/** What each kind of Secret or ConfigMap holds that a manifest mounts. */
+/** The files of each kind of Secret or ConfigMap that a manifest mounts. */
 async function contentsOf(content: Content, { authority }: Pod): Promise<Record<string, string>> {
   switch (content) {
     case 'serving':
@@ -128,7 +128,7 @@ function clientOf(t: ExecutionContext, url: string, as?: Certificate): KubeClien
   return client;
 }
 
-/** As kubelet's probe: without a certificate. */
+/** Waits until `/readyz` answers 200, without a certificate, as kubelet's probe does. */
 async function ready(t: ExecutionContext, container: Container, port: number): Promise<void> {
   const probe = clientOf(t, container.url(port));
   let answer = '';
@@ -144,7 +144,7 @@ async function ready(t: ExecutionContext, container: Container, port: number): P
   }
 }
 
-/** Keeps an object, ends by SIGTERM with 0, and has it when it comes back. */
+/** Asserts that a container ends by SIGTERM with 0, and has kept an object when it comes back. */
 async function keeps(t: ExecutionContext, { authority }: Pod, container: Container, port: number): Promise<void> {
   await ready(t, container, port);
   t.is((await clientOf(t, container.url(port), authority.master).raw('POST', exportsPath, { body: anExport })).status, 201);
@@ -201,7 +201,7 @@ inContainer(
   { fsGroup: imageUser },
 );
 
-inContainer('a claim without an fsGroup is refused, with the folder, the user and what helps', async (t, pod) => {
+inContainer('a cache does not start on a claim without an fsGroup, and names the folder, the user and what helps', async (t, pod) => {
   const container = await documentedChart(t, pod);
 
   t.is(await container.ended(), 1);
@@ -211,7 +211,7 @@ inContainer('a claim without an fsGroup is refused, with the folder, the user an
   t.regex(log, /fsGroup/);
 });
 
-inContainer('a root without a volume is refused, with the folder and what helps', async (t, pod) => {
+inContainer('a cache does not start on a root without a volume, and names the folder and what helps', async (t, pod) => {
   const { command, ...manifest } = chartCacheServer({ args: ['--client-ca-file=/etc/cache/tls/ca/tls.crt'] });
   const container = await started(t, pod, { ...manifest, command });
 
@@ -219,7 +219,7 @@ inContainer('a root without a volume is refused, with the folder and what helps'
   t.regex(await container.log(), /mkdir '\.kcp-cache\/data'\. \/var\/lib\/strata cannot be written by anybody: mount a volume there/);
 });
 
-inContainer('a secret that its user may not read is refused, with whose it is', async (t, pod) => {
+inContainer('a cache does not start with a secret that it may not read, and names the owner of the file', async (t, pod) => {
   const manifest = operatorCacheServer();
   const path = '/etc/cache-server/tls/server';
   const { [path]: content, ...mounted } = manifest.mounted;
@@ -231,7 +231,7 @@ inContainer('a secret that its user may not read is refused, with whose it is', 
   t.regex(await container.log(), /tls\.key belongs to uid 0, gid 0 \(mode 0400\), and this process runs as uid 10001/);
 });
 
-inContainer('a cache server makes its certificate, and keeps it with its data', async (t, pod) => {
+inContainer('a cache server without a certificate makes one, and keeps it with its data', async (t, pod) => {
   const args = ['--root-directory=/data', `--client-ca-file=/ca/tls.crt`];
   const container = await started(t, pod, {
     command: ['/cache-server', ...args],
@@ -246,8 +246,8 @@ inContainer('a cache server makes its certificate, and keeps it with its data', 
 type Above = Readonly<{ cache: TestServer; shard: EchoBackend; authority: TestAuthority }>;
 
 /**
- * What a front door follows: a cache, reached at 7443 of its container, that knows `root:org` on
- * the shard `root`, reached at 7444.
+ * What a front door follows: a cache that knows `root:org` on the shard `root`. The front door's
+ * container reaches the cache at port 7443 and the shard at port 7444.
  */
 async function above(t: ExecutionContext, { authority }: Pod): Promise<Above> {
   const types = '[logicalclusters.paths.strata, workspaces.paths.strata, shards.core.kcp.io]';
@@ -273,10 +273,7 @@ async function above(t: ExecutionContext, { authority }: Pod): Promise<Above> {
   return { cache, shard, authority };
 }
 
-/**
- * The front door with the arguments and volumes of docs/kcp.md, where the cache is at a port of its
- * own.
- */
+/** A front door with the arguments and volumes of docs/kcp.md, but for the port of the cache. */
 async function aFrontDoor(
   t: ExecutionContext,
   pod: Pod,
@@ -291,7 +288,7 @@ async function aFrontDoor(
   const manifest = made({ args });
   const container = await started(t, pod, manifest, { mounts, hosts: ['strata'], reaches: { 7443: cache.port, 7444: shard.port } });
   await ready(t, container, manifest.port);
-  // Then it has everything, and knows that soon after.
+  // A ready front door has everything, and knows soon after that it does: then it answers 403 here.
   const client = clientOf(t, container.url(manifest.port));
   await until(async () => (await client.raw('GET', '/clusters/nowhere')).status === 403);
   return { container, port: manifest.port };
@@ -305,7 +302,7 @@ for (const [name, made, fsGroup] of [
   const options = fsGroup === undefined ? {} : { fsGroup };
 
   inContainer(
-    `${name} is a front door on its extra volumes`,
+    `${name} serves as a front door with its extra volumes`,
     async (t, pod) => {
       const { container, port } = await aFrontDoor(t, pod, (extra) => made({ auth: false }, extra));
       const user = pod.authority.issue({ user: 'alice', groups: ['team'] });
@@ -322,7 +319,7 @@ for (const [name, made, fsGroup] of [
   );
 
   inContainer(
-    `${name} with everything about tokens checks them, whatever issuer is away`,
+    `${name} with all flags for tokens checks tokens, whichever issuer does not answer`,
     async (t, pod) => {
       const { container, port } = await aFrontDoor(t, pod, (extra) => made({ auth: true }, extra));
       const ask = (token: string) =>

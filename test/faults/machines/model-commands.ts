@@ -88,7 +88,7 @@ const isTraced = process.env['TEST_TRACE'] === '1';
 
 /** More writes than the server has to remember. */
 const floodWrites = 80;
-/** More than may wait for a commit, and more watches than may be open. */
+/** More writes than may wait for a commit, and more watches than may be open. */
 const crowd = 60;
 
 export const commands: fc.Arbitrary<Iterable<Command>> = fc.commands(
@@ -153,7 +153,7 @@ function written(server: ModelledServer, all: readonly Asked[]): readonly Write[
   });
 }
 
-/** One object again and again, with bodies that fill a slow reader's socket. */
+/** Replaces one object again and again, with bodies that fill a slow reader's socket. */
 async function flood(server: ModelledServer, { place: at, tier }: Asked): Promise<void> {
   if (server.model.held(at) === undefined) await server.write([{ kind: 'create', place: at, content: content(server, tier) }]);
   for (let written = 0; written < floodWrites; written += 1)

@@ -1,4 +1,4 @@
-/** One server on its data directory, compared with its model. */
+/** Compares one server on its data directory with its model. */
 import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StrataProcess } from '../../support/strata-process.js';

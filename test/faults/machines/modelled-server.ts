@@ -1,10 +1,10 @@
 /**
- * A real cache and its model, driven together over HTTP. Every write is done to both; the watch of
- * everything shows at which revision it happened. All other lists and watches are compared with the
- * model, at once or by the validators at the end of a life.
+ * Drives a real cache and its model together over HTTP. Every write goes to both; a watch of
+ * everything shows at which revision the write happened. All other lists and watches are compared
+ * with the model, at once or by the validators at the end of a life.
  *
- * Where several servers have one store, each request goes to the next of them, and watches go on at
- * another. A life of the store ends when an older copy of it is restored. The revisions of lost
+ * If several servers have one store, each request goes to the next server, and watches resume at
+ * another one. A life of the store ends when an older copy of it is restored. The revisions of lost
  * changes belong to no later life.
  */
 import assert from 'node:assert/strict';
@@ -41,24 +41,24 @@ import {
   type RoleScope,
 } from './roles.js';
 
-/** How long the server may take for anything it owes its clients. */
+/** How long a server may take to send what it owes a client. */
 const lateMsMax = 8_000;
 
 type Open = { recorder: WatchRecorder; scope: RoleScope; selector: string; covered: Covered; mayExpire: boolean; isPaused: boolean };
 
-/** A write under way. There is no answer when its server is killed. */
+/** A write that was sent. `answer` is undefined if its server was killed. */
 type Sent = Readonly<{ expected: Expected; answer: Answer | undefined; server: StrataProcess; error?: unknown }>;
 
 export type ListForm = 'present' | 'zero' | 'exact' | 'notOlder' | 'bare' | 'future' | 'foreign';
 export type WatchForm = 'behind' | 'initial' | 'healing';
 export type Ending = 'SIGTERM' | 'SIGKILL';
 
-/** What the servers keep their state in. Both are called while no server runs. */
+/** The servers' store. `copy` and `putBack` are called while no server runs. */
 export type ModelledStore = Readonly<{
   /** Resolves with the name of the copy. */
   copy: () => Promise<string>;
   putBack: (name: string) => Promise<void>;
-  /** Once a copy is put back, clients can resume from nothing that they have seen before. */
+  /** Whether clients cannot resume from any earlier revision once a copy is put back. */
   forgets: boolean;
 }>;
 
@@ -79,17 +79,17 @@ export class ModelledServer {
   readonly #born: Position;
   readonly #copies: { readonly name: string; readonly copy: Copy }[] = [];
   readonly #open: Open[] = [];
-  /** Of all lives: the change at each revision. */
+  /** The change at each revision, over all lives. */
   readonly #names: Sighting[] = [];
   readonly #violations: Violation[] = [];
   #watches: SeenWatch[] = [];
   #lists: SeenList[] = [];
   /**
-   * Of this life: a store that was rolled back may begin below what was lost, and then answers 504.
+   * Of this life only: a store that was rolled back may begin below lost revisions, and answer 504.
    */
   #sightings: Sighting[] = [];
   #full: WatchRecorder;
-  /** How many events of the watch of everything the model knows. */
+  /** How many events of the watch of everything the model has recorded. */
   #taken = 0;
   #ids = 0;
   #asked = 0;
@@ -105,7 +105,7 @@ export class ModelledServer {
     this.#full = this.#record('full', { kind: 'behind', position: born }, everywhere, '');
   }
 
-  /** On servers that hold no Role yet. */
+  /** The servers must hold no Role yet. */
   static async begin(parts: ModelledParts): Promise<ModelledServer> {
     const clients = parts.servers.map((server) => server.client({ http2: parts.http2 }));
     const born = positionOf(await clients[0]!.list(scopePath(everywhere)));
@@ -121,8 +121,8 @@ export class ModelledServer {
   }
 
   /**
-   * The writes are under way together; no two have the same key, as kcp's informers see keys. A
-   * server, or all, may be killed meanwhile.
+   * Sends the writes together, but only one of those that have the same key for kcp's informers.
+   * `killed`: one server, or all, is killed meanwhile.
    */
   async write(writes: readonly Write[], killed?: Readonly<{ afterMs: number; which: number }>): Promise<void> {
     const keys = new Set<string>();
@@ -140,7 +140,7 @@ export class ModelledServer {
     await this.#happened(sent);
   }
 
-  /** A DELETE of a collection of one namespace. */
+  /** Deletes the collection of one namespace. */
   async clear(scope: Omit<Place, 'name'>): Promise<void> {
     const { covers } = coveredBy(scope, '');
     const effects = this.model.expectCleared(covers);
@@ -172,7 +172,7 @@ export class ModelledServer {
     const first = JSON.parse(answer.text) as KubeList;
     const at = positionOf(first);
     const isExact = form === 'exact' || (form === 'bare' && limit > 0);
-    // Another server may not have come as far yet.
+    // Another server may still be behind.
     const isNewest = form === 'present' || (!isExact && this.#servers.length === 1);
     if (isExact) assert.equal(at, position, 'a list at an exact revision');
     else if ((form === 'notOlder' || form === 'bare') && this.model.isOurs(position)) assert.ok(at >= position, `a list at ${at}`);
@@ -213,7 +213,7 @@ export class ModelledServer {
     else await this.#caughtUp(open);
   }
 
-  /** A client leaves a watch and goes on with another from there. */
+  /** A client ends a watch, and resumes it with another one. */
   async resume(which: number): Promise<void> {
     const open = this.#open[which % this.#open.length];
     if (open === undefined) return;
@@ -224,7 +224,7 @@ export class ModelledServer {
     await this.#comeBack(await this.#end(ending, which));
   }
 
-  /** The store is copied while no server runs on it: after a clean stop, or as a kill left it. */
+  /** Copies the store while no server runs on it: after a clean stop, or as a kill left it. */
   async copy(ending: Ending): Promise<void> {
     const ended = await this.#end(ending);
     this.#lookAround();
@@ -248,15 +248,14 @@ export class ModelledServer {
   }
 
   /**
-   * More watches at one server than may be open: those beyond are refused, the others are not
-   * disturbed.
+   * Opens more watches at one server than it allows, and asserts that it refuses the rest with 429.
    */
   async crowd(count: number): Promise<void> {
     const client = this.#client();
     const refusals: Answer[] = [];
-    // The latest that the model knows may be of a life that a restore has ended.
+    // The model's latest revision may be of a life that a restore has ended.
     const from = positionOf(await client.list(scopePath(everywhere)));
-    // Beside load the first may end before the last is asked for.
+    // On a busy machine the first watch may end before the last one is requested.
     for (const seconds of [1, 4, 16]) {
       const target = `${scopePath(everywhere)}?watch=true&resourceVersion=${from}&timeoutSeconds=${seconds}`;
       const answers = await Promise.all(Array.from({ length: count }, () => client.raw('GET', target, { timeoutMs: 60_000 })));
@@ -267,7 +266,7 @@ export class ModelledServer {
     assert.ok(refusals.length > 0, 'more watches are open than may be');
   }
 
-  /** Everything the server owes has come, and nothing else. */
+  /** Asserts that the servers have sent all that they owe, and nothing else. */
   async finish(): Promise<void> {
     await this.list(everywhere, '', { form: 'present', which: 0, limit: 0, between: [] });
     await this.#endLife();
@@ -291,7 +290,7 @@ export class ModelledServer {
     return this.#clients[which]!;
   }
 
-  /** One of the servers, or all: always without `which`. */
+  /** Ends one of the servers, or all; without `which` always all. */
   async #end(ending: Ending, which?: number): Promise<readonly StrataProcess[]> {
     const i = which === undefined ? -1 : which % (this.#servers.length + 1);
     const ended = this.#servers.filter((_, at) => !(i in this.#servers) || at === i);
@@ -344,7 +343,7 @@ export class ModelledServer {
     }
   }
 
-  /** The model learns each write at the revision at which the watch of everything shows it. */
+  /** Records each write in the model, at the revision at which the watch of everything shows it. */
   async #happened(sent: readonly Pick<Sent, 'expected' | 'answer'>[]): Promise<void> {
     const now = sent.every(({ answer }) => answer !== undefined) ? undefined : await this.#present();
     const due = new Map<string, { effects: Effect[]; written: Position | undefined }>();
@@ -368,7 +367,7 @@ export class ModelledServer {
     }
   }
 
-  /** The next so many events of the watch of everything. */
+  /** Takes the next `count` events of the watch of everything. */
   async #take(count: number): Promise<readonly SeenEvent[]> {
     const changes = (): readonly SeenEvent[] => this.#full.events.filter(({ type }) => type !== 'BOOKMARK' && type !== 'ERROR');
     const upTo = this.#taken + count;
@@ -383,7 +382,7 @@ export class ModelledServer {
     return taken;
   }
 
-  /** The servers start on the store again, and every client goes on from where it was. */
+  /** Starts the servers again; every client then resumes from where it was. */
   async #comeBack(ended: readonly StrataProcess[]): Promise<void> {
     await Promise.all(ended.map((server) => server.resume()));
     this.#lookAround();
@@ -392,8 +391,7 @@ export class ModelledServer {
     const changes = before.events.filter(({ type }) => type !== 'BOOKMARK' && type !== 'ERROR');
     const late = changes.slice(this.#taken);
     const position = changes[this.#taken - 1]?.position ?? (before.began.kind === 'behind' ? before.began.position : 0n);
-    // What came before the kill and was not read yet comes once more: the position is the last that
-    // the model knows.
+    // Resumes after the last event that the model has recorded, so later ones come once more.
     const again = this.#record(`full ${++this.#ids}`, { kind: 'behind', position }, everywhere, '');
     await this.#follow(again);
     for (const event of late)
@@ -408,8 +406,8 @@ export class ModelledServer {
   }
 
   /**
-   * Each watch ends, and another goes on from its last revision. One whose initial events never
-   * ended is dropped.
+   * Ends each watch and resumes it at its last revision. Drops one without the end of initial
+   * events.
    */
   async #goOn(open: readonly Open[]): Promise<void> {
     for (const each of open) {
@@ -500,7 +498,7 @@ export class ModelledServer {
       options: { query },
       ...(resumes === undefined ? {} : { resumes }),
     });
-    // It ends with the server; `close` gives what it saw.
+    // It ends with its server; `close` resolves with what it saw.
     recorder.ended().catch(() => {});
     return recorder;
   }
@@ -524,7 +522,7 @@ export class ModelledServer {
     }
   }
 
-  /** The allowed answers to the list. */
+  /** The status codes that the list may get. */
   #statuses(form: ListForm, position: Position, limit: number): readonly number[] {
     if (form === 'future') return [504];
     if (form === 'exact' || (form === 'bare' && limit > 0)) {
@@ -535,8 +533,8 @@ export class ModelledServer {
   }
 
   /**
-   * The items of all pages, or undefined where the server was allowed to forget the revision of the
-   * first one, and did.
+   * The items of all pages; undefined if the server has rightly forgotten the first page's
+   * revision.
    */
   async #otherPages(
     first: KubeList,
@@ -581,7 +579,7 @@ export class ModelledServer {
     return this.model.truth.at(-1)?.position ?? this.#born;
   }
 
-  /** Revisions that open watches have shown are revisions that clients may come back with. */
+  /** Adds the revisions of bookmarks that open watches have shown: clients may resume from them. */
   #lookAround(): void {
     for (const { recorder } of this.#open) this.#look(recorder.seen());
     this.#look(this.#full.seen());
@@ -594,7 +592,7 @@ export class ModelledServer {
 
 const nothing = { turn: 'none', tier: '', rules: { turn: 'none', count: 0 } } as const;
 
-/** Whether the present shows the effect. */
+/** Whether the listed objects show the effect. */
 function isThere(now: readonly KubeObject[] | undefined, { kind, place, content }: Effect): boolean {
   const object = now?.find((item) => keyAt(placeOf(item)) === keyAt(place));
   return kind === 'delete' ? object === undefined : object?.metadata.labels?.['turn'] === content.turn;

@@ -1,6 +1,7 @@
 /*
- * Loaded into a server with LD_PRELOAD: records, in order, what the server does to the files of its store, and when it synchronises them. From
- * this the test makes the folders that a loss of power may leave. A record is a header, the path and the bytes.
+ * Loaded into a server with LD_PRELOAD: records, in order, what the server does to the files of its
+ * store, and when it synchronises them. From this the test makes the folders that a loss of power may
+ * leave. A record is a header, the path and the bytes.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -26,7 +27,7 @@ static int is_ours(const char *path) {
   const char *folder = getenv("POWER_FOLDER");
   if (folder == NULL || strncmp(path, folder, strlen(folder)) != 0) return 0;
   size_t length = strlen(path);
-  /* The shared memory of the WAL is made anew by whoever opens the database. */
+  /* SQLite makes the shared memory of the WAL anew when it opens the database. */
   return !(length > 4 && strcmp(path + length - 4, "-shm") == 0);
 }
 
@@ -77,7 +78,7 @@ PWRITE(pwrite64)
 TRUNC(ftruncate)
 TRUNC(ftruncate64)
 
-/* Recorded once it has succeeded, because nothing can be relied on before. */
+/* Recorded after it has succeeded, because until then the disk guarantees nothing. */
 #define SYNCS(name) \
   int name(int fd) { \
     REAL(int, name, int); \

@@ -1,8 +1,9 @@
 /**
- * What a server did to its files, as recorded by power-journal.c, and the folders that a loss of power may leave. Synchronised writes are there;
- * of the rest any subset is, because a disk writes them in any order until it is made to synchronise.
+ * What a server did to its files, as power-journal.c recorded it, and the folders that a loss of
+ * power may leave. Synchronised writes are there. Of the others any subset is, because a disk writes
+ * in any order until it must synchronise.
  *
- *   write sync write write │ power is lost      the first write is there, the other two may be, each by itself
+ *   write sync write write │ power is lost: the first write is there, each of the others may be
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -25,7 +26,7 @@ export class PowerJournal {
     this.#folder = folder;
   }
 
-  /** Of the files in the folder. */
+  /** Reads the recorded operations on files in the folder. */
   static read(file: string, folder: string): PowerJournal {
     const bytes = readFileSync(file);
     const operations: Operation[] = [];
@@ -46,9 +47,9 @@ export class PowerJournal {
   }
 
   /**
-   * Makes the folder what it may be when power is lost after so many operations. Each
-   * unsynchronised write is kept by chance. A disk that lies does not synchronise from some
-   * operation on.
+   * Rewrites the folder as a loss of power after `behind` operations may leave it. Each
+   * unsynchronised write is kept with the chance `keptShare`. From operation `liesFrom` on the disk
+   * lies: it does not synchronise.
    */
   lose(behind: number, keptShare: number, random: Random, { liesFrom = Infinity } = {}): void {
     const files = new Map<string, { durable: Buffer; pending: Operation[] }>();
@@ -79,7 +80,7 @@ function applied(bytes: Buffer, { kind, offset, data }: Operation): Buffer {
   return whole;
 }
 
-/** Now and then only some sectors of a write reach the disk. */
+/** Sometimes keeps only the first sectors of a write. */
 function torn(operation: Operation, random: Random): Operation {
   if (operation.kind !== 'write' || operation.data.length <= sectorBytes || !random.chance(0.1)) return operation;
   const sectors = random.below(Math.ceil(operation.data.length / sectorBytes));

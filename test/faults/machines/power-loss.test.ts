@@ -1,7 +1,7 @@
 /**
- * Loss of power (F3): writes that the server had not synchronised are gone, or partly there. Every
- * write that was answered before is still there, and the watch from the birth of the store shows
- * one consistent history.
+ * Loss of power (F3): writes that the server had not synchronised are gone, or partly there. Finds
+ * an acknowledged write that is lost, and a watch from the birth of the store whose history is not
+ * consistent.
  *
  * TEST_SEED=n repeats the choices of a run, TEST_LOSSES=n loses power at n points.
  */

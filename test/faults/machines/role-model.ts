@@ -1,16 +1,19 @@
 /**
- * The obvious cache: a map of what is there, and a list of what happened. The server chooses revisions; the model learns each from the
- * watch of everything, and then knows what every list, watch and resume has to answer.
+ * The obvious cache: a map of the objects, and a list of all changes. The server chooses revisions;
+ * the model learns each from the watch of everything, and then knows what every list, watch and
+ * resume must answer.
  *
- *   changes  1 2 3 4 5 6 ──restore the copy of 3──▶ 1 2 3 7 8      revisions seen since the copy (4 5 6) are foreign for ever;
- *                └ copy                                            those seen before it are still valid
+ *   changes  1 2 3 4 5 6 ──restore the copy of 3──▶ 1 2 3 7 8
+ *                └ copy
+ *
+ * Revisions that were seen since the copy (4 5 6) are foreign for ever; those before stay valid.
  */
 import type { Change, ObjectKey, Position } from '../../support/watch-history.js';
 import { keyAt, labelsOf, type Content, type Place } from './roles.js';
 
 export type Held = Readonly<{ place: Place; position: Position; content: Content }>;
 
-/** What a write does to the cache, in order. For a delete, `content` is the last content. */
+/** A change that a write makes. For a delete, `content` is the last content. */
 export type Effect = Readonly<{ kind: 'put' | 'delete'; place: Place; content: Content }>;
 
 export type Write =
@@ -44,7 +47,7 @@ export class RoleModel {
     return this.#current;
   }
 
-  /** Every revision a client may come back with, lost ones included. */
+  /** Every revision from which a client may try to resume, lost ones included. */
   get revisions(): readonly Position[] {
     return [...this.#seen, ...this.#lost];
   }
@@ -71,7 +74,7 @@ export class RoleModel {
     }
   }
 
-  /** What a DELETE of a collection does, for each object separately. */
+  /** The effects of a DELETE of a collection, for each object separately. */
   expectCleared(covers: (key: ObjectKey) => boolean): readonly (readonly Effect[])[] {
     return [...this.#current].filter(([key]) => covers(key)).map(([, held]) => this.#deletion(held));
   }
@@ -88,12 +91,12 @@ export class RoleModel {
     if (position > 0n && !this.#lost.has(position)) this.#seen.add(position);
   }
 
-  /** Whether a revision came from the present store. */
+  /** Whether a client has seen this revision in the present life of the store. */
   isOurs(position: Position): boolean {
     return this.#seen.has(position);
   }
 
-  /** Whether the server has to know everything since. */
+  /** Whether the server must still know every change after this revision. */
   isRemembered(position: Position): boolean {
     return this.isOurs(position) && this.#changes.filter((change) => change.position > position).length <= this.#changesMax;
   }
@@ -102,7 +105,7 @@ export class RoleModel {
     return { changes: [...this.#changes], current: new Map(this.#current), seen: new Set(this.#seen) };
   }
 
-  /** `forgets`: what was seen before the copy is foreign, too. */
+  /** `forgets`: revisions that were seen before the copy become foreign too. */
   restore({ changes, current, seen }: Copy, forgets: boolean): void {
     const isKept = (position: Position): boolean => !forgets && seen.has(position);
     for (const position of [...this.#seen, ...seen]) if (!isKept(position)) this.#lost.add(position);

@@ -1,6 +1,6 @@
 /**
- * The objects of the machines: Roles, because they have namespaces and every kcp has them. Pure:
- * paths, bodies and scopes.
+ * Paths, bodies and scopes of Roles, which the model uses because they have namespaces and every
+ * kcp has them.
  */
 import type { KubeObject } from '../../support/kube-client.js';
 import type { Change, Covered, ObjectKey } from '../../support/watch-history.js';
@@ -8,17 +8,17 @@ import type { Change, Covered, ObjectKey } from '../../support/watch-history.js'
 export type Place = Readonly<{ shard: string; cluster: string; namespace: string; name: string }>;
 
 /**
- * The content of a Role besides its place. `turn` is a label that no two writes share; selectors
- * ask for `tier`; a patch leaves `rules`.
+ * The content of a Role. `turn`: a label that no two writes share; `tier`: a label for selectors;
+ * `rules`: what a patch leaves as it is.
  */
 export type Content = Readonly<{ turn: string; tier: string; rules: Readonly<{ turn: string; count: number }> }>;
 
-/** '*' and undefined are anything. */
+/** '*' and undefined match anything. */
 export type RoleScope = Readonly<{ shard: string; cluster: string; namespace?: string | undefined; name?: string | undefined }>;
 
 type Selects = (change: Pick<Change, 'key' | 'labels'>) => boolean;
 
-/** Label selectors as they are sent, and what they mean. */
+/** Label selectors as they are sent, each with its meaning. */
 export const selectors: Readonly<Record<string, Selects>> = {
   'tier=gold': ({ labels }) => labels['tier'] === 'gold',
   'tier!=gold': ({ labels }) => labels['tier'] !== 'gold',
@@ -32,7 +32,7 @@ export function keyAt({ shard, cluster, namespace, name }: Place): ObjectKey {
   return [shard, cluster, namespace, name].join('|');
 }
 
-/** The collection of a scope; `scopeQuery` asks for its name, if it has one. */
+/** The path of the scope's collection; `scopeQuery` selects the name, if the scope has one. */
 export function scopePath({ shard, cluster, namespace }: RoleScope): string {
   const within = namespace === undefined ? '' : `/namespaces/${namespace}`;
   return `/services/cache/shards/${shard}/clusters/${cluster}/apis/rbac.authorization.k8s.io/v1${within}/roles`;

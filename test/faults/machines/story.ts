@@ -1,6 +1,6 @@
 /**
- * All that a store can show: the existing objects, and every change since its birth, as texts. What
- * a damaged store serves is compared with it byte by byte.
+ * All that a store can show: its objects, and every change since its birth, as texts. Tests compare
+ * it byte by byte with what a damaged store serves.
  */
 import { KubeError, type KubeClient, type KubeObject, type WatchEvent } from '../../support/kube-client.js';
 import { keyOf, positionOf, type Position } from '../../support/watch-history.js';
@@ -8,8 +8,8 @@ import { keyOf, positionOf, type Position } from '../../support/watch-history.js
 export type Story = Readonly<{ born: Position; position: Position; objects: ReadonlyMap<string, string>; changes: readonly string[] }>;
 
 /**
- * `wrong`: something was served that never was. `incomplete`: something is missing without an
- * error. `refused`: the server answers with an error.
+ * `wrong`: the server served something that never was. `incomplete`: something is missing without
+ * an error. `refused`: the server answered with an error.
  */
 export type Verdict = Readonly<{ kind: 'whole' | 'refused' | 'rolled back' | 'incomplete' | 'wrong'; why: string }>;
 
@@ -21,7 +21,7 @@ export async function readStory(client: KubeClient, path: string, born: Position
   return { born, position: positionOf(list), objects, changes: await changesSince(client, path, { after: born, upTo: positionOf(list) }) };
 }
 
-/** What a server serves that was started on a copy of the store. */
+/** Judges what a server serves that runs on a copy of the store. */
 export async function compareStory(client: KubeClient, path: string, story: Story): Promise<Verdict> {
   try {
     const list = await client.list(path);
@@ -43,7 +43,7 @@ export async function compareStory(client: KubeClient, path: string, story: Stor
   }
 }
 
-/** A state that once was is no fault, if a client that has seen more gets an error (G9). */
+/** An older state is no fault if a client that has seen a newer one gets an error (G9). */
 async function rolledBack(
   client: KubeClient,
   path: string,
@@ -81,7 +81,9 @@ async function changesSince(
   throw new Error(`the watch showed ${changes.length} changes and then nothing`);
 }
 
-/** What is no change of the story, or comes after a later one; undefined when there is none. */
+/**
+ * The first change that is not in the story, or comes after a later one; undefined if none does.
+ */
 function firstThatNeverWas(changes: readonly string[], story: readonly string[]): string | undefined {
   let at = 0;
   for (const change of changes) {

@@ -1,6 +1,6 @@
 /**
- * Somebody sets the clock of the machine while the server runs: an hour back, a day ahead. No
- * interval may notice.
+ * The clock of the machine is set an hour back or a day ahead while the server runs. Finds an
+ * event, a history or a shard that depends on the wall clock.
  */
 import { test } from '../../support/test.js';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -59,7 +59,7 @@ for (const http2 of [false, true]) {
         await sleep(200);
         const delaysMs: number[] = [];
         for (let i = 0; i < 50; i += 1) delaysMs.push(await create(`after-${i}`));
-        // Longer than any periodic task waits: on e892933 one ran every ten seconds.
+          // Longer than any periodic task waits; on commit e892933 one ran every 10 s.
         await sleep(11_000);
 
         t.log(`longest of ${delaysMs.length} delays: ${Math.max(...delaysMs).toFixed()} ms`);

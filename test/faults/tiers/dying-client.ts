@@ -1,6 +1,6 @@
 /**
- * A process that opens watches over one connection of HTTP/2 and is killed a moment later: `node
- * dying-client.js PORT CERT KEY MS`.
+ * A process that opens watches over one HTTP/2 connection and kills itself MS milliseconds later:
+ * `node dying-client.js PORT CERT KEY MS`.
  */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,7 +1,7 @@
 /**
- * An informer of the fault tests: it watches one type at one cache, goes on after the last event
- * when its connection breaks, and records what it receives. Where the past is compacted (410) it
- * begins with the present, as an informer does that relists.
+ * An informer of the fault tests. It watches one type at one cache, resumes after its last event
+ * when its connection breaks, and records what it receives. On a 410 it begins with the present, as
+ * an informer does that relists.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
@@ -14,7 +14,7 @@ export type Seen = Readonly<{ type: WatchEvent['type']; name: string; turn: stri
 const path = `/services/cache/shards/*/clusters/*/apis/${modelTypes[0].group}/${modelTypes[0].version}/${modelTypes[0].resource}`;
 const againMs = 50;
 
-/** An onlooker for one test. */
+/** An onlooker that closes with the test. */
 export async function anOnlooker(t: ExecutionContext, cache: TierCache): Promise<Onlooker> {
   const onlooker = await Onlooker.at(cache);
   t.teardown(() => onlooker.close());
@@ -36,7 +36,7 @@ class Onlooker {
     this.#watching = this.#watch();
   }
 
-  /** Sees what changes from now on. */
+  /** The onlooker sees all changes from now on. */
   static async at({ process }: TierCache): Promise<Onlooker> {
     const client = process.client();
     const { metadata } = await client.list(path);
@@ -47,7 +47,7 @@ class Onlooker {
     return this.#seen;
   }
 
-  /** The events of one object, in order: `MODIFIED 3`. */
+  /** The events of one object in order, each with its turn: `MODIFIED 3`. */
   of(name: string): readonly string[] {
     return this.#seen.filter((each) => each.name === name).map(({ type, turn }) => `${type} ${turn}`);
   }

@@ -1,7 +1,7 @@
 /**
- * Servers that are paused for some seconds (SIGSTOP, SIGCONT), longer than their peers wait for an
- * answer (F7). What was answered stays true, no stale view is reported as current, whoever was cut
- * off comes back, and time in which a process was paused counts against nobody.
+ * Pauses servers for some seconds (SIGSTOP, SIGCONT), longer than their peers wait for an answer
+ * (F7). Finds a broken promise to a client and a stale view that is reported as current. Also finds
+ * a peer that does not come back, or that loses something because of the pause.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
@@ -17,12 +17,12 @@ import { converge, digestsOf } from '../crash/tree-model.js';
 import { WatchedLoad } from '../crash/watched-load.js';
 
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
-/** Both ends of every connection ask after one second, and wait one second for the answer. */
+/** Both ends of every connection send a ping after 1 s, and wait 1 s for the pong. */
 const hurry = ['--ping-interval=1s', '--pong-timeout=1s'];
 const pauseMs = 5_000;
 const noticeMsMax = 3_500;
 
-test.serial('a server that is paused under load, again and again, keeps every promise and catches up on no interval', async (t) => {
+test.serial('a server that is paused again and again under load keeps every promise, and sends no missed bookmarks at once', async (t) => {
   t.log(`TEST_SEED=${seed}`);
   const bookmarkMs = 100;
   await using server = await StrataProcess.start({ flags: [...hurry, `--bookmark-interval=${bookmarkMs}ms`] });
@@ -50,7 +50,7 @@ test.serial('a server that is paused under load, again and again, keeps every pr
   t.true(load.acknowledged > 500);
 });
 
-test.serial('a shard whose plain writer could not be heard during a pause does not count as away', async (t) => {
+test.serial('the time in which a server was paused does not count as absence of a shard with a plain writer', async (t) => {
   await using server = await StrataProcess.start({ flags: ['--shard-away-max=2s'] });
   t.teardown(() => thaw(server.pid));
   const client = server.client();
@@ -74,10 +74,10 @@ test.serial('a shard whose plain writer could not be heard during a pause does n
 
   t.is((await client.get(one)).metadata.resourceVersion, created.metadata.resourceVersion, 'nothing was removed and recreated');
   await until(async () => (await client.raw('GET', one)).status === 404, 10_000);
-  t.pass('and a writer that really stays away is');
+  t.pass('a shard whose writer stays away is removed');
 });
 
-test.serial('a child that was paused never reports as current what it missed, and goes on from its position', async (t) => {
+test.serial('a child that was paused never reports a stale view as current, and its link resumes from its position', async (t) => {
   const { root, west, amber, birch, wanted, syncs } = await twoCaches(t);
   const onlooker = await anOnlooker(t, west);
   const connections = west.uplink.connections;
@@ -110,7 +110,7 @@ test.serial('a child that was paused never reports as current what it missed, an
   t.true(west.uplink.connections - connections <= 3, `${west.uplink.connections - connections} connections`);
 });
 
-test.serial('while its parent is paused a child reports it away, serves what it has, and goes on from its position', async (t) => {
+test.serial('while its parent is paused a child serves its view, but not as current; its link resumes from its position', async (t) => {
   const { root, west, amber, birch, wanted, syncs } = await twoCaches(t);
   const onlooker = await anOnlooker(t, west);
   const connections = west.uplink.connections;
@@ -140,13 +140,15 @@ test.serial('while its parent is paused a child reports it away, serves what it 
 
 const listed = `/services/cache/shards/amber/clusters/*/apis/${modelTypes[0].group}/${modelTypes[0].version}/${modelTypes[0].resource}`;
 
-/** A root into which amber pushes, and a child into which birch does; both hold both. */
+/**
+ * A root to which amber pushes, and a child to which birch pushes; both caches hold both shards.
+ */
 async function twoCaches(t: ExecutionContext) {
   const tree = await aTierTree(t);
   const root = await tree.start('root');
   const west = await tree.start('west', { parent: root });
   const [amber, birch] = [aModelShard(t, 'amber'), aModelShard(t, 'birch')];
-  // No namesakes: a delete beside one is two changes.
+  // No namesakes, because to delete an object that has one is two changes.
   for (let i = 0; i < 500; i += 1) {
     amber.put(`n${i}`);
     birch.put(`b${i}`);
@@ -159,9 +161,7 @@ async function twoCaches(t: ExecutionContext) {
   return { root, west, amber, birch, wanted, syncs: [amber.syncs, birch.syncs] as readonly number[] };
 }
 
-/**
- * How current a cache reports amber to be, and then what it shows of an object that changes first.
- */
+/** Whether a cache reports amber as current, and the turn that it shows just after of `n1`. */
 async function viewOf(cache: TierCache): Promise<Readonly<{ showsCurrent: boolean; turn: string | undefined }>> {
   const { shards } = await cache.status();
   const shard = shards.find((each) => each.shard === 'amber');
@@ -171,7 +171,7 @@ async function viewOf(cache: TierCache): Promise<Readonly<{ showsCurrent: boolea
   return { showsCurrent, turn: items.find(({ metadata }) => metadata.name === 'n1')?.metadata.labels?.['turn'] };
 }
 
-/** The times of the bookmarks of a watch in which nothing happens. */
+/** Records the times of bookmarks on a watch of a type that does not change. */
 async function seenBookmarks(t: ExecutionContext, server: StrataProcess): Promise<readonly number[]> {
   const { group, version, resource } = modelTypes[1];
   const path = `/services/cache/shards/*/clusters/*/apis/${group}/${version}/${resource}`;
@@ -183,7 +183,7 @@ async function seenBookmarks(t: ExecutionContext, server: StrataProcess): Promis
         for await (const { type } of server.client().watch(path, { query, signal: stop.signal }))
           if (type === 'BOOKMARK') seen.push(performance.now());
       } catch {
-        // It was cut off, and connects again.
+        // The connection broke; the loop opens another.
       }
     }
   })();

@@ -1,6 +1,6 @@
 /**
- * A plain writer whose objects do not change is still alive: kcp's controllers repeat the same PUT.
- * Over HTTP/1.1 and HTTP/2, on the real clock.
+ * kcp's controllers repeat the same PUT of an object that does not change. Finds a server that
+ * takes such a writer for one that is away, over HTTP/1.1 or HTTP/2, on the real clock.
  */
 import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import { StrataProcess } from '../../support/strata-process.js';
 import { until } from '../../support/test-server.js';
 
 for (const http2 of [false, true]) {
-  test.serial(`a shard keeps its objects only as long as the same PUT comes again over HTTP/${http2 ? 2 : 1.1}`, async (t) => {
+  test.serial(`a shard keeps its objects just as long as a writer repeats the same PUT over HTTP/${http2 ? 2 : 1.1}`, async (t) => {
     const server = await StrataProcess.start({ flags: ['--shard-away-max=2s'] });
     t.teardown(() => server[Symbol.asyncDispose]());
     const client = server.client({ http2 });

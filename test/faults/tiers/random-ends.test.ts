@@ -1,4 +1,7 @@
-/** Every kind of exchange, ended at a random moment in a random way: everything is given back. */
+/**
+ * Ends every kind of exchange at a random moment in a random way. Finds buffered bytes, requests,
+ * watches and timers that the server does not give back.
+ */
 import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { seeded } from '../../support/crash/random.js';
@@ -11,7 +14,7 @@ const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 100_000);
 const random = seeded(seed);
 const any = <T>(...all: readonly T[]): T => all[random.below(all.length)]!;
 
-test('every exchange gives everything back, however it ends', async (t) => {
+test('the server gets back all that an exchange held, however the exchange ends', async (t) => {
   t.timeout(60_000);
   t.log(`TEST_SEED=${seed}`);
   const clock = counting();

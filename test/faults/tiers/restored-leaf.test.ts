@@ -1,8 +1,8 @@
 /**
- * A leaf that a plain writer writes to gets an older disk. Its parent still has what it lost, until
- * what the leaf holds counts as a full sync. Then the parent names it, and the leaf's watches
- * receive that it is gone. kcp waits for that: its informers keep what a relist lacks, so without
- * it no object that nobody changes is ever recreated.
+ * A leaf with a plain writer gets an older disk. Its parent has what the leaf lost until the leaf's
+ * contents count as a full sync. Then the parent names the lost objects, and the leaf's watches
+ * must receive a DELETED for each. kcp waits for that: its informers keep what a relist lacks, so
+ * without it an object that nobody changes is never recreated.
  */
 import { test } from '../../support/test.js';
 import { aPath, anApiExport } from '../../support/objects.js';
@@ -10,7 +10,7 @@ import { until } from '../../support/test-server.js';
 import { anOnlooker } from './onlooker.js';
 import { aTierTree, type TierCache } from '../../support/crash/tier-tree.js';
 
-/** Half a minute of quiet, and the way there and back. */
+/** 30 s of quiet, and the way to the parent and back. */
 const namedMsMax = 60_000;
 
 test.serial('watches of a restored leaf receive that lost objects are gone, and writing them again brings them everywhere', async (t) => {
@@ -32,7 +32,7 @@ test.serial('watches of a restored leaf receive that lost objects are gone, and 
   t.is(await names(leaf), 'stays');
   const onlooker = await anOnlooker(t, leaf);
 
-  // Its writer goes on, and knows of no loss.
+  // The writer goes on, and does not know of the loss.
   await create('new');
   await until(async () => (await names(root)).includes('new'));
   t.is(await names(root), 'lost-1,lost-2,new,stays', 'the parent keeps what the leaf has lost');

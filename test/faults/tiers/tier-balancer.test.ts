@@ -1,7 +1,7 @@
 /**
- * One address for two caches of a tree, like a load balancer or a name with two addresses: each
- * connection of a shard's pusher reaches the other cache, and the pusher never ends because of
- * that.
+ * One address for several caches of a tree, like a load balancer: each connection of a shard's
+ * pusher reaches another cache. Finds a pusher that ends because of that, and a cache that misses
+ * objects.
  */
 import { test } from '../../support/test.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
@@ -44,7 +44,7 @@ test.serial(
   },
 );
 
-test.serial('the objects that a cache takes to another parent and back are held everywhere, and their origin stays the same', async (t) => {
+test.serial('when a cache moves to another parent and back, all caches hold its objects, and their origin stays the same', async (t) => {
   const tree = await aTierTree(t);
   const root = await tree.start('root');
   const west = await tree.start('west', { parent: root });

@@ -1,7 +1,7 @@
 /**
- * A chain of three caches with a shard at each. One of them loses its disk or gets an older one
- * (F17): it receives everything again, its neighbours keep what they have, and what was deleted
- * meanwhile does not stay.
+ * A chain of three caches with a shard at each, one of which loses its disk or gets an older one
+ * (F17). Finds a cache that does not get everything back, a neighbour that loses objects, and a
+ * deleted object that stays.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
@@ -30,7 +30,7 @@ async function aChain(t: ExecutionContext): Promise<Chain> {
   return { tree, caches, shards };
 }
 
-/** Of every shard one object is created, one changed and one deleted. */
+/** Creates one object of every shard, changes one and deletes one. */
 function change(shards: readonly ModelShard[], round: number): void {
   for (const shard of shards) {
     shard.put(`${shard.name}-new-${round}`);
@@ -45,7 +45,7 @@ async function allHoldTheSame(t: ExecutionContext, { caches }: Chain): Promise<v
   for (const cache of caches) t.is(await cache.metric('strata_link_digest_differences_total'), 0, cache.name);
 }
 
-test.serial('whichever cache of a chain loses its disk receives everything again, and empties nobody', async (t) => {
+test.serial('whichever cache of a chain loses its disk receives everything again, and its neighbours lose nothing', async (t) => {
   const chain = await aChain(t);
   const { tree, caches, shards } = chain;
 
@@ -77,7 +77,7 @@ test.serial('whichever cache of a chain loses its disk receives everything again
   await allHoldTheSame(t, chain);
 });
 
-test.serial('whichever cache of a chain gets an older disk ends with what is true now, and its neighbours lose nothing', async (t) => {
+test.serial('whichever cache of a chain gets an older disk ends up with the present objects, and its neighbours lose none', async (t) => {
   const chain = await aChain(t);
   const { tree, caches, shards } = chain;
 

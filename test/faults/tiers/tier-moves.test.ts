@@ -1,6 +1,6 @@
 /**
- * A cache that goes to another parent and back, again and again: what it sends, and that its shard
- * is found by its path each time, whatever else has broken on the way.
+ * A cache moves to another parent and back, again and again. Finds a move that sends what the new
+ * parent has already, and a shard that is not found by its path after a move.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -18,7 +18,7 @@ import { converge } from '../crash/tree-model.js';
 
 const exports = sliceOf('apiexports');
 const objects = 2_000;
-/** Of the bytes of the first sync. */
+/** The bytes of a move, as a share of the bytes of the first sync. */
 const shareMax = 0.05;
 const moves = 260;
 const moveMsMax = 30_000;
@@ -29,7 +29,7 @@ function bytesOf({ uplink: { passed } }: TierCache): number {
   return passed.up + passed.down;
 }
 
-test.serial('a cache that goes to another parent and back sends and receives almost nothing if nothing is missing', async (t) => {
+test.serial('a cache that moves to another parent and back sends and receives almost nothing if nothing is missing', async (t) => {
   const tree = await aTierTree(t);
   const root = await tree.start('root');
   const west = await tree.start('west', { parent: root });
@@ -58,7 +58,7 @@ test.serial('a cache that goes to another parent and back sends and receives alm
 });
 
 test.serial(
-  'a shard that comes to another branch with a new disk is found there, though its cache is away when the branch joins',
+  'a shard whose cache moves to another branch with a new disk is found there, though the cache is away when the branch joins',
   async (t) => {
     const tree = await aTierTree(t);
     const root = await tree.start('root');
@@ -110,7 +110,9 @@ test.serial(`a cache that has moved ${moves} times is still found by its path, a
   await holds(t, root, 'one,two');
 });
 
-/** Caches whose time runs fast; a child of one of two others, which trusts both. */
+/**
+ * A leaf that moves between two parents and trusts the certificates of both. All clocks run fast.
+ */
 async function aMovingLeaf(t: ExecutionContext) {
   const clock = hurried(20);
   const tree = await aTree(t);

@@ -1,7 +1,7 @@
 /**
  * Two caches and the network between them, which is slow, silent or half-open, or whose other end
- * is away for long (F9). What is sent arrives, the link then goes on from its position without a
- * resync, and readers of the caches are not disturbed.
+ * is away for long (F9). Finds a change that does not arrive, a link that resyncs instead of
+ * resuming from its position, and a reader that is disturbed.
  */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,7 +14,7 @@ import { anOnlooker } from './onlooker.js';
 import { aTierTree, type TierCache, type TierTree } from '../../support/crash/tier-tree.js';
 import { converge, digestsOf } from '../crash/tree-model.js';
 
-/** Objects that never change. */
+/** Objects of each shard at the beginning. */
 const still = 1_500;
 const noticeMsMax = 15_000;
 /**
@@ -33,7 +33,9 @@ type Stage = Readonly<{
   settled: (t: ExecutionContext, when: string) => Promise<void>;
 }>;
 
-/** A root with birch, a child with amber; both hold both. */
+/**
+ * A root to which birch pushes, and a child to which amber pushes; both caches hold both shards.
+ */
 async function twoCaches(t: ExecutionContext, flags: readonly string[] = []): Promise<Stage> {
   const tree = await aTierTree(t);
   const [amber, birch] = [aModelShard(t, 'amber'), aModelShard(t, 'birch')];
@@ -48,8 +50,7 @@ async function twoCaches(t: ExecutionContext, flags: readonly string[] = []): Pr
 }
 
 /**
- * How current a cache reports birch to be, and then the turn that it shows of an object that
- * changes all the time.
+ * Whether a cache reports birch as current, and the turn that it shows just after of one object.
  */
 async function viewOf(cache: TierCache): Promise<Readonly<{ showsCurrent: boolean; turn: number }>> {
   const shard = (await cache.status()).shards.find((each) => each.shard === 'birch');
@@ -65,21 +66,20 @@ function change({ amber, birch }: Stage, turn: number, count = 60): void {
 }
 
 /**
- * Syncs that a cache has received since it started: each ends in a sweep, whether it had to send an
- * object or not.
+ * Syncs that a cache has received since its start: each ends in a sweep, also one without objects.
  */
 function syncs(cache: TierCache): Promise<number> {
   return cache.metric('strata_pushes_total', 'outcome="swept"');
 }
 
-/** Runs the task, and checks that nothing was resynced at either end meanwhile. */
+/** Runs the task, and asserts that neither end has resynced anything meanwhile. */
 async function syncsNothing(t: ExecutionContext, { root, east }: Stage, task: () => Promise<void>): Promise<void> {
   const before = await Promise.all([root, east].map(syncs));
   await task();
   t.deepEqual(await Promise.all([root, east].map(syncs)), before);
 }
 
-test.serial('on a slow link changes cross both ways, on one connection', async (t) => {
+test.serial('on a slow link changes go both ways over one connection', async (t) => {
   const stage = await twoCaches(t);
   const { east, settled } = stage;
   const { connections } = east.uplink;
@@ -174,7 +174,7 @@ test.serial('a network that stalls for less than a link may be silent costs no c
   t.is(east.uplink.connections, connections);
 });
 
-test.serial('a network that breaks every other connection loses nothing', async (t) => {
+test.serial('a link over a network that breaks every other connection loses nothing and resyncs nothing', async (t) => {
   const stage = await twoCaches(t);
   const { east, settled } = stage;
   let tried = 0;
@@ -191,7 +191,7 @@ test.serial('a network that breaks every other connection loses nothing', async 
   t.true(tried >= 3);
 });
 
-test.serial('20,000 changes while the parent is away cost their sending, not a sync, and no memory', async (t) => {
+test.serial('20,000 changes while the parent is away are sent later without a resync, and cost less than 150 MiB', async (t) => {
   const stage = await twoCaches(t);
   const { root, east, amber, settled } = stage;
   const [changes, keys, perTurn] = [20_000, 1_000, 500];
@@ -201,7 +201,7 @@ test.serial('20,000 changes while the parent is away cost their sending, not a s
   await root.process.kill();
   for (let done = 0; done < changes; done += perTurn) {
     for (let i = 0; i < perTurn; i += 1) amber.put(`amber-${(done + i) % keys}`, { turn: done + i });
-    // Of two states of an object that wait together the newest alone is sent.
+    // If two states of an object waited together, the pusher would send only the newest.
     await until(async () => (await east.revision()) - written >= done + perTurn, 60_000);
   }
   const { turn } = amber.objects.findLast(({ name }) => name === `amber-${keys - 1}`)!;
@@ -219,7 +219,7 @@ test.serial('20,000 changes while the parent is away cost their sending, not a s
   t.true((await residentMiB(east)) < before + 150);
 });
 
-test.serial('control: a parent that lost its disk resyncs everything, which is what these tests would see', async (t) => {
+test.serial('control: when a parent has lost its disk, the count of syncs shows that everything is resynced', async (t) => {
   const { tree, root, east, birch, settled } = await twoCaches(t);
   const before = await syncs(east);
 

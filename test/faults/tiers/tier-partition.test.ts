@@ -1,6 +1,7 @@
 /**
- * Trees that are cut in two while objects are changed, deleted and recreated on the far side (F10),
- * that are closed to a circle, or whose middle is frozen (F12).
+ * Trees that are cut in two while objects on the far side change (F10), that are closed to a
+ * circle, or whose middle is frozen (F12). Finds a change that is lost, comes twice, or goes round
+ * in the circle.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
@@ -14,8 +15,8 @@ const noticeMsMax = 15_000;
 const nobodyListens = 1;
 
 /**
- * ADDED for each first state, MODIFIED for each later one, DELETED only for an existing object:
- * what an informer relies on.
+ * Whether events are what an informer relies on: ADDED for each first state, MODIFIED for each
+ * later one, DELETED only for an existing object.
  */
 function isStory(events: readonly string[]): boolean {
   let isThere = false;
@@ -75,7 +76,7 @@ test.serial('after a partition every delete arrives once at the far leaf, and no
   for (const cache of [east, west]) t.deepEqual(await digestsOf(cache), digests, cache.name);
 });
 
-test.serial('in a chain of five with a frozen middle both halves go on, and every cache writes each change once', async (t) => {
+test.serial('in a chain of five caches with a frozen middle both halves go on, and each cache writes each change once', async (t) => {
   const tree = await aTierTree(t);
   const chain: TierCache[] = [await tree.start('c0')];
   for (let i = 1; i < 5; i += 1) chain.push(await tree.start(`c${i}`, { parent: chain[i - 1]! }));
@@ -100,7 +101,7 @@ test.serial('in a chain of five with a frozen middle both halves go on, and ever
   middle.thaw();
   await converge(t, 'thawed', wanted);
 
-  // A change that came a second time over a resumed link was no change.
+  // A change that a resumed link brings a second time must not raise the revision.
   t.deepEqual(
     (await revisions(chain)).map((revision, i) => revision - before[i]!),
     chain.map(() => 200),
@@ -148,7 +149,7 @@ async function revisions(caches: readonly TierCache[]): Promise<readonly number[
   return await Promise.all(caches.map((cache) => cache.revision()));
 }
 
-/** How often any of them noticed a loop. */
+/** How often the caches have logged a loop. */
 async function loops(caches: readonly TierCache[]): Promise<number> {
   const logs = await Promise.all(caches.map(({ process }) => process.log()));
   return logs.join('').split('"reason":"loop"').length - 1;

@@ -1,10 +1,11 @@
 /**
- * A tree of four caches while shards push at random leaves and move to others, caches are killed, frozen and cut off, and the policy
- * between two of them is rewritten (F9 to F17 together). In the end every cache holds what it should, and no
- * comparison of digests found a difference. TEST_SEED=n repeats the choices of a run, though not its timing.
+ * A tree of four caches (F9 to F17 together). Shards push to random caches and move to others; caches
+ * are killed, frozen and cut off; the policy between two of them is rewritten. Finds a cache that does
+ * not hold what it should in the end, and a difference between digests of a link. TEST_SEED=n repeats
+ * the choices of a run, but not its timing.
  *
  *        root
- *        ╱  ╲          the region sends up now everything, now only public objects
+ *        ╱  ╲          the region sends up everything, or only public objects
  *   region   west
  *      │
  *    east
@@ -35,7 +36,7 @@ type Stage = Readonly<{
   origins: readonly PlainWrites[];
   policy: { isOpen: boolean };
   backedUp: Set<TierCache>;
-  /** Senders that lost their shard to another, and are to end by themselves. */
+  /** Senders that lost their shard to another one; each must end by itself. */
   fenced: Pushing[];
 }>;
 
@@ -158,7 +159,8 @@ const mishaps: readonly (readonly [string, (stage: Stage) => Promise<void>])[] =
 ];
 
 /**
- * A process may go on where the shard was: it is fenced once the tree has heard of the later one.
+ * Moves a shard to another cache. `goesOn`: its old process goes on, until the tree learns of the
+ * later one and fences it.
  */
 async function move({ random, caches, origins, fenced }: Stage, goesOn: boolean): Promise<void> {
   const plainWrites = origins[random.below(origins.length)]!;
@@ -183,7 +185,7 @@ async function change({ random, origins }: Stage, signal: AbortSignal): Promise<
   }
 }
 
-/** Only the link between the region and the root filters, and only on its way up. */
+/** Only the link between the region and the root filters, and only upwards. */
 function reachesIn({ origins, region, east, policy }: Stage): Reaches {
   const below = new Set([region, east]);
   return ({ isPublic }, shard, cache) => {

@@ -1,7 +1,7 @@
 /**
- * Caches of a tree that are killed in the middle of a large sync (F15): no cache removes an object
- * only because its sync was cut short, none is ready before it has everything, and in the end all
- * hold the same. TEST_SEED=n repeats the choices of a run, though not its timing.
+ * Kills caches of a tree in the middle of a large sync (F15). Finds an object that is removed only
+ * because its sync was cut short, and a cache that is ready before it has everything. Also finds
+ * caches that differ in the end. TEST_SEED=n repeats the choices of a run, but not its timing.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
@@ -49,7 +49,7 @@ test.serial('a child that is killed in its first sync, or whose parent is, is no
   t.deepEqual(await digestsOf(west), await digestsOf(root));
 });
 
-test.serial('a child that was killed when one type was whole and another was not is not ready when it comes back', async (t) => {
+test.serial('a child that was killed while one type was whole and another was not is not ready when it comes back', async (t) => {
   const tree = await aTierTree(t);
   const root = await tree.start('root');
   const west = await tree.start('west', { parent: root, flags: ['--parent-ready-grace=5m'] });
@@ -78,7 +78,7 @@ test.serial('a child that was killed when one type was whole and another was not
 });
 
 test.serial(
-  'whichever cache is killed during a resync, the objects without a mark are removed after the end, each once, and no other object is',
+  'whichever cache is killed during a resync, objects that the resync lacks are removed once, after its end, and no other object is',
   async (t) => {
     t.log(`TEST_SEED=${seed}`);
     const random = seeded(seed);
@@ -97,7 +97,7 @@ test.serial(
       if (i % 20 === 3) amber.delete(`n${i}`);
       if (i % 20 === 4) amber.put(`n${i}`, { turn: 1, bytes: 1_000 });
     }
-    // With another disk the position of the child means nothing.
+    // On another disk of the parent the child's position means nothing.
     await root.loseDisk();
     await root.process.resume();
     await tree.trustAll();
@@ -122,13 +122,13 @@ test.serial(
   },
 );
 
-/** The types that have been synced here. */
+/** The types that the cache has ever synced as a whole. */
 async function wholeTypes(cache: TierCache): Promise<readonly string[]> {
   const { shards } = await cache.status();
   return shards.flatMap(({ slices }) => slices.filter(({ everSynced }) => everSynced).map(({ resource }) => resource));
 }
 
-/** What a cache lacks while it reports itself ready. Asked without pause, until `signal`. */
+/** Polls the cache until `signal`; resolves with what it lacked while it was ready. */
 async function readyTooEarly(cache: TierCache, shards: readonly ModelShard[], signal: AbortSignal): Promise<readonly string[]> {
   const early: string[] = [];
   while (!signal.aborted && early.length === 0) {
