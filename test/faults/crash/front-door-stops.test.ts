@@ -18,7 +18,9 @@ import { until } from '../../support/test-server.js';
 
 const types = '{types: [logicalclusters.paths.strata, workspaces.paths.strata]}';
 const config = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}, ${types}]}}`;
-/** Below the 10 s of grace that each server and the front door have to stop, under any load. */
+/**
+ * A watch must end within this time under any load; servers and the front door have 10 s of grace.
+ */
 const endMsMax = 8_000;
 
 type Installation = Readonly<{

@@ -136,7 +136,7 @@ function contentOf(file: string): Readonly<Record<string, unknown>> {
 }
 
 /**
- * The listed objects without resourceVersions, which belong to the epoch of the first new start.
+ * The listed objects without resourceVersions, which belong to the epoch that each upgrade begins.
  */
 async function listing(client: KubeClient): Promise<readonly unknown[]> {
   const { items } = await client.list(everywhere);

@@ -44,7 +44,7 @@ async function lifeOf(client: KubeClient): Promise<Readonly<{ id: string; epoch:
   return { id, epoch };
 }
 
-test('without a quorum a server serves what it holds, but no newest list and no write; with a quorum again all goes on', async (t) => {
+test('without a quorum a server lists only what it holds, and writes fail; with a quorum again all goes on', async (t) => {
   const etcd = await members(t, { members: 3, isSecure: true });
   if (etcd === undefined) return;
   await using _ = etcd;

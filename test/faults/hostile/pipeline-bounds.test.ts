@@ -128,7 +128,7 @@ test('waiting bodies count for their caller, who loses connections when there is
     flags: { 'buffered-bytes-max': '8MiB', 'connection-buffered-bytes-max': '1MiB', 'body-bytes-max': '512KiB' },
   });
   const clients: RawHttp1[] = [];
-  // Each holds half a megabyte, and the caller may have 8 MiB.
+  // Each connection holds half a megabyte, and the caller may have 8 MiB.
   for (let i = 0; i < 20; i += 1) {
     const client = await aClient(t, { port: server.port, as: server.master });
     client.send(get(`${aPath()}?watch=true`) + post('n', 'x'.repeat(15_000)).repeat(waitingMax));

@@ -1,8 +1,8 @@
 /**
  * Damages a bit or a sector at a random place of a stopped store's database or WAL (F5). The server
- * must then serve all as it was, or refuse, or serve an older state and say so to a client that has
- * seen a newer one. If the store is too large for a start to check, an entry may also be missing
- * that the damage removed from an index.
+ * must then serve all as it was, or refuse, or serve an older state. In the last case a client that
+ * has seen a newer state must get an error. If the store is too large for a start to check, an
+ * entry may also be missing that the damage removed from an index.
  *
  * TEST_SEED=n repeats a run, TEST_FLIPS=n damages each file n times.
  */

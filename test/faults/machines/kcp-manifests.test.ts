@@ -165,7 +165,7 @@ inContainer('a CacheServer of kcp-operator keeps its data in its emptyDir', asyn
   await keeps(t, pod, container, 6443);
 });
 
-inContainer('a CacheServer of kcp-operator with an etcd of its own writes nothing at all', async (t, pod) => {
+inContainer('a CacheServer of kcp-operator with an etcd of its own needs no writable volume', async (t, pod) => {
   const found = await etcdProgram();
   if ('why' in found) {
     t.log(`SKIPPED: ${found.why}`);
@@ -193,7 +193,7 @@ async function documentedChart(t: ExecutionContext, pod: Pod): Promise<Container
 }
 
 inContainer(
-  'the chart for a cache keeps its data in a claim that fsGroup makes its own',
+  'a cache of the chart keeps its data in a claim that it may write because of its fsGroup',
   async (t, pod) => {
     t.is(documented('cache:\n').cache.securityContext.fsGroup, imageUser);
     await keeps(t, pod, await documentedChart(t, pod), 8012);

@@ -1,7 +1,7 @@
 /*
  * Loaded into a server with LD_PRELOAD: records, in order, what the server does to the files of its
- * store, and when it synchronises them. From this the test makes the folders that a loss of power may
- * leave. A record is a header, the path and the bytes.
+ * store, and when it synchronises them. From this the test makes the folders that a loss of power
+ * may leave. A record is a header, the path and the bytes.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /**
  * What a server did to its files, as power-journal.c recorded it, and the folders that a loss of
- * power may leave. Synchronised writes are there. Of the others any subset is, because a disk writes
- * in any order until it must synchronise.
+ * power may leave. Synchronised writes are there. Of the others any subset is there, because a disk
+ * writes in any order until it must synchronise.
  *
  *   write sync write write │ power is lost: the first write is there, each of the others may be
  */

@@ -48,7 +48,7 @@ async function aServer(t: ExecutionContext, flags: readonly string[] = []) {
   return { server, client, as: server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] }) };
 }
 
-/** What the server holds once it is back to `before`, or after `settledMsMax`. */
+/** Resolves with what the server holds once that is down to `before`, or after `settledMsMax`. */
 async function settled(t: ExecutionContext, server: StrataProcess, client: KubeClient, before: Held): Promise<Held> {
   const startedMs = performance.now();
   const right = after(before);

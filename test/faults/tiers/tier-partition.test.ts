@@ -1,7 +1,7 @@
 /**
- * Trees that are cut in two while objects on the far side change (F10), that are closed to a
- * circle, or whose middle is frozen (F12). Finds a change that is lost, comes twice, or goes round
- * in the circle.
+ * Trees that are cut in two while objects on the far side change (F10), closed to a circle, or
+ * frozen in their middle (F12). Finds a change that is lost, comes twice, or goes round in the
+ * circle.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';

@@ -1,8 +1,8 @@
 /**
- * A tree of four caches (F9 to F17 together). Shards push to random caches and move to others; caches
- * are killed, frozen and cut off; the policy between two of them is rewritten. Finds a cache that does
- * not hold what it should in the end, and a difference between digests of a link. TEST_SEED=n repeats
- * the choices of a run, but not its timing.
+ * A tree of four caches (F9 to F17 together). Shards push to random caches and move to others;
+ * caches are killed, frozen and cut off; the policy between two of them is rewritten. Finds a cache
+ * that does not hold what it should in the end, and a difference between digests of a link.
+ * TEST_SEED=n repeats the choices of a run, but not its timing.
  *
  *        root
  *        ╱  ╲          the region sends up everything, or only public objects
