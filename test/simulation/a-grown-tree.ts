@@ -1,4 +1,4 @@
-/** The tree of most simulated cases, and its parts. */
+/** The tree, and the builders of its parts, that most simulated cases use. */
 import { shardName } from '../support/objects.js';
 import type { ModelCache } from './model-tree.js';
 import type { ModelRule } from './model-rule.js';
@@ -27,7 +27,10 @@ export function aPusher(shard: string, objects = 3, process = 'process-1'): SimP
   return pusher;
 }
 
-/** Two regions under one root, one of them with a cache below it: the origin of amber is at the bottom, that of birch in the other region. */
+/**
+ * Two regions under one root, one of them with a cache below it. The pusher of amber connects to
+ * that lowest cache, the pusher of birch to the other region.
+ */
 export async function aGrownTree(
   policies: Readonly<Record<string, Partial<ModelCache>>> = {},
   { seed = 1, ...options }: SimCacheOptions & Readonly<{ seed?: number }> = {},

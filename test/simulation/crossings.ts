@@ -1,9 +1,10 @@
 /**
- * Watches what crosses each link and finds needless repeats. Within one connection an object crosses once each way as it is, unless its slice
- * is resynced in between, or the object left the link and came back. An object that came over a link and goes back over it is an echo; where
+ * Records what crosses each link and finds needless repeats. Within one connection, an unchanged
+ * object crosses at most once each way, unless its slice is resynced in between or the object left
+ * the link and came back. An echo is an object that goes back over the link it came by; where
  * shards move, echoes are right.
  *
- * Frames that follow a gap in the numbers were tampered with, and are not checked.
+ * Frames after a gap in the sequence numbers were tampered with, and are not checked.
  */
 import type { Frame } from '../../src/frames/frame.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
@@ -15,27 +16,30 @@ const foundMax = 100;
 type Way = { next: number; isTampered: boolean; readonly slices: Map<string, Map<string, string>> };
 
 export class Crossings {
-  /** By connection and direction: the last version sent of each key since the last `begin` of its slice. */
+  /**
+   * By connection and direction: the last version of each key sent since the last `begin` of its
+   * slice.
+   */
   readonly #ways = new Map<string, Way>();
-  /** By link: each content that has crossed it, and from which end first. */
+  /** By link: each content that has crossed it, and the end that sent it first. */
   readonly #from = new Map<string, Map<string, string>>();
   readonly #repeats: string[] = [];
   readonly #echoes: string[] = [];
   readonly #remembers: boolean;
   #objects = 0;
 
-  /** `remembers`: keeps all that has crossed each link, to find echoes. */
+  /** `remembers`: keeps everything that has crossed each link, to find echoes. */
   constructor(network: Network, { remembers = true }: Readonly<{ remembers?: boolean }> = {}) {
     this.#remembers = remembers;
     network.observe((delivery) => this.#see(delivery));
   }
 
-  /** How many objects have crossed a link, repeats included. */
+  /** Objects that have crossed a link, repeats included. */
   get objects(): number {
     return this.#objects;
   }
 
-  /** Objects sent twice, in words. */
+  /** Descriptions of objects that were sent twice. */
   get repeats(): readonly string[] {
     return this.#repeats;
   }

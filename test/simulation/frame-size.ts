@@ -1,6 +1,7 @@
 /**
- * The length of a frame in bytes. Puts, which hold nearly all bytes, are added up; all other frames are short and are really written.
- * Texts count as ASCII. The result equals that of writing, at a twentieth of the cost, because nothing is copied.
+ * Computes the encoded length of a frame in bytes. For puts, which hold nearly all bytes, it adds
+ * up the sizes of the parts; other frames are short and are really encoded. Assumes that texts are
+ * ASCII. The result equals the real length at a twentieth of the cost, because nothing is copied.
  */
 import type { Frame, FrameOf } from '../../src/frames/frame.js';
 import { writeFrame } from '../../src/frames/frame-codec.js';
@@ -11,7 +12,8 @@ export function frameSize(frame: Frame): number {
 
 function putSize(put: FrameOf<'put'>): number {
   const elements = put.objects.length * 5;
-  // The array of the objects has a header, which is one byte longer for more than 15 elements, and three for very many.
+  // The header of the array of objects is one byte longer for 16 elements or more, and three bytes
+  // longer for 65,536 or more.
   let size = writeFrame({ ...put, objects: [] }).length + (elements < 16 ? 0 : elements < 65_536 ? 2 : 4);
   for (const { cluster, namespace, name, sourceVersion, body } of put.objects)
     size += textSize(cluster) + textSize(namespace) + textSize(name) + textSize(sourceVersion) + bytesSize(body);

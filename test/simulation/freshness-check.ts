@@ -1,15 +1,19 @@
 /**
- * Compares what caches report of themselves with the truth of the shards, at any moment of a run.
+ * Compares what the caches report about themselves with the truth of the shards, at any moment of a
+ * run.
  *
- *   freshness  A cache that reports a slice as connected, whole and so far behind must hold it as it was at some moment since
- *              then, less a bound (freshness-bound.ts): each key as at that moment or later.
- *   absence    A look-up that proves an absence, by the type's `whole`, is wrong if a shard has held the object for
- *              longer than the reported lag and that bound, and every policy on the way lets it through.
+ *   freshness  A cache that reports a slice as connected, whole and so far behind must hold each key
+ *              as it was at that moment, less a bound (freshness-bound.ts), or later.
+ *   absence    A look-up that proves an absence, by the type's `whole`, is wrong if a shard has held
+ *              the object for longer than the reported lag and that bound, and every policy on the
+ *              way lets the object through.
  *
- * A later process of a shard reads the same shard, so a cache is compared with the latest. Plain writers report nothing and
- * are not checked. A slice is not checked if a policy, a parent or the pusher's place on the way changed within that time.
+ * A later process of a shard reads the same shard, so a cache is compared with the latest process.
+ * Plain writers report nothing and are not checked. A slice is not checked if a policy, a parent or
+ * the cache of its pusher changed within that time.
  *
- * Cost: one comparison of digests for each cache and slice, as long as the cache holds what the shard holds.
+ * Cost: one comparison of digests for each cache and slice, as long as the cache holds what the
+ * shard holds.
  */
 import type { Resource } from '../../src/domain/resource.js';
 import { snapshotPages } from '../../src/domain/snapshot-pages.js';
@@ -28,13 +32,19 @@ import type { SimWorld } from './sim-world.js';
 
 export type LieKind = 'freshness' | 'absence';
 
-/** When a pause is checked: at these times after its beginning, and at its end. A step at one moment shows at the beginning of the next pause. */
+/**
+ * `pass` checks the caches at these times after its beginning, and at its end. The next call of
+ * `pass` checks the effect of a step that takes no time.
+ */
 const looksMs = [0, 1_000, 4_000, 9_000, 12_000, 16_000, 25_000, 60_000];
 const liesMax = 20;
-/** A cache that goes on after it stood still has yet to read what came meanwhile: to it, that is silence. */
+/**
+ * A cache that resumes after a pause still has to read what arrived meanwhile; until then its peers
+ * look silent to it.
+ */
 const unreadMs = 1_000;
 
-/** The way of a pusher's shard to a cache, as long as nothing of it changes. */
+/** The way from a pusher's shard to a cache; valid until a part of it changes. */
 type Known = Readonly<{
   caches: readonly ModelCache[];
   way: ShardWay;
@@ -51,24 +61,24 @@ export class FreshnessCheck {
   readonly #lies: Readonly<Record<LieKind, string[]>> = { freshness: [], absence: [] };
   readonly #counts: Record<LieKind, number> = { freshness: 0, absence: 0 };
 
-  /** `mayBeSilent`: as in freshness-bound.ts. */
+  /** `mayBeSilent`: see freshness-bound.ts. */
   constructor(world: SimWorld, tree: SimTree, bound: Readonly<{ mayBeSilent: boolean }> = { mayBeSilent: false }) {
     this.#world = world;
     this.#tree = tree;
     this.#bound = bound;
   }
 
-  /** The first of them, in words. */
+  /** Descriptions of the first `liesMax` lies. */
   lies(kind: LieKind): readonly string[] {
     return this.#lies[kind];
   }
 
-  /** How many were found, counted anew at each look. */
+  /** All lies found; each check counts a lie that persists again. */
   count(kind: LieKind): number {
     return this.#counts[kind];
   }
 
-  /** Lets time pass, and checks meanwhile. */
+  /** Advances time and checks the caches meanwhile. */
   async pass(ms: number): Promise<void> {
     const { time } = this.#world;
     let passedMs = 0;
@@ -92,7 +102,7 @@ export class FreshnessCheck {
     await this.#checkAbsence(cache, models);
   }
 
-  /** Whether the cache holds anything else of a shard than is true now. */
+  /** Whether the cache's copy of a shard differs from what it must hold at this moment. */
   #differs(cache: SimCache, right: ReadonlyMap<string, string> | undefined, { shard, truth }: SimPusher): boolean {
     if (right === undefined) return false;
     for (const slice of truth.slices) if (right.get(slice) !== cache.digests.get(slice)) return true;
@@ -156,7 +166,7 @@ export class FreshnessCheck {
     }
   }
 
-  /** Nobody can miss a child that never connected. */
+  /** A parent cannot know that a child is missing if that child has never connected. */
   #isMet({ caches }: Known): boolean {
     return caches.every((cache, at) => {
       const from = caches[at - 1];
@@ -171,7 +181,7 @@ export class FreshnessCheck {
     return nowMs - lagMs - freshnessBoundMs(way.links, { mayBeSilent });
   }
 
-  /** Undefined: no way leads from the shard to the cache. */
+  /** Undefined if no way leads from the shard to the cache. */
   #knownOf({ pusher, plainWrites, sinceMs }: SettledPusher, cache: SimCache, models: ReadonlyMap<string, ModelCache>): Known | undefined {
     const name = `${cache.name} ${pusher.shard} ${pusher.process}`;
     const caches = wayBetween(models, plainWrites.name, cache.name);

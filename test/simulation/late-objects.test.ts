@@ -1,7 +1,8 @@
 /**
- * Names that come again: a plain writer creates, changes, deletes and recreates a few objects of several types, one of them declared, while a
- * cache above it is dead for ten seconds. At first the shard does not count as synced, later it does. Time is virtual, so the bound is exact.
- * Each run tries other trees. TEST_SEED=n repeats one; TEST_TREES=n tries more.
+ * Recreated names: a plain writer creates, changes, deletes and recreates a few objects of several
+ * types, one of them declared, while a cache above its own is dead for ten seconds. In the first
+ * rounds the shard does not count as synced, later it does. Time is virtual, so the bound is exact.
+ * Each run grows other trees. TEST_SEED=n repeats one; TEST_TREES=n grows more.
  */
 import { rounds } from '../support/sizes.js';
 import { test } from '../support/test.js';

@@ -1,4 +1,7 @@
-/** How late caches are behind the origin of a shard, object by object: for how long another cache has differed from what the origin held since. */
+/**
+ * Measures how late caches are behind the origin of a shard, object by object: for how long another
+ * cache has differed from what the origin holds.
+ */
 import { formatSlice } from '../../src/domain/slice.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import type { SimWorld } from './sim-world.js';
@@ -10,7 +13,7 @@ const gone = '';
 export class LateObjects {
   readonly #world: SimWorld;
   readonly #origin: string;
-  /** By cache, by key. */
+  /** By cache, then by key. */
   readonly #held = new Map<string, Map<string, Held>>();
 
   constructor(world: SimWorld, { shard, origin, others }: Readonly<{ shard: ShardName; origin: string; others: readonly string[] }>) {
@@ -28,7 +31,10 @@ export class LateObjects {
     });
   }
 
-  /** Lets so much time pass; returns what was latest meanwhile, and by how much. What was written before now counts from now on. */
+  /**
+   * Advances time; returns the object that was latest meanwhile, and by how much. For an object
+   * written earlier, lateness counts from this call.
+   */
   async latestFor(ms: number, stepMs: number): Promise<Readonly<{ lateMs: number; what: string }>> {
     const beganMs = this.#world.time.now();
     let latest = { lateMs: 0, what: 'nothing' };
@@ -43,7 +49,7 @@ export class LateObjects {
     return latest;
   }
 
-  /** What differs from the origin, and since when it has been so. */
+  /** What differs from the origin, and since when the origin has held its state. */
   *#differences(): Iterable<readonly [string, number]> {
     const here = this.#held.get(this.#origin) ?? new Map<string, Held>();
     for (const [cache, held] of this.#held)

@@ -10,7 +10,7 @@ largeTest(
     const byRegion = await measureTree({ ...shape, isByRegion: true });
 
     t.is(open.slicesHeld, shape.caches * shape.slices);
-    // Two regions of three caches each: what one of them has is not in the other.
+    // Two regions of three caches each: no slice of one region is in the other.
     t.is(byRegion.slicesHeld, shape.slices + 3 * shape.slices);
     t.true(byRegion.busyBytesPerMinute.down < open.busyBytesPerMinute.down);
   },

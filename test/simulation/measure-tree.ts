@@ -1,11 +1,13 @@
 /**
- * Measures one tree of caches on virtual time: it grows, is quiet, gets changes, loses a subtree for a while and gets it back.
+ * Measures one tree of caches in virtual time: it grows, is quiet, gets changes, loses a subtree
+ * for a while and gets it back.
  *
  *   grow ─▶ converge ─▶ quiet for a minute ─▶ changes for some minutes ─▶ partition, changes, heal ─▶ converge
  *
- * Either every cache lets everything through, and each change crosses each link once. Or each follows its region alone: the root has everything,
- * other caches what has its origin below the same child of the root; claims of all shards still cross all links. Throws when the caches do
- * not end as the model says.
+ * Either every cache lets everything through, and each change crosses each link once. Or each cache
+ * follows its own region: the root holds everything, and every other cache holds what has its
+ * origin below the same child of the root. Claims of all shards still cross all links. Throws if
+ * the caches do not end as the model says.
  */
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { Resource } from '../../src/domain/resource.js';
@@ -18,7 +20,10 @@ import { SimTree } from './sim-tree.js';
 import { SimWorld } from './sim-world.js';
 import { shardName } from '../support/objects.js';
 
-/** `slices`: in all, `types` of each shard. `isByRegion`: no cache but the root gets what is of another region. */
+/**
+ * `slices`: in all, `types` for each shard. `isByRegion`: only the root gets objects of other
+ * regions.
+ */
 export type TreeShape = Readonly<{
   caches: number;
   depth: number;
@@ -38,29 +43,34 @@ export type TreeFigures = Readonly<{
   caches: number;
   /** Hops from the root to the farthest cache. */
   depth: number;
-  /** Held by all caches together. */
+  /** Sum over all caches. */
   slicesHeld: number;
   growMs: number;
-  /** From one cache to its neighbour, and from the origin of a change to the last cache that it reaches. */
+  /**
+   * `hopMs`: from one cache to its neighbour. `wholeMs`: from the origin of a change to the last
+   * cache that the change reaches.
+   */
   hopMs: Sample;
   wholeMs: Sample;
-  /** Of one link. */
+  /** Traffic of one link. */
   idleBytesPerMinute: BothWays;
   busyBytesPerMinute: BothWays;
-  /** Of one link that a change crosses: both ways, with acknowledgements and reports. */
+  /** Traffic of one link that a change crosses: both ways, with acknowledgements and reports. */
   bytesPerChange: number;
-  /** Caches cut off, and how long after the healing all was as the model says. */
+  /**
+   * The number of caches cut off, and how long after the healing the tree was as the model says.
+   */
   cutOff: number;
   healMs: number;
   virtualHours: number;
 }>;
 
-/** Of all shards; each has at least one. */
+/** Sum over all shards; each shard has at least one. */
 const objectsHeld = 160;
 const minuteMs = 60_000;
 const partitionMs = 60_000;
 const convergeMaxMs = 600_000;
-/** As between two regions. */
+/** Like a line between two regions. */
 const line = { delayMs: 10, jitterMs: 5 };
 const commitMs = 2;
 const all = [{ types: ['*'] }];
@@ -121,14 +131,14 @@ export async function measureTree(shape: TreeShape): Promise<TreeFigures> {
   };
 }
 
-/** The changes that were made, when each cache had them, and from which neighbour. */
+/** The changes that were made, when each cache received them, and from which neighbour. */
 class Changes {
   readonly #world: SimWorld;
   readonly #tree: SimTree;
   readonly #pushers: readonly SimPusher[];
   readonly #origins: readonly string[];
   readonly #neighbours: ReadonlyMap<string, readonly string[]>;
-  /** By the name of the object, then of the cache. */
+  /** By name of the object, then of the cache. */
   readonly #seenMs = new Map<string, Map<string, number>>();
   #made = 0;
 
@@ -178,7 +188,7 @@ class Changes {
     }
   }
 
-  /** How many links changes have crossed, repeats included. */
+  /** Links that changes have crossed, repeats included. */
   get crossings(): number {
     return [...this.#seenMs.values()].reduce((sum, seen) => sum + this.#hops(seen).length, 0);
   }
@@ -192,7 +202,7 @@ class Changes {
     return sampleOf([...this.#seenMs.values()].map((seen) => Math.max(...seen.values()) - Math.min(...seen.values())));
   }
 
-  /** Each cache has a change from the neighbour that had it first. */
+  /** A cache got a change from the neighbour that had it first. */
   #hops(seen: ReadonlyMap<string, number>): readonly (readonly [from: string, to: string])[] {
     return [...seen].flatMap(([to, ms]) => {
       const from = this.#neighbours.get(to)?.find((neighbour) => at(seen, neighbour) < ms);
@@ -201,7 +211,7 @@ class Changes {
   }
 }
 
-/** As wide as so many caches require, and no deeper. */
+/** A tree of the given depth, just wide enough for so many caches. */
 function cachesOf({ caches, depth }: TreeShape): readonly ModelCache[] {
   let width = 1;
   while (roomOf(width, depth) < caches) width += 1;
@@ -214,7 +224,7 @@ function cachesOf({ caches, depth }: TreeShape): readonly ModelCache[] {
   }));
 }
 
-/** The origin of each shard. */
+/** The cache at which each shard's pusher connects. */
 function shardsOf(
   { slices, types, isByRegion }: TreeShape,
   caches: readonly ModelCache[],
@@ -226,13 +236,13 @@ function shardsOf(
   return new Map(names.map((shard) => [shard, places[random.below(places.length)]?.name ?? '']));
 }
 
-/** The slices in which something is put first. */
+/** The types of the slices; each gets at least one object. */
 function resourcesOf({ types }: TreeShape): readonly Resource[] {
   const others = kcpTypes.filter(({ resource }) => !simResources.some((each) => each.resource === resource));
   return [...simResources, ...others.map(({ group, resource, identity }) => ({ group, resource, identity }))].slice(0, types);
 }
 
-/** A region is what is below one child of the root. */
+/** A region is one child of the root and everything below it. */
 function eachItsRegion(caches: readonly ModelCache[], shards: ReadonlyMap<ShardName, string>): readonly ModelCache[] {
   const regions = new Map(caches.map(({ name }) => [name, wayUp(caches, name).at(-2)]));
   return caches.map((cache) => {
@@ -247,7 +257,7 @@ function roomOf(width: number, depth: number): number {
   return room;
 }
 
-/** From a cache to the root. */
+/** The names from a cache up to the root. */
 function wayUp(caches: readonly ModelCache[], name: string): readonly string[] {
   const parents = new Map(caches.map((cache) => [cache.name, cache.parent]));
   const way: string[] = [];

@@ -1,4 +1,7 @@
-/** A rule of a link policy as an operator writes it, and what it matches: the model's own reading, one line for each condition. */
+/**
+ * A rule of a link policy as an operator writes it, and what it matches, read independently of the
+ * code under test: one line for each condition.
+ */
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Body } from '../../src/domain/object.js';
@@ -6,7 +9,7 @@ import { formatGroupResource, formatResource } from '../../src/domain/resource.j
 
 type Texts = Readonly<Record<string, string>>;
 
-/** Every condition that it names must match. */
+/** A rule matches if all conditions that it names match. */
 export type ModelRule = Readonly<{
   types?: readonly string[];
   shards?: readonly string[];
@@ -32,7 +35,11 @@ export function textOfKey({ resource, cluster, namespace, name }: Key): string {
   return `${formatResource(resource)}|${cluster}|${namespace}/${name}`;
 }
 
-/** Whether a rule matches, or names a type that the object declares: readers need it. `paths`: for objects that do not name that of their logical cluster. */
+/**
+ * Whether a rule matches the object, or names a type that the object declares, because readers need
+ * the declaration. `paths`: the path of a logical cluster, for objects that do not name it
+ * themselves.
+ */
 export function matchesRule(rule: ModelRule, object: ModelObject, paths: ReadonlyMap<string, string>): boolean {
   const [declared] = declaredBy([object]);
   const isDeclaring =
@@ -54,7 +61,7 @@ function matches(rule: ModelRule, { key, body }: ModelObject, paths: ReadonlyMap
   );
 }
 
-/** The paths that objects name for their logical clusters. */
+/** The path of each logical cluster, from the objects that name it. */
 export function pathsIn(objects: readonly ModelObject[]): ReadonlyMap<string, string> {
   const received = objects.map(({ key, body }): [string, string | undefined] => [
     key.cluster,
@@ -63,12 +70,12 @@ export function pathsIn(objects: readonly ModelObject[]): ReadonlyMap<string, st
   return new Map(received.flatMap(([cluster, path]) => (path === undefined ? [] : [[cluster, path]])));
 }
 
-/** Whether the one is the other with an identity. */
+/** Whether `one` is the type `other` with an identity. */
 function isOf(one: string, other: string): boolean {
   return one.startsWith(`${other}:`);
 }
 
-/** The types that ClusterCachedResources among the objects declare, as text. */
+/** The types, as text, that the ClusterCachedResources among the objects declare. */
 export function declaredBy(objects: readonly ModelObject[]): ReadonlySet<string> {
   const declaring = objects.filter(({ key: { resource } }) => resource.resource === 'clustercachedresources');
   return new Set(declaring.map(({ body }) => knownDeclarations.get(body) ?? readDeclaration(body)));

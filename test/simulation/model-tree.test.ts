@@ -6,7 +6,7 @@ import { ModelTree, type ModelCache, type ModelClaim } from './model-tree.js';
 
 const all: readonly ModelRule[] = [{ types: ['*'] }];
 
-/** A cache that lets everything through, unless its rules say otherwise. */
+/** A cache that lets everything through, except where `policies` say otherwise. */
 function aCache(name: string, parent?: string, policies: Partial<ModelCache> = {}): ModelCache {
   return { name, parent, forward: all, follow: all, children: { '*': { accept: all, offer: all } }, ...policies };
 }

@@ -1,12 +1,16 @@
 /**
- * What every cache of a tree must hold once all links are up and nobody pushes any more. Written to be read, not to be fast. It shares
- * with the code under test only the names of things, the table `flows` and the digest.
+ * What every cache of a tree must hold once all links are up and all pushers are quiet. Written to
+ * be obvious, not fast. It shares with the code under test only the names of things, the table
+ * `flows` and the digest.
  *
- * A shard's claim spreads from cache to cache, always down, and up where the parent accepts anything of the shard; each keeps the highest.
- * A cache holds of a shard what its pusher synced here, or what the link lets through of what the neighbour at its via holds.
+ * A shard's claim spreads from cache to cache: always down, and up where the parent accepts any
+ * object of the shard. Each cache keeps the highest claim. Of a shard, a cache holds what a pusher
+ * synced at this cache, or what the link lets through of the objects that the neighbour at its via
+ * holds.
  *
- * It models the end of a run. Caches remember a claim that crossed before a policy closed, and this model does not, so
- * a script that changes which shards cross does not also move these shards. A logical cluster has one path, and a type one shard.
+ * The model describes the end of a run. Real caches remember a claim that crossed before a policy
+ * closed; this model does not. So a script that changes which shards cross must not also move these
+ * shards. A logical cluster has one path, and a type one shard.
  */
 import { addDigest, digestOf, emptyDigest, formatDigest, type Digest } from '../../src/domain/digest.js';
 import { formatResource } from '../../src/domain/resource.js';
@@ -23,11 +27,14 @@ export type ModelCache = Readonly<{
   parent: string | undefined;
   forward: ModelPolicy;
   follow: ModelPolicy;
-  /** '*' is for all children that have no entry of their own. */
+  /** '*' applies to all children without an entry of their own. */
   children: Readonly<Record<string, Readonly<{ accept: ModelPolicy; offer: ModelPolicy }>>>;
 }>;
 
-/** A pusher that came for a shard, or a removal of it, at a cache; with its objects. `origin`: the id of that cache, which decides between equal terms. */
+/**
+ * A shard's pusher at a cache, with its objects, or a removal of the shard there. `origin`: the id
+ * of that cache, which decides between equal terms.
+ */
 export type ModelClaim = Readonly<{
   shard: ShardName;
   cache: string;
@@ -54,7 +61,7 @@ export class ModelTree {
     while (this.#spread());
   }
 
-  /** The cache or pusher that this cache has a shard from. */
+  /** The neighbour or pusher from which this cache receives a shard. */
   via(cache: string, shard: ShardName): Via | undefined {
     const known = this.#known.get(`${cache} ${shard}`);
     return known?.claim.removed === true ? undefined : known?.via;
@@ -64,7 +71,7 @@ export class ModelTree {
     return [...this.#shards].flatMap((shard) => this.#held(cache, shard));
   }
 
-  /** Of every slice that holds something, by its text; computed once. */
+  /** The digest of every slice that holds something, by the slice as text; computed once. */
   digests(cache: string): ReadonlyMap<string, string> {
     return remembered(this.#digests, cache, () => {
       const sums = new Map<string, Digest>();
@@ -91,7 +98,7 @@ export class ModelTree {
     return withTypes(held.filter(crosses));
   }
 
-  /** Whether any cache learned something new. */
+  /** Returns whether any cache learned something new. */
   #spread(): boolean {
     let isNew = false;
     for (const [name, { parent }] of this.#caches) {
@@ -120,12 +127,12 @@ export class ModelTree {
     return this.#cache(to).parent === from || accepted.some(({ shards }) => shards?.includes(shard) ?? true);
   }
 
-  /** What both ends of a link let through, this way. */
+  /** The policies of both ends of a link in this direction. */
   #ends(from: string, to: string): readonly [ModelPolicy, ModelPolicy] {
     return endsOf(this.#cache(from), this.#cache(to));
   }
 
-  /** What `cache` is to its neighbour. */
+  /** How `neighbour` names `cache`. */
   #viaOf(cache: string, neighbour: string): Neighbour {
     return this.#cache(neighbour).parent === cache ? 'parent' : childNeighbour(cache);
   }
@@ -143,7 +150,7 @@ function isAbove(one: ModelClaim, other: ModelClaim): boolean {
   return (one.origin ?? '') > (other.origin ?? '');
 }
 
-/** Without objects of a type that nothing here declares. */
+/** Drops objects of a declared type that no object here declares. */
 function withTypes(objects: readonly ModelObject[]): readonly ModelObject[] {
   const declared = declaredBy(objects);
   return objects.filter(({ key: { resource } }) => resource.identity === '' || declared.has(formatResource(resource)));

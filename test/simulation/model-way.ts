@@ -4,7 +4,7 @@ import type { ModelRule } from './model-rule.js';
 
 type Ends = readonly [sender: readonly ModelRule[], receiver: readonly ModelRule[]];
 
-/** What both ends of a link let through, this way. */
+/** The policies of both ends of a link in this direction. */
 export function endsOf(from: ModelCache, to: ModelCache): Ends {
   const isUp = from.parent === to.name;
   const [child, parent] = isUp ? [from, to] : [to, from];
@@ -12,7 +12,10 @@ export function endsOf(from: ModelCache, to: ModelCache): Ends {
   return isUp ? [child.forward, accept] : [child.follow, offer];
 }
 
-/** All caches from the one to the other, both included. Undefined: no way, or one of them is in a circle, where there may be two. */
+/**
+ * All caches from the one to the other, both included. Undefined if there is no way, or if one of
+ * them is in a cycle, where there may be two ways.
+ */
 export function wayBetween(caches: ReadonlyMap<string, ModelCache>, from: string, to: string): readonly ModelCache[] | undefined {
   const [up, down] = [wayUp(caches, from), wayUp(caches, to)];
   if (up === undefined || down === undefined) return undefined;
@@ -21,7 +24,7 @@ export function wayBetween(caches: ReadonlyMap<string, ModelCache>, from: string
   return [...up.slice(0, up.indexOf(meet)), meet, ...down.slice(0, down.indexOf(meet)).toReversed()];
 }
 
-/** Undefined: a cache that follows one below itself closes a circle. */
+/** Undefined in a cycle: a cache that follows one below itself. */
 function wayUp(caches: ReadonlyMap<string, ModelCache>, name: string): readonly ModelCache[] | undefined {
   const way: ModelCache[] = [];
   for (let at = caches.get(name); at !== undefined;) {

@@ -1,4 +1,7 @@
-/** Frames of a websocket: any bytes are a frame or a bad one, and a frame that is read is written as the same. */
+/**
+ * Frames of a websocket: any bytes decode to a frame or are rejected, and a decoded frame encodes
+ * to an equal one.
+ */
 import { test } from '../../support/test.js';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';

@@ -1,11 +1,12 @@
 /**
- * What the fuzzers of this folder share. A run has a fair number of inputs from a seed that is printed; the same variables make it longer
- * or repeat it:
+ * Shared by the fuzzers of this folder. A run takes its inputs from a seed that it prints; these
+ * variables lengthen or repeat a run:
  *
  *   TEST_FUZZ_SEED=7 TEST_FUZZ_RUNS=1000000 npx ava build/test/simulation/fuzz/*.test.js
  *
- * fast-check makes up the inputs, or they are entries of a corpus (`corpus/*.txt`, an entry each line, as a JSON string where it begins with '"')
- * that a mutator has cut, repeated, swapped and spliced. Every input that ever failed is added to the corpus, and has a test of its own.
+ * fast-check generates the inputs, or a mutator cuts, repeats, swaps and splices entries of a
+ * corpus (`corpus/*.txt`: one entry a line, as a JSON string if it begins with '"'). Every input
+ * that ever failed is in the corpus and has a test of its own.
  */
 import { readFileSync } from 'node:fs';
 import type { ExecutionContext } from 'ava';
@@ -18,15 +19,18 @@ const timedBytes = 10_000;
 const timedRounds = 4;
 
 export type FuzzOptions<Input> = Readonly<{
-  /** How many inputs, as a share of the requested number: slow targets get fewer. */
+  /** Share of the requested number of inputs; a slow target gets fewer. */
   share?: number;
-  /** What 10 kB may take at most; shorter inputs may take as long. */
+  /** Time limit for 10 kB; a shorter input gets as much. */
   msPer10kB: number;
-  /** How long an input is. */
+  /** Size of an input in bytes. */
   sizeOf: (input: Input) => number;
 }>;
 
-/** Checks `law` against many inputs; each also stays within its time, and leaves Object.prototype alone. */
+/**
+ * Checks that `law` holds for many inputs, that each stays within its time, and that none changes
+ * Object.prototype.
+ */
 export function fuzz<Input>(
   t: ExecutionContext,
   inputs: fc.Arbitrary<Input>,
@@ -50,7 +54,6 @@ export function fuzz<Input>(
   t.false(result.failed, result.failed ? `${String(result.errorInstance)}\n${fc.defaultReportMessage(result)}` : '');
 }
 
-/** The entries of a corpus. */
 export function corpus(name: string): readonly string[] {
   return readFileSync(projectFile('test', 'simulation', 'fuzz', 'corpus', `${name}.txt`), 'utf8')
     .split('\n')
@@ -58,7 +61,7 @@ export function corpus(name: string): readonly string[] {
     .map((line) => (line.startsWith('"') ? (JSON.parse(line) as string) : line));
 }
 
-/** Entries as they are and mutated. */
+/** The entries unchanged and mutated. */
 export function mutated(entries: readonly string[]): fc.Arbitrary<string> {
   return mutatedBytes(entries.map((entry) => Buffer.from(entry))).map((bytes) => bytes.toString());
 }
@@ -102,7 +105,7 @@ export function mutatedBytes(entries: readonly Uint8Array[]): fc.Arbitrary<Buffe
 const inputBytesMax = 20_000;
 const interesting = [...Buffer.from('"\'\\/{}[]:,&*!|>%@`#?-+.0189eEnt \t\n\r\0=()<>;~$_')];
 
-/** Repeated only while it is too slow, because other processes use the machine as well. */
+/** Repeats the task only while it is too slow, because other processes use the machine too. */
 function shortestMs(task: () => void, enoughMs: number): number {
   let shortest = Infinity;
   for (let round = 0; round < timedRounds && shortest > enoughMs; round++) {

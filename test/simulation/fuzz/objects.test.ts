@@ -1,4 +1,7 @@
-/** The readers of JSON: the structure is compared with JavaScript's own, and what must stay as it is to the byte. */
+/**
+ * The readers of JSON. Their structure must agree with JSON.parse, and they must keep every other
+ * byte.
+ */
 import { test } from '../../support/test.js';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';

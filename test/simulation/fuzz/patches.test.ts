@@ -1,4 +1,7 @@
-/** Patches, compared with the obvious way to do them on plain values: both give the same or both refuse, and the target stays as it was. */
+/**
+ * Compares the patch functions with obvious implementations on plain values. Both give the same
+ * result or both refuse, and the target stays unchanged.
+ */
 import { test } from '../../support/test.js';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
@@ -126,7 +129,6 @@ function assertRefused(result: Parsed<unknown>): void {
     throw new Error(result.refusal.reason);
 }
 
-/** The pseudo-code of RFC 7386. */
 function mergedPlainly(target: unknown, patch: unknown): unknown {
   if (!isRecord(patch)) return patch;
   const merged = new Map(isRecord(target) ? Object.entries(target) : []);

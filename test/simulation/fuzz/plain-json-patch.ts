@@ -1,4 +1,7 @@
-/** RFC 6902, with Kubernetes' test for null, the obvious way: on copies of plain values, one operation after the other; undefined for a patch that fails. */
+/**
+ * RFC 6902, with Kubernetes' test for null, done the obvious way: on copies of plain values, one
+ * operation after the other. The result is undefined if the patch fails.
+ */
 import { isDeepStrictEqual } from 'node:util';
 
 export type PlainOperation =
@@ -24,7 +27,6 @@ function apply(root: Holder, operation: PlainOperation): boolean {
         : get(root, path) !== undefined && replace(root, path, structuredClone(operation.value));
     case 'test': {
       const found = get(root, path);
-      // As in Kubernetes.
       const isLacking = found === undefined && path.length > 0 && isRecord(get(root, path.slice(0, -1))?.value);
       return isLacking ? operation.value === null : found !== undefined && isDeepStrictEqual(found.value, operation.value);
     }

@@ -1,4 +1,7 @@
-/** Everything before a body: the target of a request, its options, its headers. Any text is parsed or refused. */
+/**
+ * Everything that precedes a body: the target of a request, its options, its headers. Any text is
+ * parsed or refused.
+ */
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { pathSegmentFlaws } from '../../../src/domain/name-syntax.js';

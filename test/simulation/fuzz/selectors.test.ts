@@ -1,4 +1,7 @@
-/** Selectors: any text is parsed or refused, and a parsed selector selects the same as a matcher that reads each requirement by itself. */
+/**
+ * Any text is parsed or refused. A parsed selector selects the same objects as a matcher that
+ * evaluates each requirement separately.
+ */
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { parseInt64 } from '../../../src/domain/label-rules.js';

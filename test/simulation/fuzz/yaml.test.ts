@@ -1,4 +1,7 @@
-/** YAML: any text is read or refused; what is read comes back from what we write of it. */
+/**
+ * Any text is read or refused. What the reader returns is read back equal after it was written as
+ * YAML.
+ */
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { equalJson } from '../../../src/json/json-tree.js';
@@ -22,7 +25,8 @@ test('YAML of any text', (t) => {
     if (again.kind === 'refused' || !equalJson(again.value, read.value)) throw new Error(`read otherwise: ${written}`);
   };
 
-  // In a thread of its own, so it may take its time: the slowest has taken 18 µs a byte.
+  // YAML is read in a thread of its own, so it may take its time: the slowest input took 18 µs a
+  // byte.
   fuzz(t, fc.oneof(mutated(corpus('yaml')), fc.stringMatching(/^[-a-c:?&*!|>%@'"{}[\], #\n\t~<=.0-9x]*$/)), law, {
     sizeOf,
     msPer10kB: 400,

@@ -1,6 +1,7 @@
 /**
- * What may happen to a store, as commands for fast-check: each is done to the model and to the real store, and both
- * results are compared. Snapshots stay open across commands, so that writers, compactions and deletes come between their pages.
+ * What may happen to a store, as commands for fast-check. Each command runs on the model and on the
+ * real store, and the results are compared. Snapshots stay open across commands, so writes,
+ * compactions and deletes happen between their pages.
  */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -42,7 +43,7 @@ export type Real = {
   readonly engine: Engine;
   readonly readings: Reading[];
   readonly changesMax: number;
-  /** Where this run began: before that, its resource was empty. */
+  /** The revision at which this run began: its resource was empty before. */
   readonly begin: Revision;
 };
 
@@ -84,10 +85,10 @@ const scope = fc.oneof(
   ),
 );
 
-/** Whether a writer knows the state it writes over. */
+/** Whether a writer knows the state that it overwrites. */
 const knowledge = fc.constantFrom('right', 'right', 'right', 'stale', 'absent');
 
-/** Mostly the parts of syncs; a removal empties the shard, or the type, for all runs. */
+/** Mostly the parts of syncs, because a removal empties the shard, or the type, for all runs. */
 const pushKind = fc.constantFrom(
   ...(['claim', 'begin', 'begin', 'upsert', 'upsert', 'upsert', 'upsert', 'keep', 'keep', 'retract', 'end', 'end', 'invalidate'] as const),
   ...(['acquire', 'begin', 'upsert', 'upsert', 'end', 'end', 'meet', 'reach', 'assume', 'leave', 'forget'] as const),
@@ -127,13 +128,13 @@ export function commands(resource: string): fc.Arbitrary<Iterable<Command>> {
     place,
     spec: fc.nat(1),
     term: fc.constantFrom(...Array(8).fill('held'), 'older', 'newer'),
-    /** Mostly the holder of the shard pushes. */
+    /** The holder of the shard sends most pushes. */
     by: fc.constantFrom<PushAsked['by']>(...Array<'holder'>(6).fill('holder'), 'local', ...neighbours),
     nowMs: fc.constantFrom(0, 0, 3, 8),
     removed: fc.constantFrom(...Array<false>(9).fill(false), true),
     cacheId: fc.constantFrom(...cacheIds),
     filterHash: fc.constantFrom(...filters),
-    /** Whether a pusher begins or ends a logical cluster, not the whole slice. */
+    /** Whether a `begin` or `end` is for a logical cluster instead of the whole slice. */
     ofCluster: fc.boolean(),
   });
   const ranged = fc.tuple(scope, share, share);
@@ -165,7 +166,7 @@ export function commands(resource: string): fc.Arbitrary<Iterable<Command>> {
 
 type Asked = Readonly<{ kind: string; place: Place; knowledge: string; takes: boolean; bySource: boolean }>;
 
-/** Mutations submitted together: they may share a commit or not. */
+/** Mutations submitted together: they may or may not share a commit. */
 class Write implements Command {
   readonly #asked: readonly Asked[];
 
@@ -222,7 +223,8 @@ class Pushing implements Command {
     const expected: unknown[] = [];
     const pushes = this.#asked.flatMap((asked) => {
       const push = pushOf(asked, model);
-      // A take-over of a tombstone also removes the objects behind it, because otherwise the next start would.
+      // A claim that takes over a tombstone also removes the objects behind it, because otherwise
+      // the next start would remove them.
       const together = push.kind === 'claim' && push.removed ? [push, aClear(push.shard, { fence: false })] : [push];
       for (const each of together) expected.push(model.push(each));
       return together;
@@ -340,7 +342,7 @@ class Touch implements Command {
   toString = (): string => `touched of ${JSON.stringify(this.#scope)} ${this.#back}/100 back`;
 }
 
-/** Every read of one place, now. */
+/** Every kind of read of one place, at the present revision. */
 class Look implements Command {
   readonly #place: Place;
 
@@ -375,7 +377,7 @@ class Compact implements Command {
     const { compacted, published } = engine.store.revisions;
     const wanted = Math.max(before, published - changesMax);
     assert.ok(compacted >= before, 'the compacted revision never falls');
-    // An open reading holds it back, for a bounded time.
+    // An open reading may hold compaction back, for a bounded time.
     assert.ok(
       compacted === wanted || (compacted < wanted && compacted >= Math.min(wanted, lowest)),
       `compacted ${compacted}, wanted ${wanted}, held at ${lowest}`,
@@ -385,7 +387,7 @@ class Compact implements Command {
   toString = (): string => 'compact';
 }
 
-/** One in ten, because it takes a while. */
+/** One in ten, because a restart takes a while. */
 class Restart implements Command {
   readonly #dice: number;
 

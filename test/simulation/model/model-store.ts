@@ -1,6 +1,7 @@
 /**
- * The store as anyone would write it with unlimited memory and time: an array of changes, and every
- * state is replayed from the beginning. It is right because it is obvious; the real store is compared with it.
+ * The store as anyone would write it with unlimited memory and time: an array of changes, from
+ * which every state is replayed from the beginning. It is right because it is obvious; the real
+ * store is compared with it.
  */
 import { formatClientKey, type Key } from '../../../src/domain/key.js';
 import { judgeClaim, arrived, claimed, type ShardState } from '../../../src/domain/claim.js';
@@ -16,20 +17,20 @@ import { keyText } from '../../contract/read-all.js';
 
 type Held = Readonly<{ key: Key; revision: Revision; body: string }>;
 
-/** The objects of a slice without a mark since its begin. */
+/** Objects of a slice that no push has marked since the slice's begin. */
 type Unspoken = Set<string>;
 
 type ModelChange = Readonly<{ kind: 'create' | 'update' | 'delete'; key: Key; revision: Revision; replaced: Revision }>;
 
 export type ModelOutcome = Readonly<{ kind: 'written'; revision: Revision }> | Extract<Outcome, { kind: 'refused' }>;
 
-/** What of a slice was synced, whether or not it holds something. */
+/** Under which term and filter hash a slice was synced, whether or not it holds anything. */
 type Synced = { shard: string; term: number; filterHash: string };
 
 export class ModelStore {
-  /** The change at revision r is at r - 1. */
+  /** The change at revision r is at index r - 1. */
   readonly #changes: ModelChange[] = [];
-  /** By key, now. */
+  /** The present state by key. */
   readonly #current = new Map<string, Held>();
   /** The id of the store. */
   readonly #own: string;
@@ -105,7 +106,7 @@ export class ModelStore {
     }
   }
 
-  /** What a restart forgets. */
+  /** A restart forgets the syncs under way. */
   forgetSyncs(): void {
     this.#syncs.clear();
   }
@@ -114,7 +115,10 @@ export class ModelStore {
     return [...this.#shards.values()].map(shardText).toSorted();
   }
 
-  /** Each slice that holds something or was ever synced: how many objects, and by whom it is synced. */
+  /**
+   * Each slice that holds something or was ever synced: its number of objects, and by whom it is
+   * synced.
+   */
   slices(): readonly string[] {
     const counts = new Map<string, number>([...this.#synced.keys()].map((slice) => [slice, 0]));
     for (const { key } of this.#current.values()) counts.set(formatSlice(key), (counts.get(formatSlice(key)) ?? 0) + 1);
@@ -146,7 +150,7 @@ export class ModelStore {
     return this.#current.get(keyText(key))?.revision;
   }
 
-  /** What the scope held at a revision, in no order. */
+  /** What the scope held at a revision, unordered. */
   at(revision: Revision, scope: Scope): readonly string[] {
     const state = new Map<string, Revision>();
     for (const change of this.#between(scope, 0, revision)) {
@@ -282,7 +286,8 @@ export class ModelStore {
     if (cluster === undefined) for (const [name, each] of underWay) if (!sync.ended.has(name)) each.awaitedBy = facts;
     if (cluster !== undefined) this.#syncs.get(syncName(slice))?.ended.add(syncName(slice, cluster));
     const ended = cluster === undefined ? facts : sync.awaitedBy;
-    // Of a logical cluster that was under way with the end of all, and is not at its own end, not everything is here.
+    // A logical cluster that was under way when the whole slice ended may be incomplete until its
+    // own end.
     if (ended !== undefined && underWay.every(([, each]) => each.awaitedBy !== ended)) this.#synced.set(formatSlice(slice), ended);
     return { kind: 'swept', removed: keys.length };
   }
@@ -322,7 +327,7 @@ export class ModelStore {
     return revision;
   }
 
-  /** The newest namesake on another shard is written again. */
+  /** The store rewrites the newest namesake on another shard. */
   #rewrite(gone: Key): void {
     const namesakes = [...this.#current.values()].filter(({ key }) => formatClientKey(key) === formatClientKey(gone));
     const survivor = namesakes.toSorted((a, b) => b.revision - a.revision)[0];
@@ -330,7 +335,7 @@ export class ModelStore {
   }
 }
 
-/** Of the whole slice, or of one logical cluster of it. */
+/** For the whole slice, or for one of its logical clusters. */
 function syncName(slice: Slice, cluster = ''): string {
   return `${cluster}#${formatSlice(slice)}`;
 }
