@@ -2,9 +2,9 @@
  * Compares what the caches report about themselves with the truth of the shards, at any moment of a
  * run.
  *
- *   freshness  A cache that reports a slice as connected, whole and so far behind must hold each key
+ *   freshness  A cache that reports a slice as connected, whole and so far behind holds each key
  *              as it was at that moment, less a bound (freshness-bound.ts), or later.
- *   absence    A look-up that proves an absence, by the type's `whole`, is wrong if a shard has held
+ *   absence    A look-up that proves an absence, by the type's `whole`, is wrong if a shard held
  *              the object for longer than the reported lag and that bound, and every policy on the
  *              way lets the object through.
  *

@@ -1,20 +1,28 @@
 /**
- * One direction between two hosts: its delay, whether anything arrives, and what has arrived. All connections
- * that go this way share it.
+ * One direction between two hosts, shared by all connections: its delay, whether anything arrives,
+ * and how much has arrived.
  */
 import type { Random } from '../support/crash/random.js';
 import type { Frame } from '../../src/frames/frame.js';
 
 export type LineSettings = Readonly<{
   delayMs: number;
-  /** At most so much more. What was sent first still arrives first. */
+  /**
+   * Upper bound of the random delay that is added. Messages still arrive in the order of sending.
+   */
   jitterMs: number;
-  /** The share of messages that the network loses and sends again: they come later, and are never missing. */
+  /**
+   * The share of messages that the network loses and sends again. They arrive late, never not at
+   * all.
+   */
   lossShare: number;
   /** How long the network takes to notice a loss. */
   retransmitMs: number;
   bytesPerMs: number;
-  /** How much of one connection may be on the way or unread; the rest waits at the sender. */
+  /**
+   * Upper bound of the bytes of one connection that are on the way or unread; the rest waits at the
+   * sender.
+   */
   windowBytes: number;
 }>;
 
@@ -35,9 +43,9 @@ export class NetworkLine {
   readonly from: string;
   readonly to: string;
   settings: LineSettings;
-  /** Nothing arrives; what is on the way arrives when this ends. */
+  /** While true, nothing arrives; what is on the way arrives when the cut ends. */
   isCut = false;
-  /** While there is any, nothing arrives either; each ends by itself. */
+  /** While there is a stall, nothing arrives either. Each stall ends by itself. */
   readonly stalls = new Set<symbol>();
   readonly #random: Random;
   readonly #arrived = new Map<Frame['kind'], { frames: number; bytes: number }>();
@@ -53,7 +61,7 @@ export class NetworkLine {
     return this.isCut || this.stalls.size > 0;
   }
 
-  /** How long the next message takes, without the time for its bytes. */
+  /** The delay of the next message, without the time for its bytes. */
   drawDelayMs(): number {
     const { delayMs, jitterMs, lossShare, retransmitMs } = this.settings;
     const jitter = jitterMs === 0 ? 0 : (jitterMs * this.#random.below(fractions)) / fractions;
@@ -67,7 +75,7 @@ export class NetworkLine {
     this.#arrived.set(kind, counted);
   }
 
-  /** What has arrived on all connections, by the kind of the frame. Pings and TLS are not counted. */
+  /** What has arrived on all connections, by kind of frame, without pings and TLS. */
   get traffic(): ReadonlyMap<Frame['kind'], Traffic> {
     return this.#arrived;
   }

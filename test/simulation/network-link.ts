@@ -1,8 +1,9 @@
 /**
- * What lies between two hosts: a line each way, and the connections over both.
+ * The link between two hosts: a line each way, and the connections over both.
  *
- * Liveness is as with pings: an end breaks when nothing came for idleTimeoutMs and no ping could have been answered.
- * No pings are sent, because they would be most of the tasks of a thousand caches. Ends are checked when a link is impaired.
+ * An end breaks as if pings had failed: when nothing has arrived for idleTimeoutMs and no ping
+ * could have been answered. No pings are sent, because they would be most of the tasks of a
+ * thousand caches. Instead the ends are checked when a link is impaired.
  */
 import type { Frame } from '../../src/frames/frame.js';
 import { NetworkLine, type LineSettings } from './network-line.js';
@@ -11,7 +12,7 @@ import { streamOf } from './seeded-random.js';
 import { SimulatedEnd, type EndOptions } from './simulated-end.js';
 import type { VirtualTime } from './virtual-time.js';
 
-/** A frame as it reaches the other end. `connection` counts from 1. */
+/** A frame that reaches the other end. `connection` counts from 1. */
 export type Delivery = Readonly<{ from: string; to: string; connection: number; frame: Frame; bytes: number; atMs: number }>;
 
 export type LinkParts = Readonly<{
@@ -19,7 +20,7 @@ export type LinkParts = Readonly<{
   time: VirtualTime;
   seed: number;
   isDeaf: (host: string) => boolean;
-  /** By the clock of the host. */
+  /** The clock of a host. */
   now: (host: string) => number;
   parcelsOf: (frame: Frame, way: Readonly<{ from: string; to: string }>) => readonly (Parcel & { kind: 'frame' })[];
   delivered: (delivery: Delivery) => void;
@@ -28,7 +29,7 @@ export type LinkParts = Readonly<{
 export type LinkOptions = EndOptions & Readonly<{ line: LineSettings }>;
 
 type Via = { readonly host: string; readonly end: SimulatedEnd; readonly out: NetworkPipe };
-/** `goneSinceMs`: since one of its hosts vanished. */
+/** `goneSinceMs`: when one of its hosts vanished. */
 type Connection = { readonly vias: readonly [Via, Via]; goneSinceMs: number | undefined; open: number; readonly watched: Set<Via> };
 
 export class NetworkLink {
@@ -51,7 +52,7 @@ export class NetworkLink {
     this.#lines = new Map([line(one, other), line(other, one)]);
   }
 
-  /** Since when no ping could be answered. */
+  /** The time since which no ping could be answered. */
   get impairedSinceMs(): number | undefined {
     return this.#impairedSinceMs;
   }
@@ -62,7 +63,7 @@ export class NetworkLink {
     return line;
   }
 
-  /** The end of `from`, which connects, and the other end. */
+  /** Returns the end of `from`, which connects, and the other end. */
   open(from: string, number: number): readonly [SimulatedEnd, SimulatedEnd] {
     const to = this.line(from).to;
     const connection: Connection = {
@@ -75,7 +76,7 @@ export class NetworkLink {
     return [connection.vias[0].end, connection.vias[1].end];
   }
 
-  /** Its lines, or the hosts at their ends, may have changed. */
+  /** Must be called when a line or a host of this link may have changed. */
   look(): void {
     const isImpaired = [...this.#lines.values()].some(({ isBlocked }) => isBlocked) || this.hosts.some((host) => this.#parts.isDeaf(host));
     if (!isImpaired) this.#impairedSinceMs = undefined;
@@ -88,7 +89,7 @@ export class NetworkLink {
     }
   }
 
-  /** The host goes on after a pause. */
+  /** The host resumes after a pause. */
   wake(host: string, stoodSinceMs: number): void {
     for (const { vias } of this.#connections) for (const via of vias) if (via.host === host) via.end.resume(stoodSinceMs);
   }
@@ -97,7 +98,7 @@ export class NetworkLink {
     for (const { vias } of this.#connections) for (const { end } of vias) end.terminate();
   }
 
-  /** The host is gone. */
+  /** The host has died. */
   silence(host: string, isNoticed: boolean): void {
     for (const connection of this.#connections) {
       connection.goneSinceMs ??= isNoticed ? undefined : this.#parts.time.elapsedMs;
@@ -139,12 +140,13 @@ export class NetworkLink {
     return { host, end, out };
   }
 
-  /** Breaks the end once nothing has come for too long. */
+  /** Breaks the end once nothing has arrived for too long. */
   #watch(connection: Connection, via: Via): void {
     if (connection.watched.has(via) || !via.end.isOpen) return;
     const { time } = this.#parts;
     const sinceMs = connection.goneSinceMs ?? this.#impairedSinceMs;
-    // A host that stands still does not count silence: what came meanwhile is there when it wakes.
+    // A paused host does not count silence, because what arrives meanwhile is there when it
+    // resumes.
     if (sinceMs === undefined || this.#parts.isDeaf(via.host)) return;
     const dueMs = Math.max(sinceMs, via.end.heardMs) + this.#options.idleTimeoutMs;
     if (dueMs <= time.elapsedMs) return via.end.terminate();

@@ -1,19 +1,20 @@
 /**
- * One direction of one connection: what is sent waits, is on its way, arrives in order, and is read.
+ * One direction of one connection. A message waits, is on its way, arrives in order, and is read.
  *
  *   send ──▶ waiting ──(window)──▶ flying ──(delay)──▶ landed ──(line open)──▶ arrive ──▶ unread ──▶ read: window
  *
- * W1 Order: what was sent first arrives first, whatever the delay of each message.
- * W2 At most windowBytes, or one message, are flying, landed or unread; a close is not counted. The sender bounds the rest, `waitingBytes`.
+ * W1 Order: messages arrive in the order of sending, whatever the delay of each.
+ * W2 At most windowBytes, or one message, are flying, landed or unread; a close is not counted. The
+ * sender bounds the rest, `waitingBytes`.
  */
 import type { Frame } from '../../src/frames/frame.js';
 import type { NetworkLine } from './network-line.js';
 import type { VirtualTime } from './virtual-time.js';
 
-/** `bytes`: as written, where frames really cross as bytes. */
+/** `bytes`: the encoded frame, if frames cross as bytes. */
 export type Parcel =
   | Readonly<{ kind: 'frame'; frame: Frame; bytes: Uint8Array | undefined; size: number }>
-  /** A ping after a pause of the asking host, and its answer. */
+  /** A ping that a host sends when it resumes after a pause, and its answer. */
   | Readonly<{ kind: 'ping' | 'pong'; askedMs: number; size: 0 }>
   | Readonly<{ kind: 'close'; code: number; size: 0 }>
   | Readonly<{ kind: 'closed'; code: number; size: 0 }>
@@ -22,10 +23,10 @@ export type Parcel =
 export type PipeParts = Readonly<{
   time: VirtualTime;
   line: NetworkLine;
-  /** Whether the host at the far end reads nothing because it stands still. */
+  /** Whether the host at the far end is paused and reads nothing. */
   isDeaf: () => boolean;
   arrive: (parcel: Parcel) => void;
-  /** Something that waited is on its way. */
+  /** Called when a waiting message starts on its way. */
   moved: () => void;
 }>;
 
@@ -36,7 +37,7 @@ export class NetworkPipe {
   readonly #flying: Parcel[] = [];
   /** How many of the flying messages would have arrived by now. */
   #landed = 0;
-  /** Flying, landed or unread. */
+  /** Bytes flying, landed or unread. */
   #windowBytes = 0;
   #lastArrivalMs = 0;
   /** Until when bytes of this connection keep the line busy. */
@@ -63,18 +64,18 @@ export class NetworkPipe {
     this.#waitingBytes = 0;
   }
 
-  /** Nothing arrives any more. */
+  /** Nothing arrives from now on. */
   vanish(): void {
     this.#isGone = true;
   }
 
-  /** So many bytes were read, or never will be. */
+  /** The reader has read so many bytes, or never will. */
   release(bytes: number): void {
     this.#windowBytes -= bytes;
     this.#depart();
   }
 
-  /** The line is open again, or the far end is awake. */
+  /** The line is open again, or the far end has resumed. */
   resume(): void {
     if (this.#landed > 0) this.#parts.time.after(this.#parts.line.settings.delayMs, () => this.#arrive());
   }

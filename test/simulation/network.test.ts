@@ -24,7 +24,7 @@ async function aPair(options: Partial<NetworkOptions> = {}, seed = 1) {
   return { time, network, amber, birch, heard, back: listen(time, amber) };
 }
 
-/** What comes, and how the connection ended. */
+/** Records the frames that arrive and how the connection ends. */
 function listen(time: VirtualTime, connection: FrameConnection) {
   const heard: { frames: { atMs: number; frame: Frame }[]; closed: { code: number; atMs: number } | undefined } = {
     frames: [],

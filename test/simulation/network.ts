@@ -1,18 +1,20 @@
 /**
- * A network of named hosts on virtual time. Between two hosts lies a link, a line each way, with delay, jitter, loss and partitions;
- * connections over it behave as FrameSocket does.
+ * A network of named hosts in virtual time. Between two hosts lies a link, a line each way, with
+ * delay, jitter, loss and partitions. Connections over it behave like FrameSocket.
  *
  *   what happens          who notices, and when
- *   partition, halfOpen   both ends, at most idleTimeoutMs after the last arrival; nobody if it heals sooner: all of it arrives
+ *   partition, halfOpen   both ends, at most idleTimeoutMs after the last arrival; if it heals
+ *                         sooner, nobody notices and everything arrives
  *   cut                   both ends at once: 1006
- *   crash                 the peers, once the reset of the dead host's system reaches them. Nothing on the host itself
- *   vanish                the peers, after idleTimeoutMs: the power is gone
+ *   crash                 the peers, once the reset by the dead process's system reaches them;
+ *                         nobody on the host itself
+ *   vanish                the peers, after idleTimeoutMs, because the power is gone
  *   freeze                the peers, after idleTimeoutMs; the host, when it wakes
- *   stall                 nobody, if it is over before idleTimeoutMs: all of it arrives then
+ *   stall                 nobody, if it ends within idleTimeoutMs: everything arrives then
  *
- * N1 What crosses is what was written: frames are encoded and decoded, unless the options say otherwise.
+ * N1 A frame is encoded and decoded on its way, unless the options say otherwise.
  * N2 The same seed gives the same delays, link by link, whatever other links do.
- * Bounds: as in FrameSocket for unsent bytes, and windowBytes for those on the way.
+ * Bounds: as in FrameSocket for unsent bytes, and windowBytes for bytes on the way.
  */
 import { CacheError } from '../../src/domain/errors.js';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
@@ -30,9 +32,12 @@ export type NetworkOptions = EndOptions &
   Readonly<{
     line: LineSettings;
     connectTimeoutMs: number;
-    /** TCP, TLS and the upgrade. */
+    /** Round trips for TCP, TLS and the upgrade to a websocket. */
     connectRoundTrips: number;
-    /** 'references': frames cross as they are and their sizes are added up; for very large trees. */
+    /**
+     * 'references': frames cross without being encoded, and their sizes are added up; for very
+     * large trees.
+     */
     frames: 'bytes' | 'references';
   }>;
 
@@ -47,7 +52,7 @@ const defaultNetwork: NetworkOptions = Object.freeze({
   closeGraceMs: 2_000,
 });
 
-/** A fault: what crosses instead of a frame. */
+/** A fault: returns the frames that arrive instead of one frame. */
 export type Tampering = (frame: Frame, way: Readonly<{ from: string; to: string }>) => readonly Frame[];
 
 type Accept = (connection: FrameConnection, from: string) => void;
@@ -55,7 +60,7 @@ type Accept = (connection: FrameConnection, from: string) => void;
 type Host = {
   readonly name: string;
   accept: Accept | undefined;
-  /** Since when it has been paused. */
+  /** The start of its pause. */
   deafSinceMs: number | undefined;
   now: () => number;
   life: number;
@@ -78,19 +83,22 @@ export class Network {
     this.#options = { ...defaultNetwork, ...options };
   }
 
-  /** `now`: by the host's clock. */
+  /** `now`: the host's clock. */
   listen(name: string, accept: Accept, now = (): number => this.#time.now()): void {
     const host = this.#host(name);
     host.accept = accept;
     host.now = now;
   }
 
-  /** New connections are refused; open ones stay. */
+  /** The host refuses new connections; open ones stay. */
   unlisten(name: string): void {
     this.#host(name).accept = undefined;
   }
 
-  /** Rejects, as connectSocket does, when the other end does not listen or cannot be reached. Never settles once `from` crashed. */
+  /**
+   * Rejects, like connectSocket, if the other end does not listen or cannot be reached. Never
+   * settles once `from` has crashed.
+   */
   connect(from: string, to: string, signal: AbortSignal): Promise<FrameConnection> {
     const { connectTimeoutMs, connectRoundTrips } = this.#options;
     const [here, there] = [this.#host(from), this.#host(to)];
@@ -125,7 +133,7 @@ export class Network {
     });
   }
 
-  /** Of both directions. */
+  /** Sets both directions. */
   set(one: string, other: string, settings: Partial<LineSettings>): void {
     for (const from of [one, other]) this.setLine(from, from === one ? other : one, settings);
   }
@@ -140,13 +148,16 @@ export class Network {
     this.halfOpen(other, one);
   }
 
-  /** Nothing arrives from `from` at `to`; the other direction works. */
+  /** Nothing arrives at `to` from `from`; the other direction works. */
   halfOpen(from: string, to: string): void {
     this.#line(from, to).isCut = true;
     this.link(from, to).look();
   }
 
-  /** Nothing arrives from `from` at `to` for so long; what was sent meanwhile comes afterwards, if neither end has given up. */
+  /**
+   * Nothing arrives at `to` from `from` for so long. Frames sent meanwhile arrive afterwards, if
+   * neither end has given up.
+   */
   stall(from: string, to: string, forMs: number): void {
     const line = this.#line(from, to);
     const stall = Symbol(from);
@@ -171,7 +182,7 @@ export class Network {
     for (const link of this.#links.values()) this.heal(...link.hosts);
   }
 
-  /** Both ends of every connection between them see a break at once. */
+  /** Both ends of every connection between the two hosts see a break at once. */
   cut(one: string, other: string): void {
     this.link(one, other).cut();
   }
@@ -184,7 +195,7 @@ export class Network {
     this.#end(name, false);
   }
 
-  /** Nothing reaches the host until it thaws. Its own time is stopped elsewhere (process-life.ts). */
+  /** Nothing reaches the host until it thaws. process-life.ts stops the host's own time. */
   freeze(name: string): void {
     this.#setDeaf(name, true);
   }
@@ -193,18 +204,21 @@ export class Network {
     this.#setDeaf(name, false);
   }
 
-  /** What arrived at `to` from `from`, on all connections between them. */
+  /** What has arrived at `to` from `from`, on all connections between them. */
   traffic(from: string, to: string): NetworkLine['traffic'] {
     return this.#line(from, to).traffic;
   }
 
-  /** Calls the observer with every frame as it reaches the other end. The result cancels it. */
+  /**
+   * Calls the observer with every frame that reaches the other end. The result cancels the
+   * observer.
+   */
   observe(observer: (delivery: Delivery) => void): () => void {
     this.#observers.add(observer);
     return () => this.#observers.delete(observer);
   }
 
-  /** Undefined: no tampering. */
+  /** Undefined ends the tampering. */
   tamper(tampering: Tampering | undefined): void {
     this.#tampering = tampering;
   }

@@ -1,8 +1,9 @@
 /**
- * The time of one process. When the process dies, nothing wakes it any more: its timers never fire and its awaited results never come.
- * So its code stops where it stands, as if the power had gone. While it is frozen, tasks that fall due wait.
+ * The time of one process. When the process dies, its timers never fire and its awaited results
+ * never come, so its code stops where it stands, as in a power failure. While the process is
+ * frozen, tasks that fall due wait.
  *
- * Its clock may be wrong by `skewMs`, because no two clocks agree.
+ * Its clock is wrong by `skewMs`, because no two clocks agree.
  */
 import { deferred } from '../../src/domain/deferred.js';
 import type { Clock } from '../../src/domain/ports.js';
@@ -11,10 +12,10 @@ import type { VirtualTime } from './virtual-time.js';
 export class ProcessLife implements Clock {
   readonly #time: VirtualTime;
   readonly #skewMs: number;
-  /** By how much the wall clock was set since; the monotonic `now` never steps. */
+  /** By how much the wall clock has been set since; the monotonic `now` never steps. */
   #steppedMs = 0;
   #state: 'running' | 'frozen' | 'ended' = 'running';
-  /** What fell due while it was frozen, in order. */
+  /** Tasks that fell due while the process was frozen, in order. */
   readonly #held = new Set<() => void>();
 
   constructor(time: VirtualTime, { skewMs = 0 }: Readonly<{ skewMs?: number }> = {}) {
@@ -30,7 +31,7 @@ export class ProcessLife implements Clock {
     return this.now() + this.#steppedMs;
   }
 
-  /** The wall clock of its machine is set. */
+  /** Sets the wall clock of the machine. */
   stepWall(byMs: number): void {
     this.#steppedMs += byMs;
   }
@@ -40,7 +41,7 @@ export class ProcessLife implements Clock {
   }
 
   after(delayMs: number, run: () => void): () => void {
-    // Each has a function of its own, because `run` may be asked for twice.
+    // Each call gets a function of its own, because a caller may schedule the same `run` twice.
     const task = (): void => run();
     const cancel = this.#time.after(delayMs, () => this.#fall(task));
     return () => {
@@ -49,7 +50,7 @@ export class ProcessLife implements Clock {
     };
   }
 
-  /** Functions that do not need `this`, because they are passed on alone. */
+  /** Arrow functions, because callers pass these methods on without `this`. */
   readonly soon = (run: () => void): void => this.#time.soon(() => this.#fall(() => run()));
 
   readonly turn = (): Promise<void> => {
@@ -78,7 +79,7 @@ export class ProcessLife implements Clock {
     if (this.#state === 'frozen') this.#held.add(task);
   }
 
-  /** Unless a task woken earlier has cancelled it, or the process is frozen again. */
+  /** Skips a task that an earlier one has cancelled, and stops if the process is frozen again. */
   #wake(task: () => void): void {
     if (this.#state === 'running' && this.#held.delete(task)) task();
   }

@@ -5,13 +5,13 @@ import type { FreshnessCheck, LieKind } from './freshness-check.js';
 import { play, randomTree, Tally } from './random-tree.js';
 import type { TreeStep } from './tree-step.js';
 
-/** TEST_TREES: how many to try; TEST_SEED: the seed that a failure printed */
+/** TEST_TREES: how many trees to try. TEST_SEED: the seed that a failure printed. */
 const { TEST_TREES: trees = rounds(12), TEST_SEED: seed } = process.env;
 const runs = { numRuns: Number(trees), includeErrorInReport: true, ...(seed === undefined ? {} : { seed: Number(seed) }) };
 
 const kinds: readonly LieKind[] = ['freshness', 'absence'];
 
-test('whatever happens to a tree, once it is healed every cache holds what the model says', async (t) => {
+test('whatever happens to a tree, every cache holds what the model says once the tree is healed', async (t) => {
   const tally = new Tally();
 
   await fc.assert(
@@ -43,7 +43,10 @@ test('without trouble a change crosses each link once and never back, nothing is
   t.pass();
 });
 
-/** Then there may be no cache left that knows of a shard whose pusher is away (tree-lies.test.ts). */
+/**
+ * If a disk is lost, perhaps no cache is left that knows a shard whose pusher is away
+ * (tree-lies.test.ts).
+ */
 function losesDisks(steps: readonly TreeStep[]): boolean {
   return steps.some((step) => step.kind === 'wipe' || step.kind === 'restore' || (step.kind === 'crash' && !step.isKept));
 }

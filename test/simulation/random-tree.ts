@@ -1,4 +1,7 @@
-/** Random trees and what happens to them: made from a seed, played, and checked against the model and the rules of every run. */
+/**
+ * Generates random trees and scripts from a seed, plays them, and checks them against the model and
+ * the rules of every run.
+ */
 import fc from 'fast-check';
 import { Crossings } from './crossings.js';
 import { FreshnessCheck } from './freshness-check.js';
@@ -62,7 +65,7 @@ const flow: fc.Arbitrary<TreeStep> = fc.record({
   everyMs: fc.constantFrom(0, 3, 40, 900),
 });
 const attend: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constantFrom('quit', 'join'), shard });
-/** Too short for anybody to notice, long enough to be noticed, and longer than the ends wait. */
+/** Too short for anybody to notice; long enough to be noticed; longer than the ends wait. */
 const stall: fc.Arbitrary<TreeStep> = fc.record({
   kind: fc.constant('stall'),
   cache: number,
@@ -84,7 +87,7 @@ const sever: fc.Arbitrary<TreeStep> = fc.record({
   ms: fc.constantFrom(2_000, 15_000, 40_000),
 });
 
-/** Each cache follows one before it. */
+/** The parent of each cache is an earlier one. */
 const follows = fc.array(number, { minLength: 1, maxLength: 4 });
 
 const whatever = fc.oneof(
@@ -120,7 +123,7 @@ const untroubled = fc.oneof(
   { weight: 1, arbitrary: flow },
 );
 
-/** `creditMutations`: how many changes may be on their way over a link. */
+/** `creditMutations`: the changes that may be on their way over a link. */
 export type RandomTree = Readonly<{ seed: number; follows: readonly number[]; creditMutations?: number; steps: readonly TreeStep[] }>;
 
 export function randomTree({ isTroubled }: Readonly<{ isTroubled: boolean }>): fc.Arbitrary<RandomTree> {
@@ -128,7 +131,7 @@ export function randomTree({ isTroubled }: Readonly<{ isTroubled: boolean }>): f
   return fc.record({ seed: fc.nat(), follows, creditMutations: fc.constantFrom(2_048, 4), steps });
 }
 
-/** What was played without a failure. */
+/** Counts what was played without a failure. */
 export class Tally {
   #trees = 0;
   #steps = 0;
@@ -147,11 +150,12 @@ export class Tally {
   }
 }
 
-/** Throws with everything that is wrong. */
+/** Throws an error with everything that is wrong. */
 export async function play({ seed, follows: above, creditMutations, steps }: RandomTree, tally?: Tally) {
   const world = new SimWorld(seed);
   const crossings = new Crossings(world.network);
-  // With little credit, a frame lost by tampering is noticed only when its connection is given up, after minutes.
+  // With little credit, the ends notice a frame lost by tampering only when they give up its
+  // connection, after minutes.
   const isShort = creditMutations !== undefined && !steps.some(({ kind }) => kind === 'tamper');
   const tree = new SimTree(world, cachesOf(above), { intake: isShort ? { creditMutations } : {} });
   const check = new FreshnessCheck(world, tree, { mayBeSilent: steps.some(({ kind }) => kind === 'sever') });
@@ -162,7 +166,8 @@ export async function play({ seed, follows: above, creditMutations, steps }: Ran
   await script.supervise();
   await tree.converge(convergeMaxMs);
   const differed = world.warnings.get('link.digest-differs');
-  // When a path moves while a policy has changed, the sender compares what crosses by the new policy, not what it has sent by the old one.
+  // If a path moves while a policy has changed, the sender decides by the new policy which objects
+  // have crossed, not by what it sent under the old policy.
   const mayRepeat = ['path', 'policy'].every((kind) => steps.some((step) => step.kind === kind));
   const repeats = mayRepeat ? [] : crossings.repeats;
   const wrong = [...world.faults, ...repeats, ...(differed === undefined ? [] : [`a digest differed: ${differed.last}`])];

@@ -1,8 +1,14 @@
-/** The policies that scripts choose from. All of them let the anchors of every slice through, so that claims always cross (model-tree.ts). */
+/**
+ * The policies that scripts choose from. All of them let the anchors of every slice through, so
+ * that claims always cross (model-tree.ts).
+ */
 import type { ModelRule } from './model-rule.js';
 import type { ModelCache } from './model-tree.js';
 
-/** What a cache lets through, each by its place in the list; places beyond its end start over. */
+/**
+ * A cache's policies, each by its place in the list; higher numbers start over at the beginning of
+ * the list.
+ */
 export type PolicyChoice = Readonly<{ forward: number; follow: number; accept: number; offer: number }>;
 
 const anchors: ModelRule = { labels: { anchor: 'yes' } };

@@ -1,6 +1,7 @@
 /**
- * Random choices of many parties from one seed. Each party has a stream of its own, by name. A party that draws more often, or is
- * added, changes nothing for the others, so a failing run stays the same while it is made smaller.
+ * Random choices of many parties from one seed. Each party has a stream of its own, by name. If a
+ * party draws more often, or a party is added, the others stay the same, so a failing run does not
+ * change while fast-check shrinks it.
  */
 import { seeded, type Random } from '../support/crash/random.js';
 
@@ -12,7 +13,7 @@ export function streamOf(seed: number, name: string): Random {
   return seeded(hash);
 }
 
-/** What Math.random is elsewhere. */
+/** A replacement for Math.random. */
 export function fractions(random: Random): () => number {
   return () => random.below(words) / words;
 }

@@ -1,6 +1,6 @@
 /**
- * What a shard itself holds, and what it held before: the truth that caches are compared with. A pusher reads its shard without delay, so
- * the pusher's objects are what the shard holds.
+ * What a shard holds now and held before: the truth that caches are compared with. A pusher reads
+ * its shard without delay, so the pusher's objects are what the shard holds.
  */
 import { isDeclaring } from '../../src/domain/declaration.js';
 import type { Key } from '../../src/domain/key.js';
@@ -8,7 +8,7 @@ import type { Clock } from '../../src/domain/ports.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import { metadataOf, pathAnnotation, textOfKey, type ModelObject } from './model-rule.js';
 
-/** Undefined: it holds nothing there. */
+/** Undefined: the shard holds nothing under the key. */
 type Value = ModelObject | undefined;
 type Since = Readonly<{ sinceMs: number; value: Value }>;
 type Past = Readonly<{ key: Key; values: Since[] }>;
@@ -19,20 +19,20 @@ export class ShardTruth {
   /** By the text of the key, in the order of time. */
   readonly #past = new Map<string, Past>();
   readonly #slices = new Map<string, Map<string, Key>>();
-  /** Objects that ever named the path of their logical cluster, by its name. */
+  /** By logical cluster: keys of objects that ever named its path. */
   readonly #paths = new Map<string, Map<string, Key>>();
   readonly #declaring = new Map<string, Key>();
   #time: Pick<Clock, 'now'> | undefined;
   #sinceMs = 0;
   #version = 0;
 
-  /** There is no time before this call: what the shard holds by then counts as always held. */
+  /** Starts the record: the present content counts as always held. */
   begin(time: Pick<Clock, 'now'>): void {
     this.#time = time;
     this.#sinceMs = time.now();
   }
 
-  /** Nothing is known of the time before. */
+  /** The time of `begin`; the record says nothing of earlier times. */
   get sinceMs(): number {
     return this.#sinceMs;
   }
@@ -66,7 +66,7 @@ export class ShardTruth {
     return this.#slices.keys();
   }
 
-  /** The keys of a slice that ever held something, by their text. */
+  /** The keys, by their text, under which a slice ever held something. */
   keysOf(slice: string): ReadonlyMap<string, Key> {
     return this.#slices.get(slice) ?? new Map();
   }
@@ -75,7 +75,7 @@ export class ShardTruth {
     return this.#paths.get(cluster)?.values() ?? [];
   }
 
-  /** All that the key held from that moment up to now; at least one value. */
+  /** All values of the key from that moment up to now; at least one. */
   heldSince(key: Key, fromMs: number): readonly Value[] {
     const values = this.#past.get(textOfKey(key))?.values ?? [];
     const first = values.findLastIndex(({ sinceMs }) => sinceMs <= fromMs);

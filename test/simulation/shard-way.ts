@@ -1,8 +1,10 @@
 /**
- * What of a shard reaches a cache: what every policy on the way lets through. While paths or declarations change,
- * it is only known what may have come, and what must have.
+ * The objects of a shard that reach a cache, because every policy on the way lets them through.
+ * While paths or declarations change, only bounds are known: what may have come, and what must
+ * have.
  *
- * It assumes that objects which name the path of a logical cluster pass everywhere, as the policies of scripts allow.
+ * Assumes that objects which name the path of a logical cluster pass everywhere, as the policies of
+ * scripts allow.
  */
 import { addDigest, emptyDigest, formatDigest, type Digest } from '../../src/domain/digest.js';
 import type { Key } from '../../src/domain/key.js';
@@ -34,7 +36,10 @@ export class ShardWay {
     return this.#hops.length;
   }
 
-  /** The digest of each slice that holds something at the end of the way, once all that is true now has arrived there. */
+  /**
+   * The digest of each slice that is not empty at the end of the way, once the present content of
+   * the shard has arrived there.
+   */
   digests(digestOf: SimWorld['digestOf']): ReadonlyMap<string, string> {
     const objects = this.#truth.objects;
     const paths = pathsIn(objects);
@@ -49,7 +54,10 @@ export class ShardWay {
     return new Map([...sums].map(([slice, sum]) => [slice, formatDigest(sum)]));
   }
 
-  /** Whether the cache may hold this for the key, if it is as the shard was at some moment since then. Undefined: nothing. */
+  /**
+   * Whether the cache may hold this value for the key if it shows the shard as it was at some
+   * moment since `fromMs`. `held` is undefined: the cache holds nothing.
+   */
   mayHold(key: Key, held: ModelObject | undefined, fromMs: number): boolean {
     const values = this.#truth.heldSince(key, fromMs);
     const declarations = this.#declarations(key, fromMs);
@@ -67,7 +75,7 @@ export class ShardWay {
     return this.#hops.some((hop) => paths.some((each) => !hop(object, each)));
   }
 
-  /** The paths of a logical cluster since then, one after the other. */
+  /** All paths of a logical cluster since `fromMs`. */
   #paths({ cluster }: Key, fromMs: number): readonly Paths[] {
     const received = new Set<string | undefined>();
     for (const key of this.#truth.pathKeysOf(cluster))
@@ -77,7 +85,10 @@ export class ShardWay {
     return [...received].map((path) => new Map(path === undefined ? [] : [[cluster, path]]));
   }
 
-  /** Whether the type of a key was declared at the end of the way at some moment since then, and whether it was undeclared at some moment. */
+  /**
+   * Whether the type of a key may have been declared, and may have been undeclared, at the end of
+   * the way at some moment since `fromMs`.
+   */
   #declarations({ resource }: Key, fromMs: number): Readonly<{ mayHave: boolean; mayLack: boolean }> {
     if (resource.identity === '') return { mayHave: true, mayLack: false };
     const text = formatResource(resource);

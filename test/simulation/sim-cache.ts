@@ -1,9 +1,9 @@
 /**
- * One cache of a simulated tree: the real tier on SQLite in memory, in a process that can stop, crash, freeze and come back, on a
- * disk that can be lost or restored from a copy.
+ * One cache of a simulated tree: the real tier on SQLite in memory, in a process that can stop,
+ * crash, freeze and come back, on a disk that can be lost or restored from a copy.
  *
- *   start ──▶ running ── stop ──▶ down     everybody gets a goodbye
- *               │  └──── crash ─▶ down     what was not acknowledged may be lost
+ *   start ──▶ running ── stop ──▶ down     its peers get a `bye`
+ *               │  └──── crash ─▶ down     unacknowledged changes may be lost
  *               └─ freeze ⇄ thaw
  *   down: wipe, restore, follow (another parent), then start
  */
@@ -35,7 +35,7 @@ export type SimCacheOptions = Partial<TierOptions> &
     store?: Partial<MemoryStoreOptions>;
     unanswered?: UnansweredPushes;
     intake?: Partial<IntakeBounds>;
-    /** Of single caches, by name. */
+    /** For single caches, by name. */
     intakeOf?: Readonly<Record<string, Partial<IntakeBounds>>>;
   }>;
 
@@ -45,7 +45,7 @@ export class SimCache {
   readonly #options: SimCacheOptions;
   readonly #random: () => number;
   readonly #parties = new Set<PlainParty>();
-  /** Of the slices that hold something, as its store has reported them. */
+  /** The digests of slices that are not empty, as the store has reported them. */
   readonly #digests = new Map<string, string>();
   readonly #vias = new Map<ShardName, Via | undefined>();
   #policies: ModelCache;
@@ -53,7 +53,7 @@ export class SimCache {
   #process: SimProcess | undefined;
   #isFrozen = false;
   #thawedMs = -Infinity;
-  /** When its parent or its policies changed last, by the world's clock. */
+  /** When its parent or its policies last changed, by the world's clock. */
   #configuredMs = -Infinity;
 
   constructor(world: SimWorld, policies: ModelCache, options: SimCacheOptions = {}) {
@@ -74,17 +74,16 @@ export class SimCache {
     return this.isRunning && !this.#isFrozen;
   }
 
-  /** Its status report. */
   report(): Promise<StatusReport> {
     return this.#running().freshness.report();
   }
 
-  /** How fresh it is for a type. */
+  /** How fresh this cache is for a type. */
   freshnessOf(question: FreshnessQuestion): Promise<TypeFreshnessReport> {
     return this.#running().freshness.ofType(question);
   }
 
-  /** Whether it has ever met that child, as far as its disk remembers. */
+  /** Whether this cache has ever met that child, as far as its disk remembers. */
   remembers(child: string): boolean {
     return this.#disk.remembers(childNeighbour(child));
   }
@@ -93,7 +92,7 @@ export class SimCache {
     return this.#configuredMs;
   }
 
-  /** Its parent and its policies, as the model has them. */
+  /** Its parent and its policies, in the form of the model. */
   get model(): ModelCache {
     return this.#policies;
   }
@@ -119,7 +118,7 @@ export class SimCache {
     return this.#running().known;
   }
 
-  /** `skewMs`: by how much its clock is wrong. */
+  /** `skewMs`: the error of its clock. */
   async start({ skewMs = 0 }: Readonly<{ skewMs?: number }> = {}): Promise<void> {
     if (this.#process !== undefined) throw new Error(`${this.name} runs already`);
     const { time, network } = this.#world;
@@ -135,7 +134,7 @@ export class SimCache {
     for (const party of this.#parties) this.#run(party, process);
   }
 
-  /** Says goodbye, and waits until everything is on the disk. */
+  /** Sends a `bye` to its peers, and waits until everything is on the disk. */
   async stop(): Promise<void> {
     const process = this.#running();
     this.#world.network.unlisten(this.name);
@@ -144,7 +143,10 @@ export class SimCache {
     await process.stop();
   }
 
-  /** The process dies. `isNoticed`: its system still resets its connections; without power it does not. */
+  /**
+   * Kills the process. `isNoticed`: its system still resets its connections; after a power failure
+   * it does not.
+   */
   crash({ underWay = 'lost', isNoticed = true }: Readonly<{ underWay?: 'lost' | 'kept'; isNoticed?: boolean }> = {}): void {
     const { life, store } = this.#running();
     this.#process = undefined;
@@ -161,7 +163,7 @@ export class SimCache {
     this.#process?.life.stepWall(byMs);
   }
 
-  /** When it went on after it had stood still, by the world's clock. */
+  /** When it resumed after its last pause, by the world's clock. */
   get thawedMs(): number {
     return this.#thawedMs;
   }
@@ -194,7 +196,7 @@ export class SimCache {
     this.#disk = MemoryDisk.blank(this.#random);
   }
 
-  /** Another parent, or none, from the next start on. */
+  /** Sets another parent, or none, from the next start on. */
   follow(parent: string | undefined): void {
     this.#mustBeDown();
     this.#policies = { ...this.#policies, parent };
@@ -207,7 +209,7 @@ export class SimCache {
     this.#process?.tier.changePolicies(linkPolicies(this.#policies));
   }
 
-  /** The party connects here, now and whenever this cache comes back. */
+  /** Connects the party to this cache, now and whenever the cache comes back. */
   attach(party: PlainParty): void {
     if (this.#parties.has(party)) return;
     this.#parties.add(party);

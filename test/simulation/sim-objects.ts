@@ -1,4 +1,7 @@
-/** Objects as a shard's pusher sends them: whole, in the storage version; of built-in types, and of one that shards declare. */
+/**
+ * Objects as a shard's pusher sends them: whole, in the storage version. They are of built-in
+ * types, and of one type that shards declare.
+ */
 import { Catalogue } from '../../src/domain/catalogue.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { compose } from '../../src/json/compose.js';
@@ -8,7 +11,7 @@ import { formatApiVersion, type Resource } from '../../src/domain/resource.js';
 import { aKey, type Place } from '../support/objects.js';
 import type { ModelObject } from './model-rule.js';
 
-/** What pushers here push: two cluster-scoped types. */
+/** Two cluster-scoped types that simulated pushers push. */
 export const simResources: readonly Resource[] = ['apiexports', 'apiresourceschemas'].map((resource) => ({
   group: 'apis.kcp.io',
   resource,
@@ -57,7 +60,7 @@ export function aSimObject(place: Place, { labels = {}, annotations = {}, spec =
   return { key, body: compose(scanned, { place: key, apiVersion: text.apiVersion, version, metadata: {} }) };
 }
 
-/** The object with which a shard declares its type. */
+/** The object by which a shard declares its type. */
 export function aSimDeclaration(shard: ShardName): ModelObject {
   const { group, resource, identity } = declaredResource(shard);
   return aSimObject(

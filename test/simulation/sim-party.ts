@@ -1,4 +1,4 @@
-/** Whoever sends a simulated tree changes of a shard: a pusher, a plain writer, or an operator. */
+/** Anyone who changes a shard in a simulated tree: a pusher, a plain writer, or an operator. */
 import type { Clock } from '../../src/domain/ports.js';
 import type { Store } from '../../src/domain/store-port.js';
 import type { ShardName } from '../../src/domain/shard.js';
@@ -10,13 +10,16 @@ export type PartyPlace = Readonly<{ store: Store; known: PublishedState; plainWr
 
 export interface SimParty {
   readonly shard: ShardName;
-  /** The cache it is connected to has acknowledged everything. */
+  /** The party's cache has acknowledged everything. */
   readonly isQuiet: boolean;
 }
 
-/** It asks a cache by single requests. */
+/** A party that sends single requests to a cache. */
 export interface PlainParty extends SimParty {
-  /** Goes to a cache, and leaves the one before. Resolves when that is over; never if the cache dies. */
+  /**
+   * Moves from its present cache to this one. Resolves when the party is done there; never if the
+   * cache dies.
+   */
   run(place: PartyPlace): Promise<void>;
   leave(): void;
 }

@@ -1,4 +1,7 @@
-/** One process of a simulated cache: everything of the real server that makes a tree, on SQLite in memory, wired as the server wires it. */
+/**
+ * One process of a simulated cache: all parts of the real server that make a tree, on SQLite in
+ * memory, wired as the server wires them.
+ */
 import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
 import { mayWriteFor, type Caller } from '../../src/domain/caller.js';
 import { Catalogue } from '../../src/domain/catalogue.js';
@@ -47,7 +50,7 @@ type OpenParts = SimProcessParts &
     boundedLog: BoundedLog;
   }>;
 
-/** How much its neighbours may send at once, and how large a body may be. */
+/** How much its neighbours may send before it acknowledges, and the size limit of a body. */
 export type IntakeBounds = Readonly<{ creditMutations: number; bodyBytesMax: number }>;
 
 export const defaultIntake: IntakeBounds = { creditMutations: 2_048, bodyBytesMax: 3 * 1024 * 1024 };
@@ -55,7 +58,7 @@ export const defaultIntake: IntakeBounds = { creditMutations: 2_048, bodyBytesMa
 const frameBounds = { frameBytesMax: 4 * 1024 * 1024, frameMutationsMax: 512 };
 const creditBytes = 8 * 1024 * 1024;
 const version = 'simulated';
-/** Nothing reads the rest of its report. */
+/** No test reads this part of the report. */
 const noTree: Omit<TreeStatus, 'complete'> = { name: null, route: [], hops: null, parent: null, children: [] };
 const awayRetryMs = 100;
 const plainQuietMs = 30_000;
@@ -73,7 +76,7 @@ export class SimProcess implements PartyPlace {
   readonly #parts: OpenParts;
   readonly #standbys: Standbys;
   readonly #running = new Set<Promise<void>>();
-  /** Of connections that are no links, how to end them. */
+  /** For connections that are not links: how to end them. */
   readonly #byes = new Map<FrameConnection, FrameConnection['close']>();
   readonly #stop = new AbortController();
   readonly #following: Promise<void>;
@@ -199,7 +202,10 @@ export class SimProcess implements PartyPlace {
     return this.life;
   }
 
-  /** A connection of a host, until it is closed. The network stands for the certificate: it names who connects. */
+  /**
+   * Serves a connection until it is closed. The network stands in for the certificate: it names the
+   * host that connects.
+   */
   async accept(connection: FrameConnection, from: string): Promise<void> {
     this.#byes.set(connection, (...why) => connection.close(...why));
     const running = this.#accept(connection, from).finally(() => {
@@ -242,7 +248,7 @@ export class SimProcess implements PartyPlace {
     await session.run(first.value, frames);
   }
 
-  /** Says goodbye, and waits until everything is on the disk. */
+  /** Sends a `bye` to its peers, and waits until everything is on the disk. */
   async stop(): Promise<void> {
     const { store, tier, life } = this;
     const { assumedSyncs, types } = this.#parts;

@@ -11,7 +11,7 @@ import { readFrame, writeFrame } from '../../../src/frames/frame-codec.js';
 import { plain, someFrames } from '../../support/frames/some-frames.js';
 import { fuzz, mutatedBytes } from './fuzzing.js';
 
-test('frames of any bytes', (t) => {
+test('any bytes decode to a frame, which encodes to bytes that decode to the same, or are refused as a bad frame', (t) => {
   const law = (bytes: Uint8Array): void => {
     const frame = read(bytes);
     if (frame === undefined) return;

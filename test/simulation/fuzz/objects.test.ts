@@ -63,7 +63,7 @@ test('the scanner accepts exactly the objects that JSON.parse accepts, and finds
   fuzz(t, objects, law, { share: 4, sizeOf, msPer10kB: 20 });
 });
 
-test('any bytes are an object or not, and never a fault', (t) => {
+test('any bytes are admitted as an object or refused as BadRequest or Invalid', (t) => {
   const law = (bytes: Uint8Array): void => {
     const admitted = admitCreate(bytes, aCreate());
     if (admitted.kind === 'refused' && !['BadRequest', 'Invalid'].includes(admitted.refusal.reason))
@@ -77,7 +77,7 @@ test('any bytes are an object or not, and never a fault', (t) => {
   });
 });
 
-test('the lossless tree accepts exactly what JSON.parse accepts, means the same, and is written as it came', (t) => {
+test('the lossless tree accepts exactly what JSON.parse accepts, means the same, and is written and parsed without change', (t) => {
   const law = (text: string): void => {
     const [expected, found] = [native(text), parseJson(text)];
     if ((found.kind === 'parsed') !== (expected !== undefined)) throw new Error('only one of them accepts it');
@@ -106,7 +106,7 @@ test('a body keeps every byte that is not part of its place, its version or its 
   fuzz(t, specs, law, { sizeOf, msPer10kB: 20 });
 });
 
-test('a value is equal to itself however it is spelled, and to no other', (t) => {
+test('sameContent finds two texts equal exactly if their values are equal, in whatever order members come', (t) => {
   const law = ([text, other]: readonly [string, string]): void => {
     const value: unknown = JSON.parse(text);
     const bytes = Buffer.from(text);

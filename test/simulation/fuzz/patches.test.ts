@@ -36,7 +36,7 @@ const operation: fc.Arbitrary<PlainOperation> = fc.oneof(
   fc.record({ op: fc.constantFrom('move' as const, 'copy' as const), path: pointer, from: pointer }),
 );
 
-test('JSON patches', (t) => {
+test('a JSON patch gives what a plain implementation of RFC 6902 gives, and leaves its target unchanged', (t) => {
   const law = ([target, patch]: readonly [unknown, readonly PlainOperation[]]): void => {
     const before = tree(target);
     const expected = patchedPlainly(target, patch);
@@ -52,7 +52,7 @@ test('JSON patches', (t) => {
   fuzz(t, fc.tuple(anyValue, fc.array(operation, { maxLength: 5 })), law, { share: 4, sizeOf, msPer10kB: 30 });
 });
 
-test('JSON patches of any text', (t) => {
+test('any text is applied as a JSON patch or refused', (t) => {
   const target = tree({ a: [1, { x: [] }], b: 2, c: ['3'], '~1': 1, '': {} });
   const law = ([text]: readonly [string]): void => {
     const parsed = parseJson(text);
@@ -64,7 +64,7 @@ test('JSON patches of any text', (t) => {
   fuzz(t, fc.tuple(mutated(corpus('json-patches'))), law, { share: 2, sizeOf, msPer10kB: 40 });
 });
 
-test('merge patches', (t) => {
+test('a merge patch gives what the pseudo-code of RFC 7386 gives, and leaves its target unchanged', (t) => {
   const law = ([target, patch]: readonly [unknown, unknown]): void => {
     const before = tree(target);
     const result = plain(applyMergePatch(before, tree(patch)));
@@ -75,7 +75,7 @@ test('merge patches', (t) => {
   fuzz(t, fc.tuple(anyValue, anyValue), law, { share: 2, sizeOf, msPer10kB: 20 });
 });
 
-test('strategic merge patches of objects and scalars are merge patches; those of anything are applied or refused', (t) => {
+test('strategic merge patches of objects and scalars are merge patches; any other patch is applied or refused', (t) => {
   const scalars = fc.letrec((tie) => ({
     value: fc.oneof(
       { maxDepth: 3 },
@@ -129,6 +129,7 @@ function assertRefused(result: Parsed<unknown>): void {
     throw new Error(result.refusal.reason);
 }
 
+/** The pseudo-code of RFC 7386. */
 function mergedPlainly(target: unknown, patch: unknown): unknown {
   if (!isRecord(patch)) return patch;
   const merged = new Map(isRecord(target) ? Object.entries(target) : []);

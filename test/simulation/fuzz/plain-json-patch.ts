@@ -27,6 +27,7 @@ function apply(root: Holder, operation: PlainOperation): boolean {
         : get(root, path) !== undefined && replace(root, path, structuredClone(operation.value));
     case 'test': {
       const found = get(root, path);
+      // As in Kubernetes, a test for null passes if the member is absent.
       const isLacking = found === undefined && path.length > 0 && isRecord(get(root, path.slice(0, -1))?.value);
       return isLacking ? operation.value === null : found !== undefined && isDeepStrictEqual(found.value, operation.value);
     }

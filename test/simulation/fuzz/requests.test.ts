@@ -30,7 +30,7 @@ function assertRefusedWith(result: Parsed<unknown>, ...reasons: readonly string[
   if (result.kind === 'refused' && !reasons.includes(result.refusal.reason)) throw new Error(`refused as ${result.refusal.reason}`);
 }
 
-test('targets', (t) => {
+test('any target is parsed, or refused as BadRequest or Invalid', (t) => {
   const law = (target: string): void => {
     const read = parseTarget(target);
     assertRefusedWith(read, 'BadRequest');
@@ -53,7 +53,7 @@ test('targets', (t) => {
   fuzz(t, targets, law, { sizeOf, msPer10kB: 40 });
 });
 
-test('a place in a target is read as it was encoded', (t) => {
+test('a path segment is parsed to the text that the client encoded', (t) => {
   const segment = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).filter((text) => pathSegmentFlaws(text).length === 0);
   const law = (segments: readonly string[]): void => {
     const target = parseTarget(`/shards/amber/clusters/acme/${segments.map(encodeURIComponent).join('/')}`);
@@ -64,7 +64,7 @@ test('a place in a target is read as it was encoded', (t) => {
   fuzz(t, fc.array(segment, { minLength: 1, maxLength: 5 }), law, { sizeOf: () => 0, msPer10kB: 40 });
 });
 
-test('Accept headers', (t) => {
+test('any Accept header is negotiated or refused as NotAcceptable', (t) => {
   const law = (header: string): void => {
     for (const asked of ['one', 'list', 'watch'] as const) {
       const answered = negotiate(header, asked);
@@ -79,7 +79,7 @@ test('Accept headers', (t) => {
   fuzz(t, fc.oneof(mutated(corpus('headers')), fc.string()), law, { sizeOf, msPer10kB: 40 });
 });
 
-test('continue tokens', (t) => {
+test('any text is parsed as a continue token or refused as BadRequest', (t) => {
   const scope = aScope();
   const law = (text: string): void => {
     const token = parseContinue(text, scope);

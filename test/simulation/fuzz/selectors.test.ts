@@ -19,7 +19,7 @@ const texts = fc.oneof(
 );
 const sizeOf = ([text]: readonly [string, unknown]): number => text.length;
 
-test('label selectors', (t) => {
+test('any text is refused, or parsed as a label selector that matches what its requirements match one by one', (t) => {
   const law = ([text, record]: readonly [string, Record<string, string>]): void => {
     const result = parseLabelSelector(text);
     if (result.kind === 'refused') {
@@ -39,7 +39,7 @@ test('label selectors', (t) => {
   fuzz(t, fc.tuple(texts, labels), law, { share: 3, sizeOf, msPer10kB: 60 });
 });
 
-test('field selectors', (t) => {
+test('any text is refused, or parsed as a field selector that matches what its requirements match one by one', (t) => {
   const law = ([text, name]: readonly [string, string]): void => {
     const result = parseFieldSelector(text);
     if (result.kind === 'refused') {

@@ -13,7 +13,7 @@ import { corpus, fuzz, mutated } from './fuzzing.js';
 
 const sizeOf = (text: string): number => text.length;
 
-test('YAML of any text', (t) => {
+test('any text is parsed as YAML, and equal after it is written and parsed again, or refused', (t) => {
   const law = (text: string): void => {
     const read = parseYaml(text);
     if (read.kind === 'refused') {
