@@ -1,8 +1,10 @@
 /**
- * A shard's pusher: the real sender over the simulated network, and the shard that it reads. It takes the shard from whoever has it, or waits
- * until it may have it, and ends for good once it is fenced.
+ * A shard's pusher: the real sender over the simulated network, and the shard that it reads. It
+ * takes the shard from the present pusher, or waits until that one is gone. Once it is fenced it
+ * ends for good.
  *
- * It sends the slice of a declared type only while the type is declared, behind the declaration, and names all that it sends.
+ * It sends the slice of a declared type only while the type is declared, after the declaration, and
+ * names every type that it sends.
  */
 import type { Log } from '../../src/diagnostics/log.js';
 import { CacheError } from '../../src/domain/errors.js';
@@ -21,14 +23,14 @@ import type { SimParty } from './sim-party.js';
 import { SimSource } from './sim-source.js';
 import type { SimWorld } from './sim-world.js';
 
-/** `takesOver`: it does not wait for the shard's present pusher to go. */
+/** `takesOver`: does not wait for the shard's present pusher to leave. */
 export type SimPusherOptions = Readonly<{ shard: ShardName; process: string; resources: readonly Resource[]; takesOver?: boolean }>;
 
 const hostPrefix = 'pusher of ';
-/** Soon enough for tests that wait a second for it. */
+/** Short, because some tests wait only a second for it. */
 const backoffMaxMs = 1_000;
 
-/** The shard that a host of the network pushes; undefined: it is no pusher's. */
+/** The shard that a host of the network pushes; undefined if the host is no pusher. */
 export function shardOfHost(host: string): string | undefined {
   return host.startsWith(hostPrefix) ? host.slice(hostPrefix.length).split(' ', 1)[0] : undefined;
 }
@@ -36,26 +38,26 @@ export function shardOfHost(host: string): string | undefined {
 export class SimPusher implements SimParty {
   readonly shard: ShardName;
   readonly process: string;
-  /** What the shard holds, and held. */
+  /** What the shard holds, and what it held. */
   readonly truth = new ShardTruth();
   readonly resources: readonly Resource[];
-  /** The term that a cache gave it last, when, and that cache's id. */
+  /** The term that a cache gave it last, the time of that, and that cache's id. */
   term: Term = 0;
   givenMs = 0;
   origin = '';
-  /** The name of the cache that gave it its shard last. */
+  /** The name of the cache that last gave it its shard. */
   welcomedBy: string | undefined;
-  /** What the shard holds now, by the text of the key. */
+  /** The present objects of the shard, by the text of the key. */
   readonly #objects = new Map<string, ModelObject>();
   readonly #sources: ReadonlyMap<string, SimSource>;
-  /** Types, as text, that it sends. */
+  /** The types, as text, that it sends. */
   readonly #sent = new Set<string>();
   #world: SimWorld | undefined;
   #sender: Sender | undefined;
-  /** A load balancer lets it connect to these by turns. */
+  /** The caches behind its load balancer: each connection goes to the next of them. */
   #caches: readonly string[] = [];
   #attempts = 0;
-  /** The cache that it connected to last. */
+  /** The cache that it last connected to. */
   #cache: string | undefined;
   #takesOver: boolean;
   #connection: FrameConnection | undefined;
@@ -71,7 +73,7 @@ export class SimPusher implements SimParty {
     );
   }
 
-  /** Where it connected last. */
+  /** The cache that it last connected to. */
   get cache(): string | undefined {
     return this.#cache;
   }
@@ -80,12 +82,12 @@ export class SimPusher implements SimParty {
     return [...this.#objects.values()];
   }
 
-  /** A higher claim has the shard: it never pushes again. */
+  /** A higher claim has the shard, so this pusher never pushes again. */
   get isFenced(): boolean {
     return this.#isFenced;
   }
 
-  /** The cache it is connected to has acknowledged everything, or lets it wait. */
+  /** Its cache has acknowledged everything, or lets it wait. */
   get isQuiet(): boolean {
     if (this.#isFenced) return true;
     const { connection, slices } = this.#sender?.state ?? {};
@@ -97,7 +99,7 @@ export class SimPusher implements SimParty {
     );
   }
 
-  /** It joins a world, once. */
+  /** Joins a world, once. */
   begin(world: SimWorld): void {
     if (this.#world !== undefined) return;
     this.#world = world;
@@ -129,12 +131,12 @@ export class SimPusher implements SimParty {
     world.own(this.host, sender.run(new AbortController().signal));
   }
 
-  /** Whoever has the shard keeps it from now on. */
+  /** From now on it waits while another pusher has the shard. */
   yield(): void {
     this.#takesOver = false;
   }
 
-  /** Leaves the cache where it is, for another, for several by turns, or for none. */
+  /** Leaves its present cache; connects to this one, to several by turns, or to none. */
   connectTo(...caches: readonly string[]): void {
     if (caches.join() === this.#caches.join()) return;
     this.#caches = caches;
@@ -161,7 +163,10 @@ export class SimPusher implements SimParty {
     this.#sources.get(formatResource(key.resource))?.set(key, object);
   }
 
-  /** Sends what is built in and what is declared, once the declarations are sent, and nothing else. */
+  /**
+   * Sends the built-in types, and the declared types once their declarations are sent; nothing
+   * else.
+   */
   #follow(): void {
     const [sender, { shard }] = [this.#sender, this];
     const declarations = this.resources.find(isDeclaring);
@@ -191,12 +196,14 @@ export class SimPusher implements SimParty {
     this.#attempts += 1;
     this.#cache = cache;
     this.#connection = await network.connect(this.host, cache, signal);
-    // It was to leave while it was connecting.
+    // `connectTo` was called while this connection was being opened.
     if (!this.#caches.includes(cache)) this.#connection.terminate();
     return this.#connection;
   }
 
-  /** The sender says by it which term it was given, and that it is fenced, which is no fault. */
+  /**
+   * Reads from the sender's log which term it was given, and that it is fenced, which is no fault.
+   */
   #log(world: SimWorld): Log {
     const heard = world.log(this.host);
     const log: Log = {

@@ -1,6 +1,7 @@
 /**
- * An operator who wants a shard gone and removes it at one cache. He removes it again if that cache has forgotten the removal, or hears of an
- * older process, until a later one has the shard; only a few times, because a plain writer who writes on brings it back each time.
+ * An operator who removes a shard at one cache. He repeats the removal if that cache has forgotten
+ * it, or hears of an older process, until a later process has the shard. He repeats it only a few
+ * times, because a plain writer that goes on brings the shard back each time.
  */
 import type { Term } from '../../src/domain/push.js';
 import type { ShardName } from '../../src/domain/shard.js';
@@ -11,18 +12,18 @@ const againMax = 10;
 export class SimRemoval implements PlainParty {
   readonly shard: ShardName;
   #term: Term = 0;
-  /** The id of the cache that it was removed at. */
+  /** The id of the cache at which the shard was removed. */
   origin = '';
   #isDone = false;
   #run = 0;
-  /** How often it was removed again since the cache started. */
+  /** Repeated removals since the cache started. */
   #again = 0;
 
   constructor(shard: ShardName) {
     this.shard = shard;
   }
 
-  /** All processes of the shard up to this term are to stay out. */
+  /** The removal keeps out all processes of the shard up to this term. */
   get term(): Term {
     return this.#term;
   }

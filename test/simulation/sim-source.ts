@@ -1,4 +1,7 @@
-/** The slice of a simulated shard, as a source that a sender reads: all of it, then what changes. Changes of one key that nobody has read are one. */
+/**
+ * The slice of a simulated shard, as a source for a sender: first all objects, then their changes.
+ * Changes of one key that are not read yet count as one.
+ */
 import type { Key } from '../../src/domain/key.js';
 import { Notifier } from '../../src/sender/notifier.js';
 import type { Outgoing, SliceSource } from '../../src/sender/source.js';
@@ -14,12 +17,11 @@ export class SimSource implements SliceSource {
   readonly #sent: () => void;
   #version = 0;
 
-  /** `sent` is called when all that was read has been sent. */
+  /** `sent` is called when everything that was read has been sent. */
   constructor(sent: () => void) {
     this.#sent = sent;
   }
 
-  /** Everything was read. */
   get isRead(): boolean {
     return this.#changed.size === 0;
   }

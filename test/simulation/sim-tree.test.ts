@@ -16,7 +16,7 @@ test('every object is everywhere in seconds, and a change in less than a second'
   t.deepEqual(world.faults, []);
 });
 
-test('policies that change while all caches are up take effect both ways', async (t) => {
+test('policies that change while all caches are up take effect in both directions', async (t) => {
   const { world, tree } = await aGrownTree();
   const exports: readonly ModelRule[] = [{ types: ['apiexports.apis.kcp.io'], labels: { visibility: 'public' } }];
   tree.cache('eu').changePolicies({ forward: exports });
@@ -46,7 +46,7 @@ test('changes on both sides of a partition reach the other side when it heals, h
   t.deepEqual(world.faults, []);
 });
 
-test('a cache that crashes, is wiped or restored ends with what the model says', async (t) => {
+test('a cache that crashes, is wiped or is restored from a backup ends with what the model says', async (t) => {
   const { world, tree, amber } = await aGrownTree();
   const backup = tree.cache('eu').backup();
   amber.put(aSimObject({ shard: 'amber', name: 'behind-the-backup' }));

@@ -1,4 +1,4 @@
-/** A whole tree of caches with its pushers, and the model of what each cache must hold in the end. */
+/** A tree of caches with its pushers, and the model of what each cache must hold in the end. */
 import type { ShardName } from '../../src/domain/shard.js';
 import { ModelTree, type ModelCache, type ModelClaim } from './model-tree.js';
 import { SimCache, type SimCacheOptions } from './sim-cache.js';
@@ -8,7 +8,7 @@ import { SimRemoval } from './sim-removal.js';
 import { SimWriter } from './sim-writer.js';
 import type { SimWorld } from './sim-world.js';
 
-/** A pusher, the cache it connects to, and since when. */
+/** A pusher, its cache, and the time at which it was given that cache. */
 export type SettledPusher = Readonly<{ pusher: SimPusher; plainWrites: SimCache; sinceMs: number }>;
 
 const lookEveryMs = 50;
@@ -17,9 +17,9 @@ const differencesMax = 20;
 export class SimTree {
   readonly #world: SimWorld;
   readonly #caches: ReadonlyMap<string, SimCache>;
-  /** Where each party connects, or did last. */
+  /** The cache at which each party connects, or last did. */
   readonly #origins = new Map<SimParty, SimCache>();
-  /** Of pushers behind a load balancer, the other cache where they may connect. */
+  /** The second cache of each pusher behind a load balancer. */
   readonly #others = new Map<SimParty, SimCache>();
   readonly #settledMs = new Map<SimParty, number>();
 
@@ -44,10 +44,13 @@ export class SimTree {
     });
   }
 
-  /** The last process that each shard was ever given to, unless somebody has taken the shard from it for good. */
+  /**
+   * The last process to which each shard was given, unless another party has taken the shard from
+   * it for good.
+   */
   get latestPushers(): readonly SettledPusher[] {
     const parties = [...this.#origins.keys()].filter((party) => party instanceof SimPusher || party instanceof SimRemoval);
-    // At equal terms a removal is the higher.
+    // At equal terms the removal wins.
     const isAbove = (party: SimPusher | SimRemoval, { shard, term }: SimPusher): boolean =>
       party.shard === shard && (party.term > term || (party.term === term && party instanceof SimRemoval));
     return this.pushers.filter(({ pusher }) => !pusher.isFenced && pusher.term > 0 && !parties.some((party) => isAbove(party, pusher)));
@@ -59,12 +62,12 @@ export class SimTree {
     return cache;
   }
 
-  /** Starts those that are down. */
+  /** Starts the caches that are down. */
   async start(): Promise<void> {
     for (const cache of this.caches) if (!cache.isRunning) await cache.start();
   }
 
-  /** The party connects there, and leaves the cache before. */
+  /** Moves the party to that cache. */
   plainWrites(party: SimPusher | PlainParty, name: string): void {
     this.quit(party);
     this.#settledMs.set(party, this.#world.time.now());
@@ -74,27 +77,27 @@ export class SimTree {
     if (party instanceof SimPusher) party.begin(this.#world);
   }
 
-  /** From now on a load balancer stands before the cache of the pusher and that one. */
+  /** From now on the pusher's load balancer chooses between its cache and this one. */
   balance(pusher: SimPusher, name: string): void {
     if (this.#origins.get(pusher)?.name === name) return;
     this.#others.set(pusher, this.cache(name));
     this.join(pusher);
   }
 
-  /** The party disconnects, and still belongs to its cache. */
+  /** Disconnects the party, which still belongs to its cache. */
   quit(party: SimPusher | PlainParty): void {
     if (party instanceof SimPusher) party.connectTo();
     else this.#origins.get(party)?.detach(party);
   }
 
-  /** The party connects again, if it is not connected. */
+  /** Connects the party again, unless it is connected. */
   join(party: SimPusher | PlainParty): void {
     const cache = this.#origins.get(party);
     if (party instanceof SimPusher) party.connectTo(...[cache, this.#others.get(party)].flatMap((each) => each?.name ?? []));
     else cache?.attach(party);
   }
 
-  /** What the caches must hold in the end, as things are now. */
+  /** What the caches must hold in the end if nothing changes any more. */
   model(): ModelTree {
     const claims = [...this.#origins.keys()].map((party) => claimOf(party, this.#placeOf(party).name));
     return new ModelTree(
@@ -103,7 +106,7 @@ export class SimTree {
     );
   }
 
-  /** Where the caches differ from the model, the first differences only; empty when none does. */
+  /** The first differences between caches and model; empty if there are none. */
   differences(model = this.model()): readonly string[] {
     const found: string[] = [];
     for (const difference of this.#differences(model)) if (found.push(difference) === differencesMax) break;
@@ -125,7 +128,10 @@ export class SimTree {
     }
   }
 
-  /** Lets time pass until all is as the model says; gives how long it took. Throws with the differences after `maxMs`. */
+  /**
+   * Lets time pass until the caches agree with the model, and returns how long that took. Throws
+   * with the differences after `maxMs`.
+   */
   async converge(maxMs: number): Promise<number> {
     const { time } = this.#world;
     const beganMs = time.elapsedMs;
@@ -142,7 +148,7 @@ export class SimTree {
     return time.elapsedMs - beganMs;
   }
 
-  /** Where it is, or was last. */
+  /** The cache that last gave a pusher its shard; otherwise the cache of the party. */
   #placeOf(party: SimParty): SimCache {
     const told = this.#origins.get(party);
     if (told === undefined) throw new Error(`${party.shard} has a party that is nowhere`);
@@ -154,7 +160,7 @@ export class SimTree {
     return this.pushers.map(({ pusher, plainWrites }) => `${plainWrites.name} ${pusher.term}`).join();
   }
 
-  /** The claim of a party changes by itself. */
+  /** Whether any party's claim may change by itself. */
   get #isLively(): boolean {
     return [...this.#origins.keys()].some((party) => !(party instanceof SimPusher));
   }
@@ -164,7 +170,7 @@ export class SimTree {
   }
 }
 
-/** Nobody but its plain writer keeps a plain writer's shard for long. */
+/** A plain writer takes its shard back whenever another party claims it. */
 function claimOf(party: SimParty, cache: string): ModelClaim {
   const { shard } = party;
   if (party instanceof SimRemoval) return { shard, cache, origin: party.origin, term: party.term, removed: true, objects: [] };

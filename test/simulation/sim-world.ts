@@ -1,8 +1,9 @@
 /**
- * What all parties of one simulation share: time, the network, the seed, and what went wrong. The same seed gives the same run.
+ * What all parties of one simulation share: time, the network, the seed, and what went wrong. The
+ * same seed gives the same run.
  *
- * A fault must not happen in any run: an error in the log, or a rejected promise of a cache. Warnings are counted by
- * their event, because some of them must not happen in a run without tampering.
+ * No run may have a fault: an error in the log, or a rejected promise of a cache. Warnings are
+ * counted by event, because some of them must not happen in a run without tampering.
  */
 import { createMetrics, type Metrics } from '../../src/diagnostics/metrics.js';
 import type { Log } from '../../src/diagnostics/log.js';
@@ -17,14 +18,14 @@ import { VirtualTime } from './virtual-time.js';
 
 const faultsMax = 100;
 
-/** How often it was logged, and its last fields. */
+/** How often a warning was logged, and its last fields. */
 type Warning = Readonly<{ count: number; last: string }>;
 
 export class SimWorld {
   readonly seed: number;
   readonly time = new VirtualTime();
   readonly network: Network;
-  /** Of all caches together. */
+  /** Shared by all caches. */
   readonly metrics: Metrics = createMetrics({ processMetrics: false });
   readonly #observers = new Set<(cache: string, commit: Commit) => void>();
   readonly #faults: string[] = [];
@@ -44,7 +45,7 @@ export class SimWorld {
     return this.#warnings;
   }
 
-  /** Cached, because where frames cross by reference many caches hold the same bytes. */
+  /** Cached, because many caches hold the same bytes where frames cross by reference. */
   readonly digestOf = (key: Key, body: Body): Digest => {
     const text = `${key.cluster}|${key.namespace}/${key.name} ${body.version}`;
     const known = this.#digests.get(body.bytes);
@@ -70,12 +71,12 @@ export class SimWorld {
     return log;
   }
 
-  /** A promise that nobody awaits: its rejection is a fault. */
+  /** For a promise that no code awaits: its rejection is a fault. */
   own(name: string, promise: Promise<unknown>): void {
     promise.catch((error: unknown) => this.#fail(name, error));
   }
 
-  /** Runs at every commit, in the tick in which it is published. */
+  /** Calls the observer at every commit, in the tick that publishes the commit. */
   observe(observer: (cache: string, commit: Commit) => void): void {
     this.#observers.add(observer);
   }
@@ -84,7 +85,7 @@ export class SimWorld {
     for (const observer of this.#observers) observer(cache, commit);
   }
 
-  /** Something happened that must not. */
+  /** Records a fault. */
   fault(what: string): void {
     if (this.#faults.length < faultsMax) this.#faults.push(`after ${this.time.elapsedMs} ms: ${what}`);
   }

@@ -1,6 +1,7 @@
 /**
- * A shard's plain writer: over plain HTTP it makes what a cache holds of the shard what it should be, as a kcp without
- * pushing does. It looks again at every change. Where the shard lives elsewhere it waits until the cache lets it take over.
+ * A shard's plain writer, like a kcp that does not push: over plain HTTP it makes a cache's copy of
+ * the shard equal to its own objects. It compares again after every change. While the shard's via
+ * is another neighbour, it waits until the cache lets it take the shard over.
  */
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { Mutation } from '../../src/domain/mutation.js';
@@ -13,11 +14,14 @@ import { Notifier } from '../../src/sender/notifier.js';
 import { metadataOf, pathAnnotation, type ModelObject } from './model-rule.js';
 import type { PartyPlace, PlainParty } from './sim-party.js';
 
-/** `beat`: an object that it writes anew wherever it moves to. */
+/** `beat`: an object that it writes anew after each move. */
 export type SimWriterOptions = Readonly<{ shard: ShardName; resources: readonly Resource[]; beat: (number: number) => ModelObject }>;
 
 const retryMs = 1_000;
-/** A cache that does not know the shard may still hear of it; starting the shard a second time would be a conflict. */
+/**
+ * A cache that does not know the shard may still hear of it. Until then, to begin the shard a
+ * second time would be a conflict.
+ */
 const unknownMs = 1_200_000;
 
 const plainWriter = { user: 'kcp', groups: ['system:masters'] };
@@ -46,7 +50,7 @@ export class SimWriter implements PlainParty {
     return this.#isQuiet;
   }
 
-  /** It has written nothing yet at the cache it moved to. */
+  /** Whether it has written nothing yet at its new cache. */
   get isMoving(): boolean {
     return this.#hasMoved;
   }
@@ -60,7 +64,7 @@ export class SimWriter implements PlainParty {
     if (this.#objects.delete(textOf(object))) this.#look();
   }
 
-  /** To another cache. */
+  /** Must be called before the writer moves to another cache. */
   move(): void {
     this.#hasMoved = true;
   }
@@ -103,7 +107,7 @@ export class SimWriter implements PlainParty {
     this.#isQuiet = false;
   }
 
-  /** Whether all is as it should be. */
+  /** Returns whether the cache now holds the right objects. */
   async #write(store: Store, takes: boolean): Promise<boolean> {
     const held = new Map<string, StoredObject>();
     for (const { group, resource, identity } of this.#options.resources) {

@@ -1,8 +1,12 @@
 /**
- * `npm run simulate -- --caches 1000 --depth 4 --seed 1 [--minutes 1] [--changes-per-second 1] [--slices 16] [--types 2] [--by-region]`: what a tree of caches costs, and how that
- * grows: for so many caches, a tenth and a hundredth of them. Bytes are without pings and TLS. The same seed prints the same to stdout.
+ * What a tree of caches costs, and how the cost grows: measures a tree of the given number of
+ * caches, of a tenth and of a hundredth of them.
  *
- * Exits with 1 when the caches do not end as the model says, or when a fault happened.
+ *   npm run simulate -- --caches 1000 --depth 4 --seed 1 [--minutes 1] [--changes-per-second 1]
+ *                       [--slices 16] [--types 2] [--by-region]
+ *
+ * Bytes exclude pings and TLS. The same seed prints the same to stdout. The exit code is 1 if the
+ * caches do not end as the model says, or if a fault happened.
  */
 import { parseArgs } from 'node:util';
 import { measureTree, type TreeFigures } from './measure-tree.js';

@@ -1,9 +1,9 @@
 /**
- * One end of a connection of the simulated network. It behaves like FrameSocket: frames out, frames in, the way it ends.
+ * One end of a simulated connection. Its frames and its endings behave like those of FrameSocket.
  *
- *   open ── close ──▶ closing ── the peer closed in turn, or a grace ──▶ closed
+ *   open ── close ──▶ closing ── the peer has closed too, or a grace is over ──▶ closed
  *   open ── the peer's close, a break, terminate, silence ──▶ closed
- *   open ── its host crashed ──▶ silent: none of its promises settles any more, because the process is gone
+ *   open ── its host crashed ──▶ silent: none of its promises settles, because the process is gone
  */
 import { BadFrame } from '../../src/frames/bad-frame.js';
 import { byes, type ByeReason } from '../../src/frames/bye.js';
@@ -20,16 +20,19 @@ export type EndOptions = Readonly<{ bufferedBytesLow: number; bufferedBytesMax: 
 export type EndParts = Readonly<{
   peer: string;
   time: VirtualTime;
-  /** By the clock of its host. */
+  /** The clock of its host. */
   now: () => number;
-  /** The line on which frames come. */
+  /** The line on which frames arrive. */
   line: NetworkLine;
-  /** The pipe for frames that go, and the one whose window reading frees. */
+  /**
+   * `out`: the pipe for frames that leave. `into`: the pipe of arriving frames, whose window
+   * reading frees.
+   */
   out: () => NetworkPipe;
   into: () => NetworkPipe;
   parcelsOf: (frame: Frame) => readonly (Parcel & { kind: 'frame' })[];
   delivered: (frame: Frame, size: number) => void;
-  /** It will send and accept nothing any more. */
+  /** Called when this end will send and accept nothing any more. */
   ended: () => void;
 }>;
 
@@ -43,12 +46,15 @@ export class SimulatedEnd implements FrameConnection {
   readonly #resolveClosed: (how: Readonly<{ code: number }>) => void;
   #state: 'open' | 'closing' | 'closed' | 'silent' = 'open';
   #unread: (Parcel & { kind: 'frame' })[] = [];
-  /** Nothing more comes for the reader. */
+  /** The reader will get no more frames. */
   #isUnreadOver = false;
   #arrival: Deferred<void> | undefined;
   #drained: Deferred<void> | undefined;
   #heardMs: number;
-  /** The end of a host's pause after which the peer has not answered yet, and when the peer was last known to be there. */
+  /**
+   * Set until the peer answers after a pause of this host: when the pause ended, and when the peer
+   * was last known to be there.
+   */
   #resumed: Readonly<{ atMs: number; thereMs: number }> | undefined;
 
   constructor(parts: EndParts, options: EndOptions) {
@@ -61,7 +67,7 @@ export class SimulatedEnd implements FrameConnection {
     this.#resolveClosed = resolve;
   }
 
-  /** As in Liveness: only after a pause of its own host is it unknown whether the peer is there. */
+  /** As in Liveness: the peer's presence is uncertain only after a pause of this end's own host. */
   silentSinceMs(): number | undefined {
     if (this.#resumed === undefined) return undefined;
     const silentMs = this.#parts.time.elapsedMs - this.#resumed.thereMs;
@@ -72,7 +78,7 @@ export class SimulatedEnd implements FrameConnection {
     return this.#state === 'open';
   }
 
-  /** When something last came, as VirtualTime counts. */
+  /** When something last arrived, in VirtualTime. */
   get heardMs(): number {
     return this.#heardMs;
   }
@@ -105,7 +111,7 @@ export class SimulatedEnd implements FrameConnection {
   close(reason: ByeReason, message: string, retryAfterMs?: number): void {
     if (this.#state !== 'open') return;
     this.send({ kind: 'bye', reason, message, retryAfterMs });
-    // It was cut off, because the peer does not read.
+    // The network has cut this end off, because the peer does not read.
     if (!this.isOpen) return;
     this.#parts.out().send({ kind: 'close', code: byes[reason].code, size: 0 });
     this.#state = 'closing';
@@ -120,7 +126,7 @@ export class SimulatedEnd implements FrameConnection {
     if (this.#state === 'open' || this.#state === 'closing') this.#break();
   }
 
-  /** Its host is gone. `isNoticed`: its system still resets the connection. */
+  /** The host has died. `isNoticed`: its system still resets the connection. */
   silence(isNoticed: boolean): void {
     if (this.#state === 'closed' || this.#state === 'silent') return;
     this.#state = 'silent';
@@ -131,7 +137,10 @@ export class SimulatedEnd implements FrameConnection {
     this.#parts.ended();
   }
 
-  /** Its host goes on after a pause. Anything that comes now may have come during the pause, except an answer to a ping sent now. */
+  /**
+   * The host resumes after a pause. A message that arrives now may have arrived during the pause;
+   * only the answer to a ping sent now proves that the peer is there.
+   */
   resume(stoodSinceMs: number): void {
     if (this.#state !== 'open') return;
     const atMs = this.#parts.time.elapsedMs;
@@ -162,7 +171,7 @@ export class SimulatedEnd implements FrameConnection {
     }
   }
 
-  /** What waited to be sent is on its way. */
+  /** A waiting message has started on its way. */
   moved(): void {
     if (this.#hasDrained()) this.#settleDrained();
   }

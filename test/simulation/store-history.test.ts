@@ -24,17 +24,17 @@ function problemsOf(...changes: readonly Change[]): readonly string[] {
   return problems;
 }
 
-test('a history in which revisions rise and everything is created and deleted once has no fault', (t) => {
+test('a history has no fault if revisions rise and each object is created and deleted at most once in turn', (t) => {
   t.deepEqual(problemsOf(aPut(1, {}, { created: true }), aPut(2, {}, { before: 1 }), aDelete(3, {}), aPut(4, {}, { created: true })), []);
 });
 
-test('an impossible history is found', (t) => {
+test('each kind of impossible history is found', (t) => {
   t.regex(problemsOf(aPut(2, {}), aPut(1, {})).join(), /came after 2/);
   t.regex(problemsOf(aDelete(1, {}), aDelete(2, {})).join(), /deleted twice/);
   t.regex(problemsOf(aPut(1, {}, { created: true }), aPut(2, {}, { created: true })).join(), /created twice/);
   t.regex(problemsOf(aPut(1, {}, { content: 5, before: 5 })).join(), /changed to what it was/);
 });
 
-test('a namesake that is written again after a delete has not changed', (t) => {
+test('a namesake that the store writes again after a delete does not count as a change', (t) => {
   t.deepEqual(problemsOf(aDelete(1, { shard: 'birch' }), aPut(2, {}, { content: 5, before: 5 })), []);
 });

@@ -1,8 +1,10 @@
 /**
- * Checks what a store shows its watchers, from its first commit on, for an impossible history: a revision that does not rise,
- * an object that is created or deleted twice, a change that changes nothing.
+ * Checks what a store shows its watchers, from its first commit on, for an impossible history: a
+ * revision that does not rise, an object that is created or deleted twice, a change that changes
+ * nothing.
  *
- * A namesake on another shard is written again when one is deleted. That is no change: informers' keys have no shard.
+ * When an object is deleted, the store writes its namesake on another shard again. That does not
+ * count as a change: it is there for informers, whose keys have no shard.
  */
 import type { Change, Commit } from '../../src/domain/change.js';
 import type { Key } from '../../src/domain/key.js';
@@ -12,7 +14,7 @@ import { formatSlice } from '../../src/domain/slice.js';
 
 export class StoreHistory {
   readonly #report: (problem: string) => void;
-  /** Whether each key that was seen exists. */
+  /** By key: whether the object exists. */
   readonly #stands = new Map<string, boolean>();
   #revision: Revision;
   #last: Change | undefined;

@@ -1,11 +1,14 @@
-/** Tampers with single numbered frames on their way, as no network under TLS can: drops one, doubles it, or swaps it with the next. */
+/**
+ * Tampers with single numbered frames, which no network under TLS can do: drops one, doubles it, or
+ * swaps it with the next.
+ */
 import type { Frame } from '../../src/frames/frame.js';
 import type { Network } from './network.js';
 import type { TamperKind } from './tree-step.js';
 
 export class Tamperer {
   readonly #network: Network;
-  /** What is to happen to the next frame of a way. */
+  /** By direction: what happens to the next frame. */
   readonly #due = new Map<string, TamperKind>();
   readonly #heldBack = new Map<string, Frame>();
 
@@ -18,7 +21,7 @@ export class Tamperer {
     this.#network.tamper((frame, between) => this.#tamper(frame, textOf(between)));
   }
 
-  /** A frame that was held back is lost. */
+  /** A frame that is held back is lost. */
   stop(): void {
     this.#due.clear();
     this.#heldBack.clear();

@@ -1,8 +1,9 @@
 /**
- * Tasks by the time they fall due; of equal times, the one that was added first comes first.
+ * Tasks by due time; of equal times, the task that was added first comes first.
  *
- * A binary heap. A cancelled task stays in place, empty, and is skipped; once most of the heap is empty it is rebuilt,
- * so that timers which are nearly always cancelled, like timeouts, cost no memory.
+ * A binary heap. A cancelled task stays in place, empty, and is skipped. Once most of the heap is
+ * empty it is rebuilt, so that timers which are nearly always cancelled, like timeouts, cost no
+ * memory.
  */
 export type Task = { readonly dueMs: number; readonly sequence: number; run: (() => void) | undefined };
 
@@ -29,7 +30,7 @@ export class TaskHeap {
     if (this.#cancelled >= sweepMin && this.#cancelled * 2 > this.#tasks.length) this.#sweep();
   }
 
-  /** The first task that is not cancelled; it stays. */
+  /** Returns the first task that is not cancelled, and leaves it in the heap. */
   peek(): Task | undefined {
     for (;;) {
       const first = this.#tasks[0];
@@ -79,7 +80,7 @@ export class TaskHeap {
     }
   }
 
-  /** Whether it had to. */
+  /** Returns whether it swapped them. */
   #swapUnlessBefore(above: number, below: number): boolean {
     const [upper, lower] = [this.#tasks[above], this.#tasks[below]];
     if (upper === undefined || lower === undefined || isBefore(upper, lower)) return false;

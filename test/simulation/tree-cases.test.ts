@@ -21,7 +21,9 @@ function anInstance(name: string) {
   return aSimObject({ shard: amberShard, group, resource, identity, name });
 }
 
-/** Four times a second it creates one object, updates one and deletes one, of some forty. */
+/**
+ * Four times a second the writer creates one object, updates one and deletes one, of some forty.
+ */
 function aBusyWriter(world: SimWorld) {
   const object = (index: number, content = 0) => aSimObject({ shard: plum, name: `busy-${index}` }, { spec: { content } });
   const writer = new SimWriter({ shard: plum, resources: simResources, beat: (content) => object(0, content) });
@@ -53,7 +55,7 @@ test('a cache that lost its disk and follows another parent has its shards on th
   t.deepEqual(world.faults, []);
 });
 
-test('a cache that leaves another, with which it had moved, is found on its new path', async (t) => {
+test('a shard of a cache that moved with its parent and then leaves that parent is found on its new path', async (t) => {
   const { world, tree } = await aGrownTree();
   await world.time.awaited(tree.cache('eu').stop(), 60_000);
   tree.cache('eu').follow('us');
@@ -89,7 +91,7 @@ test('a cache that is made to follow its own child fences nobody, loses nothing,
   t.deepEqual(world.faults, []);
 });
 
-test('objects of a declared type are everywhere while the type is declared, and nowhere before and after', async (t) => {
+test('objects of a declared type are at every cache while the type is declared, and at none before and after', async (t) => {
   const { world, tree } = await aGrownTree();
   const later = new SimPusher({ shard: amberShard, process: 'process-2', resources: resourcesOf(amberShard) });
   later.put(anInstance('one'));
@@ -128,7 +130,7 @@ for (const how of ['dropped', 'doubled', 'swapped'] as const) {
   });
 }
 
-test('a plain writer that moves to another cache takes its shard along once nobody has been seen to write it for a while', async (t) => {
+test('a plain writer that moves to another cache takes its shard along once its old cache has seen no write for a while', async (t) => {
   const { world, tree } = await aGrownTree();
   const writer = new SimWriter({
     shard: plum,
@@ -247,7 +249,7 @@ for (const [what, accept] of [
   ['may claim it', everything],
   ['may not', [{ shards: ['amber', 'birch'] }]],
 ] as const)
-  test(`a removed shard is not forgotten before a child that has it from here and ${what} has heard of the removal`, async (t) => {
+  test(`no cache forgets a removed shard before a child that got it from there and ${what} has heard of the removal`, async (t) => {
     const { world, tree } = await aGrownTree({ root: { children: { '*': { accept, offer: everything } } } });
     const cedar = shardName('cedar');
     const pusher = aPusher('cedar');
@@ -278,7 +280,7 @@ for (const [what, accept] of [
     for (const name of ['eu', 'eu-1']) t.deepEqual([...tree.cache(name).store.state.slicesOf(cedar)], []);
   });
 
-test('a removed shard is not forgotten before a parent that had it from here has heard of the removal', async (t) => {
+test('no cache forgets a removed shard before a parent that got it from there has heard of the removal', async (t) => {
   const { world, tree } = await aGrownTree({
     root: { children: { '*': { accept: [{ shards: ['amber', 'birch'] }], offer: everything } } },
   });
@@ -378,7 +380,7 @@ test('a digest made before a policy was narrowed, which arrives with the results
   await t.notThrowsAsync(narrowed);
 });
 
-test('an object that a moved path lets through no more leaves a link with that move, though it was deleted just before', async (t) => {
+test('an object that a link no longer lets through after its path moved leaves with that move, though it was deleted just before', async (t) => {
   const moved = play({
     seed: 1,
     follows: [1, 1, 7, 2],
@@ -405,7 +407,7 @@ test('an object that a moved path lets through no more leaves a link with that m
   await t.notThrowsAsync(moved);
 });
 
-test('a cache loses what its shard no longer has of a type of which no cache above it has ever known', async (t) => {
+test('a cache loses what its shard no longer has, even of a type that no cache above has ever known', async (t) => {
   const { world, tree } = await aGrownTree();
   const beat = (content: number) => aSimObject({ shard: plum, name: 'beat' }, { spec: { content } });
   const last = aSimObject({ shard: plum, resource: 'apiresourceschemas', name: 'last' });
@@ -426,7 +428,7 @@ test('a cache loses what its shard no longer has of a type of which no cache abo
   t.deepEqual(world.faults, []);
 });
 
-test('a cache loses what its shard no longer has of a type though the origin, which has lost its disk, has never known of it', async (t) => {
+test('a cache loses what its shard no longer has of a type, even if the origin lost its disk and has never known the type', async (t) => {
   const { world, tree } = await aGrownTree();
   const cedar = shardName('cedar');
   const [first, second] = [simResources, simResources.slice(0, 1)].map(

@@ -1,4 +1,7 @@
-/** The smallest trees in which caches once reported more than was true (freshness-check.ts), found by random-tree.test.ts. */
+/**
+ * The smallest trees in which random-tree.test.ts once found caches that reported more than was
+ * true (freshness-check.ts).
+ */
 import { rounds } from '../support/sizes.js';
 import { test } from '../support/test.js';
 import { aGrownTree, aPusher, everything } from './a-grown-tree.js';
@@ -6,7 +9,10 @@ import { FreshnessCheck } from './freshness-check.js';
 import { aSimObject } from './sim-objects.js';
 import { Tamperer } from './tamperer.js';
 
-/** Long enough that whatever was reported while the tree grew is compared with what is true since. */
+/**
+ * Longer than every freshness bound, so that reports from the time of growth are compared with the
+ * calm tree.
+ */
 const calmMs = 60_000;
 
 async function aCalmTree(...options: Parameters<typeof aGrownTree>) {
@@ -33,7 +39,7 @@ test('without trouble every cache is as fresh as it reports, however much change
   t.deepEqual(world.faults, []);
 });
 
-test('a shard whose pusher has left is connected nowhere any more, three links away after 14 s', async (t) => {
+test('three links away, no cache reports a shard as connected 14 s after its pusher left', async (t) => {
   const { amber, check, put, tree } = await aCalmTree();
   tree.quit(amber);
   put('new');
@@ -74,7 +80,7 @@ test('changes that wait for lost acknowledgements show as lag at the other end',
   t.deepEqual(check.lies('freshness'), []);
 });
 
-test('a shard behind a silent link is not connected, long before the link is given up', async (t) => {
+test('a shard behind a silent link is reported as not connected long before an end gives up the link', async (t) => {
   const { check, put, world } = await aCalmTree();
   world.network.partition('eu-1', 'eu');
   put('new');
@@ -83,7 +89,7 @@ test('a shard behind a silent link is not connected, long before the link is giv
   t.deepEqual(check.lies('freshness'), []);
 });
 
-test('a shard behind a link that stalls one way is not connected meanwhile', async (t) => {
+test('a shard behind a link that stalls one way is reported as not connected meanwhile', async (t) => {
   const { check, put, world } = await aCalmTree();
   world.network.stall('eu-1', 'eu', 16_000);
   put('new');
@@ -92,7 +98,7 @@ test('a shard behind a link that stalls one way is not connected meanwhile', asy
   t.deepEqual(check.lies('freshness'), []);
 });
 
-test('two links away, noticing a silent link takes the time of one link more', async (t) => {
+test('a cache two links away notices a silent link at most the bound of one link later', async (t) => {
   const { check, put, world } = await aCalmTree();
   world.network.stall('eu-1', 'eu', 19_000);
   world.network.partition('us', 'root');
@@ -105,7 +111,7 @@ test('two links away, noticing a silent link takes the time of one link more', a
   );
 });
 
-test('a shard behind a cache whose process is paused is not connected', async (t) => {
+test('a shard behind a cache whose process is paused is reported as not connected', async (t) => {
   const { check, put, tree } = await aCalmTree();
   tree.cache('eu').freeze();
   put('new');
@@ -114,7 +120,7 @@ test('a shard behind a cache whose process is paused is not connected', async (t
   t.deepEqual(check.lies('freshness'), []);
 });
 
-test('a cache whose process was paused reports so before it has heard from anybody', async (t) => {
+test('a cache that resumes after a pause does not report itself as fresh before it has heard from its peers', async (t) => {
   const { check, put, tree } = await aCalmTree();
   tree.cache('eu').freeze();
   put('new');
@@ -128,7 +134,7 @@ test('a cache whose process was paused reports so before it has heard from anybo
   );
 });
 
-test('a lost change is noticed as soon as the next report comes', async (t) => {
+test('a cache that has lost a change reports no false freshness after the next report arrives', async (t) => {
   const { check, put, world } = await aCalmTree();
   new Tamperer(world.network).arrange({ from: 'eu-1', to: 'eu' }, 'dropped');
   put('new');
@@ -147,7 +153,7 @@ test('a slice with a refused object is not current and proves no absence', async
 
 const large = { spec: { content: 'large '.repeat(100) } };
 
-test('an object too large for a cache is missed there also after a new connection', async (t) => {
+test('a cache that refused an object as too large never reports the slice as current, also after a new connection', async (t) => {
   const { check, amber, world } = await aCalmTree({}, { intakeOf: { eu: { bodyBytesMax: 600 } } });
   amber.put(aSimObject({ shard: 'amber', name: 'large' }, large));
   await check.pass(16_000);
@@ -157,7 +163,7 @@ test('an object too large for a cache is missed there also after a new connectio
   t.deepEqual([...check.lies('freshness'), ...check.lies('absence')], []);
 });
 
-test('an object too large for a cache is missed there when a sync brings it', async (t) => {
+test('a cache that refused an object as too large in a sync never reports the slice as current', async (t) => {
   const { check, amber, world, tree } = await aCalmTree({}, { intakeOf: { eu: { bodyBytesMax: 600 } } });
   amber.put(aSimObject({ shard: 'amber', name: 'large' }, large));
   tree.cache('eu').crash();
@@ -184,7 +190,8 @@ test('a slice is whole again once its too large object is small enough', async (
   );
 });
 
-// The object is refused as too large, then changes, and is accepted before the end of the same sync.
+// The cache refuses the object as too large. Then the object changes, and the cache accepts it
+// before the end of the same sync.
 test('a slice is whole if an object that was too large when the sync began is small enough before its end', async (t) => {
   const { amber, put, tree, world } = await aCalmTree({}, { intakeOf: { eu: { bodyBytesMax: 600, creditMutations: 8 } } });
   put(...many);
@@ -205,7 +212,8 @@ test('a slice is whole if an object that was too large when the sync began is sm
   );
 });
 
-// The answers of eu-1 come after 1.6 s each, so for 0.2 s at a time the last one is too old. A change just then is reported as not connected.
+// The answers of eu-1 arrive after 1.6 s, so for 0.2 s at a time the last answer is too old. A
+// change just then is reported as not connected.
 test('a quiet slice is connected again at every cache after a link was silent for less than a second', async (t) => {
   const { amber, tree, world } = await aCalmTree();
   const silences = 30;
@@ -225,7 +233,7 @@ test('a quiet slice is connected again at every cache after a link was silent fo
   t.deepEqual(stale, []);
 });
 
-test('behind a link that is down no absence is proved', async (t) => {
+test('no cache proves an absence behind a link that is down', async (t) => {
   const { check, put, world } = await aCalmTree();
   world.network.partition('eu', 'root');
   await check.pass(30_000);
@@ -235,7 +243,7 @@ test('behind a link that is down no absence is proved', async (t) => {
   t.deepEqual(check.lies('absence'), []);
 });
 
-test('while the pusher of a shard is away no absence is proved', async (t) => {
+test('no cache proves an absence while the pusher of the shard is away', async (t) => {
   const { amber, check, put, tree } = await aCalmTree();
   tree.quit(amber);
   put('new');
@@ -244,7 +252,7 @@ test('while the pusher of a shard is away no absence is proved', async (t) => {
   t.deepEqual(check.lies('absence'), []);
 });
 
-test('while a child is away no absence is proved: it may bring a shard that nobody knows yet', async (t) => {
+test('no cache proves an absence while a child is away, because it may bring a shard that nobody knows yet', async (t) => {
   const { check, tree, world } = await aCalmTree();
   world.network.partition('eu', 'root');
   tree.plainWrites(aPusher('cedar'), 'eu');
@@ -256,7 +264,7 @@ test('while a child is away no absence is proved: it may bring a shard that nobo
   );
 });
 
-test('a sender whose acknowledgements stop reconnects', async (t) => {
+test('a sender reconnects if acknowledgements stop', async (t) => {
   const { tree, put, world } = await aCalmTree({}, { intakeOf: { eu: { creditMutations: 4 } } });
   new Tamperer(world.network).arrange({ from: 'eu-1', to: 'eu' }, 'dropped');
   put(...many.slice(0, 4));
@@ -296,8 +304,9 @@ test('a new child makes its parent incomplete from the moment that the parent re
   t.false(await isComplete());
 });
 
-// No neighbour can know of the shard, and a cache that starts empty takes the neighbours that came back for all there are.
-test('no cache misses a shard that only one cache knew, if that one crashed before it acknowledged anything', async (t) => {
+// No neighbour can know of the shard. A cache that starts empty believes that the neighbours that
+// came back are all there are.
+test('no look-up proves an absence wrongly because the only cache that knew a shard crashed before it acknowledged anything', async (t) => {
   const { check, tree } = await aCalmTree();
   const cedar = aPusher('cedar');
   tree.plainWrites(cedar, 'us');

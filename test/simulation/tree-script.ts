@@ -1,6 +1,6 @@
 /**
- * Plays steps (tree-step.ts) on a tree; a property test generates, shrinks and replays them. A step that makes no sense at
- * the time (a cache that is down cannot crash) is skipped.
+ * Plays steps (tree-step.ts) on a tree; a property test generates, shrinks and replays them. A step
+ * that is impossible at the time is skipped, as is a crash of a cache that is down.
  */
 import { aKey, shardName } from '../support/objects.js';
 import type { MemoryDisk } from '../support/store/memory-disk.js';
@@ -22,14 +22,14 @@ type StepOf<Kind extends TreeStep['kind']> = Extract<TreeStep, { kind: Kind }>;
 type Disturbance = StepOf<'tamper' | 'stall'> | Readonly<{ kind: 'partition' | 'heal' | 'cut' | 'deaf' | 'mute'; cache: number }>;
 
 const shards = ['amber', 'birch', 'cedar'];
-/** Has a plain writer. */
+/** The shard of the plain writer. */
 const writtenShard = shardName('plum');
 const clusters = ['acme', 'base'];
 const paths = ['root:east', 'root:east:team', 'root:easter', 'root:west'];
-/** By how much clocks are wrong. */
+/** The errors of clocks. */
 const skewsMs = [0, 0, 137, -7_200_000, 5_400_000];
 
-/** Of two types, in both logical clusters. */
+/** Objects of two types, in both logical clusters. */
 const flowingObjects = [0, 1, 2, 3, 7];
 
 const sparesMax = 2;
@@ -41,7 +41,7 @@ export class TreeScript {
   readonly #check: FreshnessCheck;
   readonly #tamperer: Tamperer;
   readonly #pushers = new Map<string, SimPusher>();
-  /** Of the same shards as these, and reading what they read. */
+  /** By shard: waiting pushers that read the same shard as the present one. */
   readonly #spares = new Map<string, SimPusher[]>();
   readonly #removals = new Map<string, SimRemoval>();
   readonly #backups = new Map<string, MemoryDisk>();
@@ -51,7 +51,7 @@ export class TreeScript {
   /** By shard and logical cluster: once a cluster has a path, it always has one. */
   readonly #paths = new Map<string, string>();
   readonly #undeclared = new Set<string>();
-  /** Ends the changes that come by themselves. */
+  /** Ends the flows, whose changes come while other steps run. */
   readonly #flows = new AbortController();
   #writer: SimWriter | undefined;
   #processes = 0;
@@ -67,7 +67,7 @@ export class TreeScript {
     for (const step of steps) await this.#step(step);
   }
 
-  /** Everything is up and whole again, and every parent is the right one. */
+  /** Starts and heals everything, and gives every cache its right parent. */
   async heal(): Promise<void> {
     this.#flows.abort();
     for (const pusher of [...this.#pushers.values(), ...[...this.#spares.values()].flat()]) this.#tree.join(pusher);
@@ -85,8 +85,9 @@ export class TreeScript {
   }
 
   /**
-   * Starts a new process of a shard whose pusher has ended as fenced, as its supervisor would: two that came within one millisecond may have the same
-   * term, and the one that has the shard is fenced where it meets the other.
+   * Starts a new process of a shard whose pusher has ended as fenced, as its supervisor would. Two
+   * processes that came within one millisecond may have the same term, and the one that has the
+   * shard is fenced where it meets the other.
    */
   async supervise(): Promise<void> {
     await this.#world.time.advance(supervisedMs);
@@ -250,17 +251,17 @@ export class TreeScript {
     else this.#tree.join(pusher);
   }
 
-  /** A later process of the shard's pusher, at any cache, with other objects. */
+  /** Starts a later process of the shard's pusher, at any cache, with other objects. */
   #moveOrigin({ shard: shardNumber, cache, objects }: StepOf<'moveOrigin'>): void {
     const shard = pick(shards, shardNumber);
     const former = this.#pushers.get(shard);
-    // It connects again to find out that it is fenced.
+    // The former pusher connects again to find out that it is fenced.
     if (former !== undefined) this.#tree.join(former);
-    // If it has never had the shard, it must not take it now from the later one.
+    // A former pusher that has never had the shard must not take it from the later one.
     former?.yield();
     const pusher = this.#aProcess(shard);
     this.#pushers.set(shard, pusher);
-    // They go on, and read nothing new.
+    // The spares go on, and read nothing new.
     this.#spares.delete(shard);
     for (const cluster of clusters) pusher.put(this.#anchor({ shard, cluster }));
     if (!this.#undeclared.has(shard)) pusher.put(aSimDeclaration(shardName(shard)));
@@ -312,7 +313,10 @@ export class TreeScript {
     this.#writer.put(aSimObject(place, contentOf(step)));
   }
 
-  /** Only once its last move is complete, and only to a cache that knows the highest term: a take-over without that would be a conflict. */
+  /**
+   * Moves the plain writer only once its last move is complete, and only to a cache that knows the
+   * highest term; a take-over without that term would be a conflict.
+   */
   #rewrite(cache: SimCache): void {
     const rankAt = ({ known }: SimCache): number => known.shard(writtenShard)?.term ?? 0;
     const isKnown = rankAt(cache) > 0 && this.#tree.caches.every((each) => each.isRunning && rankAt(each) <= rankAt(cache));
@@ -321,7 +325,7 @@ export class TreeScript {
     this.#tree.plainWrites(this.#writer, cache.name);
   }
 
-  /** One removal of a shard at a time: two at once would have equal terms. */
+  /** Allows one removal of a shard at a time, because two at once would have equal terms. */
   #clear(shard: string, cache: string): void {
     if (this.#removals.get(shard)?.isQuiet === false) return;
     const removal = new SimRemoval(shardName(shard));
@@ -329,7 +333,7 @@ export class TreeScript {
     this.#tree.plainWrites(removal, cache);
   }
 
-  /** Passes all policies, and names the path of its logical cluster. */
+  /** An object that passes all policies and names the path of its logical cluster. */
   #anchor({ shard, cluster }: Readonly<{ shard: string; cluster: string }>): ModelObject {
     const path = this.#paths.get(`${shard} ${cluster}`);
     return aSimObject(
@@ -338,7 +342,7 @@ export class TreeScript {
     );
   }
 
-  /** Never below itself, and never while it follows a wrong parent. */
+  /** Never puts a cache below itself, and never moves one that follows a wrong parent. */
   #reparent(cache: SimCache, parent: string): void {
     if (this.#rightParents.has(cache.name)) return;
     for (let above: string | undefined = parent; above !== undefined; above = this.#rightParentOf(above)) if (above === cache.name) return;

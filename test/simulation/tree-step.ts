@@ -1,9 +1,13 @@
 /**
- * What may happen to a tree, one step of a script (tree-script.ts). Numbers name caches, shards, objects and policies by their place in a
- * list; places beyond its end start over, so that every part of a script is a script.
+ * What may happen to a tree, one step of a script (tree-script.ts). Numbers name caches, shards,
+ * objects and policies by place in a list; higher numbers start over at its beginning, so that
+ * every part of a script is a script.
  */
 export type CacheStepKind =
-  /** The link to its parent; deaf: nothing arrives from the parent, mute: nothing arrives there. */
+  /**
+   * On the link to its parent. deaf: nothing arrives from the parent; mute: nothing arrives at the
+   * parent.
+   */
   | 'partition'
   | 'heal'
   | 'cut'
@@ -13,28 +17,39 @@ export type CacheStepKind =
   | 'wipe'
   | 'backup'
   | 'restore'
-  /** Its process is paused, and its sockets stay open, until it thaws; its peers wait 20 s. */
+  /** Its process is paused, with its sockets open, until it thaws; its peers wait 20 s. */
   | 'freeze'
   | 'thaw'
   | 'compact'
-  /** The plain writer of the shard writes there from now on. */
+  /** The plain writer of the shard writes at that cache from now on. */
   | 'rewrite';
 
 export type TreeStep =
   | Readonly<{ kind: 'pass'; ms: number }>
   /** Changes of the shard that go on while the next steps run. */
   | Readonly<{ kind: 'flow'; shard: number; changes: number; everyMs: number }>
-  /** The shard's pusher disconnects, and comes back to the same cache; the shard goes on. */
+  /**
+   * The shard's pusher disconnects, or connects to the same cache again; the shard itself goes on.
+   */
   | Readonly<{ kind: 'quit' | 'join'; shard: number }>
-  /** Another process of the shard's pusher, which reads the same shard, waits at a cache until it may have it. */
+  /**
+   * Another process of the shard's pusher, which reads the same shard, waits at a cache until it
+   * may have the shard.
+   */
   | Readonly<{ kind: 'spare'; shard: number; cache: number }>
-  /** A load balancer before the pusher's cache and this one; each of its connections goes to the next of the two. */
+  /** A load balancer alternates between the pusher's cache and this one for each connection. */
   | Readonly<{ kind: 'balance'; shard: number; cache: number }>
-  /** The connection of the shard's pusher breaks, or nothing arrives from its cache, or there, for so long. */
+  /**
+   * For so long, the connection of the shard's pusher is cut (`cut`), nothing arrives from its
+   * cache (`deaf`), or nothing arrives at it (`mute`).
+   */
   | Readonly<{ kind: 'sever'; shard: number; how: 'cut' | 'deaf' | 'mute'; ms: number }>
-  /** Nothing arrives from the parent, or there, for so long; the connection stays unless an end gives up. */
+  /**
+   * For so long, nothing arrives from the parent, or nothing arrives at it. The connection stays
+   * unless an end gives up.
+   */
   | Readonly<{ kind: 'stall'; cache: number; isUp: boolean; ms: number }>
-  /** The wall clock of the cache's machine is set while it runs. */
+  /** The wall clock of the cache's machine is set while the cache runs. */
   | Readonly<{ kind: 'clock'; cache: number; byMs: number }>
   | Readonly<{ kind: 'put'; shard: number; object: number; isPublic: boolean; content: number }>
   | Readonly<{ kind: 'remove'; shard: number; object: number }>
@@ -52,7 +67,7 @@ export type TreeStep =
   /** An operator removes the shard at a cache. */
   | Readonly<{ kind: 'clear'; shard: number; cache: number }>
   | Readonly<{ kind: 'reparent'; cache: number; parent: number }>
-  /** By mistake, possibly below itself; corrected in the end. */
+  /** The cache gets a wrong parent, possibly below itself; `heal` corrects it. */
   | Readonly<{ kind: 'misparent'; cache: number; parent: number }>;
 
 export type TamperKind = 'dropped' | 'doubled' | 'swapped';

@@ -1,11 +1,14 @@
-/** What was answered as unavailable may be stored all the same (`PushOutcome`): pushers and links push again, and every cache ends with what the model says. */
+/**
+ * A push that the store answered as unavailable may be stored all the same (`PushOutcome`). Pushers
+ * and links must push again until every cache holds what the model says.
+ */
 import { test } from '../support/test.js';
 import { aGrownTree } from './a-grown-tree.js';
 import { fractions, streamOf } from './seeded-random.js';
 import { aSimObject } from './sim-objects.js';
 import { UnansweredPushes } from './unanswered-pushes.js';
 
-test('a tree whose stores leave pushes unanswered that they have stored ends as one whose stores answer all', async (t) => {
+test('a tree whose stores leave stored pushes unanswered ends as one whose stores answer all pushes', async (t) => {
   const unanswered = new UnansweredPushes(fractions(streamOf(Number(process.env['TEST_SEED'] ?? 7), 'unanswered')));
   const { world, tree, amber, birch } = await aGrownTree({}, { unanswered });
   unanswered.share = 0.2;

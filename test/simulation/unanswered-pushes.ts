@@ -1,6 +1,8 @@
 /**
- * A store that answers some of its pushes as `unavailable` though it has stored them, as the engine on etcd may: of what a lane gave together the first
- * pushes are answered, some of those that follow are stored, and none of these is answered. What the lane gives behind that is refused until its writer starts over.
+ * A store that answers some pushes as `unavailable` though it has stored them, as the engine on
+ * etcd may. Of a batch that a lane submits, the first pushes are answered. Some of the others are
+ * stored, and all of them are answered as `unavailable`. The lane's later pushes are refused until
+ * its writer starts over.
  */
 import type { Push, PushOutcome } from '../../src/domain/push.js';
 import type { PushLane, Writer } from '../../src/domain/store-port.js';
@@ -12,16 +14,16 @@ const unavailable: PushOutcome = {
 
 export class UnansweredPushes {
   readonly #random: () => number;
-  /** How often it happens to what a lane gives together. */
+  /** The share of batches in which this happens. */
   share = 0;
-  /** By kind: how many were stored, or have changed nothing, without an answer. */
+  /** By kind: pushes that were stored, or would have changed nothing, without an answer. */
   readonly stored = new Map<Push['kind'], number>();
 
   constructor(random: () => number) {
     this.#random = random;
   }
 
-  /** From now on, to every lane that the store opens. */
+  /** Applies to every lane that the store opens from now on. */
   interpose(writer: Pick<Writer, 'lane'>): void {
     const open = writer.lane.bind(writer);
     writer.lane = () => this.#lane(open());
@@ -49,7 +51,7 @@ export class UnansweredPushes {
 
   async #store(lane: PushLane, pushes: readonly Push[]): Promise<readonly PushOutcome[]> {
     const answered = Math.floor(this.#random() * pushes.length);
-    // Where its own answer is missing, what waits for all before it has not come to its turn.
+    // A push that waits for all earlier ones must not run if one of those has no answer.
     const barrier = pushes.findIndex((push, i) => i > answered && !('key' in push));
     const silent = pushes.slice(answered, barrier < 0 ? undefined : barrier).filter(() => this.#random() < 0.7);
     const outcomes = await lane.push([...pushes.slice(0, answered), ...silent]);

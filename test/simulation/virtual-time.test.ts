@@ -4,7 +4,7 @@ import { ProcessLife } from './process-life.js';
 import { fractions, streamOf } from './seeded-random.js';
 import { VirtualTime } from './virtual-time.js';
 
-test('tasks run in the order of time, those of one time in the order in which they were added', async (t) => {
+test('tasks run in the order of time, and tasks of one time in the order in which they were added', async (t) => {
   const time = new VirtualTime();
   const ran: string[] = [];
   time.after(20, () => ran.push('c'));
@@ -20,7 +20,7 @@ test('tasks run in the order of time, those of one time in the order in which th
   t.is(time.elapsedMs, 20);
 });
 
-test('whatever promises make ready runs after each task and before the next, however deep it goes', async (t) => {
+test('everything that promises make ready runs after each task and before the next, however deep it goes', async (t) => {
   const time = new VirtualTime();
   const ran: string[] = [];
   const deep = async (name: string): Promise<void> => {
@@ -75,7 +75,7 @@ test('time passes until a condition holds and no further, or until the end of th
   t.deepEqual([missed, time.elapsedMs], [false, 1_070]);
 });
 
-test('a promise settled by time gives its value or its failure; one that never settles is reported', async (t) => {
+test('awaited returns the value or the failure of a promise that time settles, and throws if it never settles', async (t) => {
   const time = new VirtualTime();
   const late = new Promise<string>((resolve) => time.after(50, () => resolve('here')));
   const failing = new Promise<string>((_, reject) => time.after(80, () => reject(new Error('broken'))));
@@ -87,7 +87,7 @@ test('a promise settled by time gives its value or its failure; one that never s
   await t.throwsAsync(time.awaited(new Promise(() => undefined), 1_000), { message: 'not settled after 1000 ms' });
 });
 
-test('a loop that never waits is found', async (t) => {
+test('a loop that never waits throws', async (t) => {
   const time = new VirtualTime({ instantTasksMax: 1_000 });
   const again = (): void => time.soon(again);
   again();
@@ -95,7 +95,7 @@ test('a loop that never waits is found', async (t) => {
   await t.throwsAsync(time.advance(1), { message: /a loop never waits/ });
 });
 
-test('an error of a task is thrown where time passes', async (t) => {
+test('the call that advances time throws the error of a task', async (t) => {
   const time = new VirtualTime();
   time.after(1, () => {
     throw new Error('a bug');
@@ -127,7 +127,7 @@ test('cancelled timers are dropped, and the others keep their order', async (t) 
   );
 });
 
-test('the same seed gives the same run, and another name another stream', (t) => {
+test('the same seed gives the same run, and another name gives another stream', (t) => {
   const draws = (seed: number, name: string): readonly number[] => {
     const next = fractions(streamOf(seed, name));
     return Array.from({ length: 8 }, next);

@@ -1,28 +1,33 @@
 /**
- * Time that passes only when there is something to do, the same way in every run. Hours of a tree of caches take minutes.
+ * Time that passes only when there is something to do, the same way in every run. Hours of a tree
+ * of caches take minutes.
  *
- * V1 Tasks run in the order of the time they fall due, those of one time in the order in which they were added.
- * V2 After each task everything that promises have made ready runs, before the next task: as Node does after each timer.
+ * V1 Tasks run in the order of due time; tasks of one time run in the order of being added.
+ * V2 After each task, everything that promises have made ready runs before the next task, as Node
+ *    does after each timer.
  * V3 Time stands still meanwhile: code takes none. What is to take time uses `after`.
  *
- * Node empties the queue of promises after each immediate, so each task runs in an immediate of its own. Immediates are requested many at a
- * time: a single one costs a round of the event loop, 1.1 microseconds; in a burst of 64 each costs 0.2.
+ * Node empties the queue of promises after each immediate, so each task runs in an immediate of its
+ * own. Immediates are requested many at a time: a single one costs a round of the event loop, 1.1
+ * microseconds; in a burst of 64 each costs 0.2.
  *
- * Code that runs here may wait for promises and this clock only: no timer, no thread, no disk.
- * Bounds: at most instantTasksMax tasks at one time; more means a loop that never waits, and throws.
+ * Code that runs here may wait for promises and this clock only: no timer, no thread, no disk. At
+ * most instantTasksMax tasks may run at one time; more means a loop that never waits, and throws.
  */
 import { setImmediate } from 'node:timers';
 import { deferred } from '../../src/domain/deferred.js';
 import type { Clock } from '../../src/domain/ports.js';
 import { TaskHeap, type Task } from './task-heap.js';
 
-/** 2026-11-21; a whole number, as clocks have. */
+/** 2026-11-21; a whole number, as clocks give. */
 const beginsMs = 1_795_219_200_000;
 const burstMax = 64;
 
 export class VirtualTime implements Clock {
   readonly #later = new TaskHeap();
-  /** Tasks of the present time. A task in the heap that is due now was added before any of these. */
+  /**
+   * Tasks of the present time. A task in the heap that is due now was added before any of these.
+   */
   #soon: (() => void)[] = [];
   #soonAt = 0;
   #nowMs = beginsMs;
@@ -44,17 +49,17 @@ export class VirtualTime implements Clock {
     return this.now();
   }
 
-  /** Since the beginning, with its fraction, to measure durations. */
+  /** Time since the beginning, with its fraction, to measure durations. */
   get elapsedMs(): number {
     return this.#nowMs - beginsMs;
   }
 
-  /** How many tasks wait. */
+  /** The number of waiting tasks. */
   get pending(): number {
     return this.#later.size + this.#soon.length - this.#soonAt;
   }
 
-  /** How many tasks have run so far. */
+  /** The number of tasks that have run. */
   get tasksRun(): number {
     return this.#tasksRun;
   }
@@ -69,7 +74,7 @@ export class VirtualTime implements Clock {
     return () => this.#later.cancel(task);
   }
 
-  /** Runs it after everything that is due now, as setImmediate does. */
+  /** Runs the function after everything that is due now, as setImmediate does. */
   soon(run: () => void): void {
     this.#soon.push(run);
   }
@@ -88,13 +93,19 @@ export class VirtualTime implements Clock {
     this.#nowMs = Math.max(this.#nowMs, untilMs);
   }
 
-  /** Lets time pass until no task is left, however far away; throws when that takes longer than `maxMs`. */
+  /**
+   * Lets time pass until no task is left, however far away; throws if that takes longer than
+   * `maxMs`.
+   */
   async settle(maxMs: number): Promise<void> {
     await this.#run(this.#nowMs + maxMs, () => false);
     if (this.pending > 0) throw new Error(`${this.pending} tasks are left after ${maxMs} ms`);
   }
 
-  /** Lets time pass until the condition holds, checked before each task; gives whether it does within `maxMs`. */
+  /**
+   * Lets time pass until the condition holds, checked before each task; returns whether it does
+   * within `maxMs`.
+   */
   async until(condition: () => boolean, maxMs: number): Promise<boolean> {
     const untilMs = this.#nowMs + maxMs;
     await this.#run(untilMs, condition);
@@ -103,13 +114,16 @@ export class VirtualTime implements Clock {
     return false;
   }
 
-  /** Lets time pass until the promise settles, and gives its value; throws when it does not within `maxMs`. */
+  /**
+   * Lets time pass until the promise settles, and returns its value; throws if it does not settle
+   * within `maxMs`.
+   */
   async awaited<T>(promise: Promise<T>, maxMs: number): Promise<T> {
     let isSettled = false;
     const settled = promise.finally(() => {
       isSettled = true;
     });
-    // Whoever awaits `settled` below gets the failure; until then nobody does.
+    // Without this handler the failure would count as unhandled until the caller awaits `settled`.
     settled.catch(() => undefined);
     if (!(await this.until(() => isSettled, maxMs))) throw new Error(`not settled after ${maxMs} ms`);
     return settled;
@@ -158,7 +172,7 @@ export class VirtualTime implements Clock {
     }
   }
 
-  /** Whether a task was due by then. */
+  /** Runs the next task that is due by then; returns whether there was one. */
   #runNext(untilMs: number): boolean {
     const next = this.#later.peek();
     if (next !== undefined && next.dueMs <= this.#nowMs) return this.#runLater();
@@ -183,7 +197,7 @@ export class VirtualTime implements Clock {
     const task = this.#later.take();
     const run = task?.run;
     if (task === undefined || run === undefined) return false;
-    // Cancelling a running task does nothing.
+    // A running task can no longer be cancelled.
     task.run = undefined;
     this.#count();
     run();
