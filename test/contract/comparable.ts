@@ -1,4 +1,4 @@
-/** What two engines know, without what each has of its own: the id of its cache, its clock. */
+/** An engine's state without what differs between two engines: the cache's id and times. */
 import type { ShardState } from '../../src/domain/claim.js';
 import type { SliceState } from '../../src/domain/push.js';
 import { formatSlice } from '../../src/domain/slice.js';

@@ -1,4 +1,4 @@
-/** Random requests to an engine, in a world small enough that everything meets everything else. */
+/** Random requests to an engine. The few keys, shards and neighbours make conflicts likely. */
 import fc from 'fast-check';
 import { bucketOf, bucketSet, noBuckets } from '../../src/domain/buckets.js';
 import type { ShardState } from '../../src/domain/claim.js';
@@ -25,7 +25,7 @@ import {
   anUpsert,
 } from '../support/pushes.js';
 
-/** What is known when a step's turn comes. */
+/** The engine's state when a step begins. */
 type Known = Readonly<{
   shards: readonly ShardState[];
   slices: readonly SliceState[];
@@ -52,12 +52,12 @@ const content = fc.oneof(fc.record({ spec: fc.nat(2) }), fc.record({ spec: fc.na
 const neighbours: readonly Neighbour[] = ['parent', 'child/east', 'child/west'];
 const neighbour = fc.constantFrom(...neighbours);
 const via = fc.constantFrom<Via>('local', 'local', ...neighbours);
-/** Each engine has an id of its own; this one is higher than any. */
+/** Each engine has an id of its own; this one is higher than all of them. */
 const far = '~far';
-/** How far a claim's term is above or below the shard's. */
+/** The distance of a claim's term from the shard's term. */
 const lead = fc.constantFrom(-1, 0, 0, 1, 1);
 const filterHash = fc.constantFrom('', 'e1', 'e2');
-/** Of what ends and removals leave alone; mostly nothing. */
+/** The buckets that an `end` or a removal leaves alone; mostly none. */
 const buckets = fc.oneof(
   { weight: 4, arbitrary: fc.constant(undefined) },
   { weight: 1, arbitrary: fc.constant(noBuckets) },
@@ -70,7 +70,7 @@ const isThroughNow = fc.constantFrom(false, false, true);
 
 type By = number | Neighbour;
 
-/** Mostly the holder of the shard, because otherwise most pushes would be fenced. */
+/** The holder of the shard sends most pushes, because otherwise most would be fenced. */
 const speaker = fc.oneof(
   { weight: 5, arbitrary: fc.constant('holder' as const) },
   { weight: 1, arbitrary: fc.constantFrom<By>(1, 2, ...neighbours) },
@@ -90,7 +90,7 @@ const claim = fc
   .record({ shard, via, lead, moves: fc.nat(2), removed: fc.constantFrom(false, false, false, true) })
   .map(({ lead: above, ...claimed }): Ask => (known) => [aClaim({ ...claimed, origin: far, term: rankOf(known, claimed) + above })]);
 
-/** It names the last term that it was given, or another. */
+/** A pusher that names its last term or another one. */
 const arrival = fc
   .record({ shard, process: fc.constantFrom('p1', 'p2'), lead: fc.constantFrom(-1, 0, 0, 1), isFirst: fc.boolean(), nowMs: fc.nat(9) })
   .map(({ shard: name, process, lead: above, isFirst, nowMs }): Ask => (known) => {
@@ -180,9 +180,9 @@ const push: fc.Arbitrary<Ask> = fc.oneof(
   },
 );
 
-/** What a writer over plain HTTP expects: the state that is there, none, or one that is not there any more. */
+/** What a writer over plain HTTP expects: the present state, no object, or an outdated state. */
 const expects = fc.constantFrom('held', 'held', 'held', 'nothing', 'another');
-/** Of what a write may be, it is one at most (intake/plain-writes.ts). */
+/** A write has at most one of these flags (intake/plain-writes.ts). */
 const way = fc.constantFrom<Readonly<{ takes?: boolean; bySource?: boolean }>>({}, {}, { takes: true }, { bySource: true });
 const wayOfPut = fc.oneof({ weight: 4, arbitrary: way }, { weight: 1, arbitrary: fc.constant({ keeps: true }) });
 

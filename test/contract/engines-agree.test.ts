@@ -1,6 +1,7 @@
 /**
- * SQLite as simulations run it, on a disk in memory, against SQLite in files: given the same requests, both decide, publish and keep the same. So what a
- * simulation shows is true of a server. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
+ * Compares SQLite on a disk in memory, as simulations run it, with SQLite in files. Given the same
+ * requests, both must decide, publish and keep the same. So what a simulation shows is true of a
+ * server. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
  */
 import { rounds } from '../support/sizes.js';
 import { test } from '../support/test.js';
@@ -24,7 +25,7 @@ const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const stepsMax = 60;
 const bounds = { changesMax: 8, tombstonesMax: 3 };
 
-/** An engine, and all that it has published since the last look. */
+/** An engine, and what it has published during the present step. */
 class Heard {
   readonly #engine: Engine;
   #lane: PushLane;
@@ -67,7 +68,7 @@ class Heard {
     }
   }
 
-  /** An engine may publish again what has not changed. */
+  /** An engine may publish an unchanged state again. */
   #isNews(state: Readonly<{ shard: string } | { slice: string }>): boolean {
     const name = 'slice' in state ? state.slice : state.shard;
     const text = JSON.stringify(state);

@@ -1,4 +1,7 @@
-/** What every engine does with names that are kept on copies (domain/kept-names.ts): a pusher that lacks them does not remove them. */
+/**
+ * What every engine does with names that are kept on copies (domain/kept-names.ts): a push without
+ * these names does not remove them.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../support/test.js';
 import { keptAnnotation, keptNames, parseKeptNames } from '../../src/domain/kept-names.js';
@@ -11,7 +14,7 @@ import type { Engine, EngineBounds } from './store-contract.js';
 
 const names = (text: string) => parseKeptNames([text]) ?? [];
 const listed = keptNames({ annotations: names('apiexports.apis.kcp.io=x.io/cordon'), labels: names('apiexports.apis.kcp.io=x.io/zone') });
-/** As the intake marks what was set on a copy. */
+/** The annotations of an object on whose copy the intake has marked a kept name. */
 const cordon = { 'x.io/cordon': 'why', [keptAnnotation]: 'x.io/cordon' };
 const both = { ...cordon, [keptAnnotation]: 'x.io/cordon,label x.io/zone' };
 const zone = { 'x.io/zone': 'a' };
@@ -24,7 +27,7 @@ export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineB
     return { engine, store: engine.store, lane };
   };
 
-  /** A plain write of nothing but kept names. */
+  /** A plain write that changes only kept names. */
   const keep = async (store: Store, content: Content, place: Place = {}): Promise<number> => {
     const { revision } = (await store.objects.get(aKey(place)))!;
     return (await mustWrite(store, { ...aPut(place, revision, content), keeps: true })).revision;
@@ -38,7 +41,7 @@ export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineB
     return [annotationsOf(body).get('x.io/cordon'), labelsOf(body).get('x.io/zone'), JSON.stringify(spec)].join(' ');
   };
 
-  test('kept names survive what a pusher changes, in the store, in the change log and in what followers get, and a restart', async (t) => {
+  test('kept names survive a pusher’s changes and a restart, in the store, in the change log and in what followers receive', async (t) => {
     const { engine, store, lane } = await claimed(t);
     await mustPush(lane, [anUpsert({}, { spec: 1 })]);
     const before = await keep(store, { annotations: both, labels: zone, spec: 1 });
@@ -63,13 +66,13 @@ export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineB
     t.is(await keptOn(engine.store), 'why a 3');
   });
 
-  test('a full sync that lacks nothing but kept names changes nothing, and the slice stays synced', async (t) => {
+  test('a full sync that lacks only kept names changes nothing, and the slice stays synced', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, aFullSync({}, [anUpsert({}, { spec: 1 })]));
     const [pushed] = await list(store, aScope());
     await keep(store, { annotations: both, labels: zone, spec: 1 });
     const [slice] = [...store.state.slices];
-    // As the intake makes it: the pushed text and what is kept (kept-writes.ts).
+    // The intake combines the pushed text and the kept names (kept-writes.ts).
     t.not(slice?.syncedTerm, 0);
     await mustPush(lane, [anUpsert({}, { spec: 1 })]);
     const { revision } = (await store.objects.get(aKey()))!;
@@ -81,7 +84,7 @@ export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineB
     t.is(await keptOn(store), 'why a 1');
   });
 
-  test('what a pusher has of a listed name is its own, and goes once it lacks it', async (t) => {
+  test('a listed name that a pusher sends belongs to the pusher, and goes once a push lacks it', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [anUpsert()]);
     await keep(store, { annotations: both, labels: zone });
@@ -93,7 +96,7 @@ export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineB
     t.is(await keptOn(store), ' a {}');
   });
 
-  test('a name that is not listed, and what comes over a link, keep nothing', async (t) => {
+  test('neither a name that is not listed nor an object that arrives over a link keeps anything', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [anUpsert()]);
     await keep(store, { annotations: { 'x.io/other': 'a', [keptAnnotation]: 'x.io/other' } });
@@ -105,7 +108,7 @@ export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineB
     t.is(await keptOn(store), '  2');
   });
 
-  test('what is kept goes with its object', async (t) => {
+  test('kept names go with their object', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [anUpsert()]);
     await keep(store, { annotations: cordon });
@@ -119,7 +122,7 @@ export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineB
     t.is(await keptOn(store), '  {}');
   });
 
-  test('a write of kept names alone keeps no object that a sync under way leaves out, or that is removed with its shard', async (t) => {
+  test('a write of kept names saves no object from the end of a sync that leaves it out, or from the removal of its shard', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, aFullSync({}, [anUpsert(), anUpsert({ name: 'two' })]));
     await mustPush(lane, [aBegin(), anUpsert({ name: 'two' })]);

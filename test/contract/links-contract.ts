@@ -1,6 +1,7 @@
 /**
- * What every engine behind the port `Pushes` must do for a tree of caches, beside push-contract.ts: neighbours, links, current slices,
- * digests, and what a link reads. An engine is passed in as a factory; the suite knows nothing else of it.
+ * What every engine behind the port `Pushes` must do for a tree of caches, beside push-contract.ts:
+ * neighbours, links, current slices, digests, and what a link reads. The suite gets an engine as a
+ * factory and knows nothing else of it.
  */
 import type { ExecutionContext } from 'ava';
 import { largeTest } from '../support/sizes.js';
@@ -73,7 +74,7 @@ async function everyChange(store: Store, after: Revision): Promise<Change[]> {
   return all;
 }
 
-/** The digest of a slice, summed up from its objects. */
+/** The digest of a slice, computed from its objects. */
 async function summedUp(store: Store, place: Place = {}): Promise<string> {
   const { resource, identity, shard } = { ...aKey(place).resource, shard: aKey(place).shard };
   const objects = await list(store, aScope({ resource, identity, shard }));
@@ -89,7 +90,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   // Vias
 
-  test('a claim or a pusher takes a shard, is confirmed or is fenced as the table says, and the outcome names the holder', async (t) => {
+  test('a claim or a pusher takes a shard, is confirmed or is fenced, and the outcome of a fenced one names the holder', async (t) => {
     const comes = (process: number, named: number, nowMs = 0): Push => ({
       kind: 'acquire',
       shard: shardName('amber'),
@@ -103,10 +104,11 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       [aClaim({ term: 5, via: eu, origin: 'b' }), aClaim({ term: 5, via: us, origin: 'a' }), 'fenced by 5', 'child/eu 5'],
       [aClaim({ term: 5, via: eu, origin: 'a' }), aClaim({ term: 5, via: us, origin: 'b' }), 'unchanged', 'child/us 5'],
       [aClaim({ term: 5, via: eu }), aClaim({ term: 4, via: eu }), 'fenced by 5', 'child/eu 5'],
-      // The same claim, chosen by another path.
+      // The same claim, chosen over another link.
       [aClaim({ term: 5, via: eu }), aClaim({ term: 5, via: us }), 'unchanged', 'child/us 5'],
       [aClaim({ term: 5, via: eu }), aClaim({ term: 5, via: undefined }), 'unchanged', 'nobody 5'],
-      // A pusher that has the shard, that has been elsewhere, or that another one has replaced.
+      // A pusher that has the shard, or that was at another cache, or that another pusher has
+      // replaced.
       [comes(5, 0, 5), comes(5, 5), 'acquired', 'local 5'],
       [comes(5, 0, 5), comes(5, 0, 9), 'acquired', 'local 5'],
       [comes(5, 0, 5), comes(6, 0, 9), 'acquired', 'local 9'],
@@ -119,7 +121,8 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       [aClaim({ term: 5 }), aClaim({ term: 6, via: eu, removed: true }), 'unchanged', 'nobody 6 removed'],
       [aClaim({ term: 5 }), aClaim({ term: 5, via: eu, removed: true }), 'unchanged', 'nobody 5 removed'],
       [aClaim({ term: 5 }), aClaim({ term: 4, via: eu, removed: true }), 'fenced by 5', 'local 5'],
-      // A plain writer never claims; this cache repeats a claim of its own only for a shard that is plain and local.
+      // A plain writer never claims. A cache repeats a claim of its own only for a shard that is
+      // plain and local.
       [aClaim({ term: 5 }), aClaim({ term: 6, plain: true }), 'fenced by 5', 'local 5'],
       [aClaim({ term: 5, via: eu, removed: true }), comes(5, 5), 'fenced by 5, removed', 'nobody 5 removed'],
       [aClaim({ term: 5, via: eu, removed: true }), comes(6, 0), 'acquired', 'local 6'],
@@ -139,7 +142,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     }
   });
 
-  test('a link pushes to the shards of its via at any term, a pusher to a local shard of its own term', async (t) => {
+  test('a link may push to the shards of its via at any term, a pusher only to a local shard at its own term', async (t) => {
     const store = await opened(t);
     const lane = store.writer.lane();
     await mustPush(lane, [aClaim('amber', 5), aClaim({ shard: 'birch', via: eu }), aClaim({ shard: 'cedar', via: 'parent' })]);
@@ -176,7 +179,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await namesOf(store), []);
   });
 
-  test('a shard that changes its via is stale and synced by nobody; its objects stay until the new via ends its sync', async (t) => {
+  test('a shard that changes its via becomes stale and unsynced; its objects stay until the new via ends its sync', async (t) => {
     const store = await opened(t);
     const lane = store.writer.lane();
     await mustPush(lane, [aClaim(), ...aFullSync({}, [anUpsert({ name: 'gone' }), anUpsert({ name: 'same' })])]);
@@ -200,7 +203,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.like(await sliceOf(store), { objects: 1, syncedTerm: 0, everSynced: true, filterHash: '' });
   });
 
-  test('a claim over the same link leaves everything as it was: syncs go on, slices stay current', async (t) => {
+  test('a claim over the same link leaves everything as it was: syncs go on, and slices stay current', async (t) => {
     const store = await opened(t);
     const lane = store.writer.lane();
     const others = { resource: 'others' };
@@ -214,7 +217,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.like(await sliceOf(store, others), { syncedTerm: 2_001, filterHash });
   });
 
-  test('a claim over a link does not overtake a long end, which counts for the term before', async (t) => {
+  test('a claim over a link does not overtake a long end, which counts for the term before the claim', async (t) => {
     const store = await opened(t);
     const lane = store.writer.lane();
     await mustPush(lane, [aClaim({ via: eu }), ...Array.from({ length: manyObjects }, (_, i) => anUpsert({ name: `n${i}` }, {}, eu))]);
@@ -226,7 +229,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.like(await sliceOf(store), { syncedTerm: firstTerm, filterHash });
   });
 
-  test('a removal that comes as a claim fences; the clear behind it removes the objects, and the tombstone stays', async (t) => {
+  test('a removal that arrives as a claim fences; the clear after it removes the objects, and the tombstone stays', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const lane = store.writer.lane();
@@ -243,7 +246,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await shardText(await engine.restart()), 'nobody 2000 removed');
   });
 
-  test('removals that were cut short are finished by name at the next start, in whatever order they were sent', async (t) => {
+  test('the next start finishes removals that were cut short, in whatever order they were sent', async (t) => {
     const engine = await open(t, {});
     const shards = ['delta', 'amber', 'coral', 'birch'];
     const from = engine.store.revisions.published;
@@ -276,7 +279,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   // Plain writers
 
-  test('a plain write makes a shard without a via local and plain, and leaves a local one as it is', async (t) => {
+  test('a plain write makes a shard without a via local and plain, and leaves a local shard unchanged', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const lane = store.writer.lane();
@@ -328,7 +331,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await shardText(store), 'local 1001 plain');
   });
 
-  test('`assume` makes what a plain writer wrote count as synced, while the shard is plain and local, and for no other shard', async (t) => {
+  test('`assume` makes the slices of a plain and local shard count as synced, and those of no other shard', async (t) => {
     const store = await opened(t);
     const lane = store.writer.lane();
     await mustWrite(store, aPut({ shard: 'plain' }, 'absent'));
@@ -346,7 +349,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.like(await sliceOf(store, { shard: 'plain' }), { syncedTerm: 0, everSynced: true });
   });
 
-  test('a slice that becomes empty in the same commit is not assumed to be synced: it is forgotten', async (t) => {
+  test('a slice that becomes empty in the same commit as `assume` is forgotten instead of assumed to be synced', async (t) => {
     const { store, traits } = await open(t, {});
     await mustWrite(store, aPut({}, 'absent'));
 
@@ -378,7 +381,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is((await sliceOf(await engine.restart()))?.filterHash, filterHash);
   });
 
-  test('a slice says which link has brought something of it last, also once it is stale and comes from elsewhere', async (t) => {
+  test('a slice remembers the link that brought its objects until another link ends its sync, even once it is stale', async (t) => {
     const engine = await open(t, {});
     const lane = engine.store.writer.lane();
     const cameOver = async (): Promise<string | undefined> => (await sliceOf(engine.store))?.cameOver;
@@ -398,7 +401,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await cameOver(), 'parent');
   });
 
-  test('no link has brought last what a pusher or a plain writer has', async (t) => {
+  test('a slice that a pusher or a plain writer changed last remembers no link', async (t) => {
     const store = await opened(t);
     const lane = store.writer.lane();
     const cameOver = async (): Promise<string | undefined> => (await sliceOf(store))?.cameOver;
@@ -438,7 +441,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.like(await sliceOf(store), { objects: 1, syncedTerm: 2_000, everSynced: true, filterHash });
   });
 
-  test('an end of a link counts for the term that it names, also if a higher one is known by now', async (t) => {
+  test('an end from a link counts for the term that it names, even if a higher term is known by then', async (t) => {
     const store = await opened(t);
     const lane = store.writer.lane();
     const of = (term: number): Push => ({ kind: 'end', slice: aSlice(), by: { kind: 'link', neighbour: eu }, filterHash, term });
@@ -452,7 +455,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.like(await sliceOf(store), { objects: 1, syncedTerm: 2_000, everSynced: true, filterHash });
   });
 
-  test('an end of no bucket removes nothing, if its sync is under way', async (t) => {
+  test('an end without buckets removes nothing if its sync is under way', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const lane = store.writer.lane();
@@ -468,7 +471,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(outcomeTexts(await again.push([same])), ['unbegun']);
   });
 
-  test('an end of some buckets removes what has no mark in these, and nothing else, in however many steps', async (t) => {
+  test('an end of some buckets removes the unmarked objects of these buckets and nothing else, in however many steps', async (t) => {
     const store = await opened(t);
     const lane = store.writer.lane();
     const names = Array.from({ length: 600 }, (_, i) => `o-${i}`);
@@ -510,14 +513,14 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       await mustPush(lane, [aMeet('c2', neighbour)]);
 
       t.deepEqual([...store.state.links], [{ neighbour, cacheId: 'c2', position: '' }]);
-      // Another parent may not push what came by the one before.
+      // The new parent may not push objects that came from the former parent.
       t.is(await shardText(store), neighbour === 'parent' ? 'nobody 1000' : 'child/eu 1000');
       t.like(await sliceOf(store), { objects: 1, syncedTerm: neighbour === 'parent' ? 0 : firstTerm, everSynced: true, filterHash: '' });
       t.is((await sliceOf(store, other))?.filterHash, filterHash, 'other links are not concerned');
     }
   });
 
-  test('shards that came by a parent have no via once there is another parent, and a plain write has to take them over', async (t) => {
+  test('shards that came from a former parent have no via under a new parent, and a plain write has to take them over', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const lane = store.writer.lane();
@@ -547,7 +550,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await shardText(again, 'cedar'), 'local 1001 plain');
   });
 
-  test('no child may use the last id of another child; a parent’s id may be the same as a child’s', async (t) => {
+  test('no child may use the last id of another child; a parent may have the same id as a child', async (t) => {
     const engine = await open(t, {});
     const lane = engine.store.writer.lane();
 
@@ -563,7 +566,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     ]);
   });
 
-  largeTest('a child has one row, however many ids it comes with; a new child is met only while there is room', async (t) => {
+  largeTest('a child has one row, however many ids it uses; a new child is met only while there is room', async (t) => {
     const engine = await open(t, {});
     const lane = engine.store.writer.lane();
     await mustPush(lane, [...Array.from({ length: 100 }, (_, i) => aMeet(`id-${i}`, eu)), aMeet('u1', us), aMeet('p1')]);
@@ -588,7 +591,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is([...again.state.links].length, linksMax);
   });
 
-  test('nothing of a child that has left is kept; its shards keep their objects and have no via until they are claimed again', async (t) => {
+  test('a child that leaves leaves no row; its shards keep their objects and have no via until they are claimed again', async (t) => {
     const engine = await open(t, {});
     const lane = engine.store.writer.lane();
     const received: string[] = [];
@@ -611,7 +614,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await shardText(again), 'child/eu 7');
   });
 
-  test('a shard can be forgotten once it is removed and empty, and no other can', async (t) => {
+  test('a shard can be forgotten only once it is removed and empty', async (t) => {
     const engine = await open(t, {});
     const lane = engine.store.writer.lane();
     const forget = (shard = 'amber'): Push => ({ kind: 'forget', shard: shardName(shard) });
@@ -640,14 +643,14 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await shardText(again), 'local 1');
   });
 
-  test('with a shard that is forgotten go its slices, synced and empty ones too, however many; they stay away after a restart', async (t) => {
+  test('all slices of a forgotten shard are forgotten with it, synced and empty ones too, also after a restart', async (t) => {
     const engine = await open(t, {});
     const lane = engine.store.writer.lane();
     // More than etcd takes in one transaction.
     const types = Array.from({ length: 150 }, (_, i) => `type${i}`);
     await mustPush(lane, [aClaim({ term: 5 }), ...types.flatMap((resource) => aFullSync({ resource }, [], 5))]);
     await mustPush(lane, [aClaim({ shard: 'birch', term: 5 }), ...aFullSync({ shard: 'birch' }, [], 5)]);
-    // Cut short before what the shard holds is cleared.
+    // The removal is cut short before the shard's objects are cleared.
     await mustPush(lane, [aClaim({ term: 6, via: eu, removed: true })]);
     const seen = new Map([...engine.store.state.slices].map((state) => [formatSlice(state.slice), state]));
     engine.store.state.follow(({ slices }) => {
@@ -683,7 +686,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   // Digests
 
-  test('two slices with the same objects have the same digest, in whatever way they got them', async (t) => {
+  test('two slices with the same objects have the same digest, whatever the order of their changes', async (t) => {
     const [one, other] = [await opened(t), await opened(t)];
     const names = ['a', 'b', 'c', 'd'];
     const lane = other.writer.lane();
@@ -733,7 +736,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     await agree(await engine.restart(), 'restart');
   });
 
-  test('a comparison gives the held digest where it differs', async (t) => {
+  test('a comparison returns the held digest if it differs', async (t) => {
     const store = await opened(t);
     const lane = store.writer.lane();
     await mustPush(lane, [aClaim({ via: eu }), anUpsert({}, {}, eu)]);
@@ -754,7 +757,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await sliceOf(store, { resource: 'others' }), undefined, 'a comparison changes nothing');
   });
 
-  test('a comparison that finds another digest says whether the slice was current just then, whatever follows in the same commit', async (t) => {
+  test('a comparison with another digest says whether the slice was current at that push, whatever follows in the same commit', async (t) => {
     const store = await opened(t);
     const lane = store.writer.lane();
     await mustPush(lane, [aClaim({ via: eu }), ...aFullSync({}, [anUpsert({}, {}, eu)], eu, 'all')]);
@@ -798,7 +801,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(error?.refusal.reason, 'Expired');
   });
 
-  test('a change shows where it moved the path of its cluster, live and from the log', async (t) => {
+  test('a change shows where it moved the path of its logical cluster, live and from the log', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const lane = store.writer.lane();
@@ -832,7 +835,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual((await everyChange(await engine.restart(), from)).map(moveText), texts);
   });
 
-  test('the paths of clusters come in the order they were asked for', async (t) => {
+  test('the paths of logical clusters are returned in the order of the request', async (t) => {
     const store = await opened(t);
     const lane = store.writer.lane();
     const birch = { shard: 'birch' };
@@ -851,7 +854,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await store.paths.pathsOf([]), []);
   });
 
-  test('the paths of clusters are known as they were at any revision that is not compacted', async (t) => {
+  test('the paths of logical clusters can be read at any revision that is not compacted', async (t) => {
     const { store, traits } = await open(t, {});
     const lane = store.writer.lane();
     const paths: string[] = [];
@@ -876,7 +879,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await store.paths.pathsOf([aKey()], revisions[0]), [undefined], 'before there was any');
   });
 
-  test('the paths of clusters at a revision that is compacted are refused as expired', async (t) => {
+  test('the store refuses, as expired, to read the paths of logical clusters at a compacted revision', async (t) => {
     const engine = await open(t, { changesMax: 6 });
     const { store } = engine;
     const lane = store.writer.lane();
@@ -892,7 +895,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     await t.throwsAsync(store.paths.pathsOf([aKey()], store.revisions.compacted - 1), { instanceOf: Refused });
   });
 
-  test('followers get the shards and slices that a commit changed when they can be read, before its changes are sent', async (t) => {
+  test('followers get the shards and slices that a commit changed once they can be read, before the commit’s changes are sent', async (t) => {
     const { store, traits } = await open(t, {});
     const lane = store.writer.lane();
     const received: string[] = [];
@@ -910,7 +913,8 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     await mustPush(lane, [aClaim('birch')]);
 
     const atLast = ['slice amber 0 ', 'changes'];
-    // An engine may show in two steps what was pushed together, and show again what is the same.
+    // An engine may publish in two steps what was pushed together, and publish the same state
+    // twice.
     t.deepEqual(
       received.filter((text, i) => text !== received[i - 1]),
       [
@@ -924,7 +928,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     );
   });
 
-  test('an empty position makes every slice of that link stale, and no other', async (t) => {
+  test('a link that reports an empty position makes all its slices stale, and no others', async (t) => {
     const store = await opened(t);
     const lane = store.writer.lane();
     await mustPush(lane, [
@@ -941,7 +945,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual([filters.get('amber'), filters.get('birch')], ['', 'e']);
   });
 
-  test('a position of a link that was never met, or has left, changes nothing', async (t) => {
+  test('a position changes nothing if its link was never met or has left', async (t) => {
     const store = await opened(t);
     const lane = store.writer.lane();
     await mustPush(lane, [aClaim({ via: 'parent' }), ...aFullSync({}, [], 'parent', filterHash)]);
@@ -952,7 +956,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual([...store.state.links], []);
   });
 
-  test('an empty position ends the syncs of its link: what ends them later was not begun', async (t) => {
+  test('an empty position ends the syncs of its link, so a later end counts as unbegun', async (t) => {
     const store = await opened(t);
     const lane = store.writer.lane();
     await mustPush(lane, [aMeet('root'), aClaim({ via: 'parent' }), aReach('7'), aBegin({}, 'parent')]);
@@ -964,7 +968,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.not((await sliceOf(store))?.filterHash, filterHash);
   });
 
-  test('a shard that is to be cleared only if removed stays if somebody has it by then', async (t) => {
+  test('a clear that is only for a removed shard does nothing if the shard has a holder by then', async (t) => {
     const store = await opened(t);
     const lane = store.writer.lane();
     await mustPush(lane, [aClaim({ term: 5 }), anUpsert({}, {}, 5)]);

@@ -1,6 +1,6 @@
 /**
- * What every engine behind the ports `Pushes` and `StoreIdentity` must do, beside store-contract.ts. An engine is passed in
- * as a factory; the suite knows nothing else of it.
+ * What every engine behind the ports `Pushes` and `StoreIdentity` must do, beside
+ * store-contract.ts. The suite gets an engine as a factory and knows nothing else of it.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../support/test.js';
@@ -36,7 +36,7 @@ import type { Engine, EngineBounds } from './store-contract.js';
 /** More than any engine removes in one commit. */
 const manyObjects = 2_000;
 
-/** Of a shard that a pusher has claimed. */
+/** The state of a shard that a pusher has claimed. */
 const localState = { via: 'local', process: '', removed: false, origin: 'here', plain: false } as const;
 
 const manyUpserts = (): readonly Push[] => Array.from({ length: manyObjects }, (_, i) => anUpsert({ name: `n${i}` }));
@@ -63,7 +63,7 @@ function afterNextCommit<T>(store: Store, then: () => Promise<T>): Promise<T> {
   });
 }
 
-/** What the slices should count, computed from the objects. */
+/** The counts that the slices should have, computed from the objects. */
 async function recount(store: Store, resources: readonly string[]): Promise<readonly string[]> {
   const objects = (await Promise.all(resources.map((resource) => list(store, aScope({ resource }))))).flat();
   const counts = new Map<string, { objects: number; bytes: number }>();
@@ -74,7 +74,7 @@ async function recount(store: Store, resources: readonly string[]): Promise<read
   return [...counts].map(([slice, count]) => `${slice} ${count.objects} ${count.bytes}`).toSorted();
 }
 
-/** The body as it would be in another version. */
+/** The same body in another version. */
 function inVersion({ bytes, version }: Body, other: string): Pick<Body, 'bytes' | 'version'> {
   const text = Buffer.from(bytes).toString();
   if (version.length !== other.length || !text.includes(`/${version}"`)) throw new Error(`the body is not of ${version}`);
@@ -97,7 +97,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   // Claims and the fence
 
-  test('a claim stands when it is the highest or a repeat; the outcome of a lower one names the holder', async (t) => {
+  test('a claim counts if it is the highest or a repeat; the outcome of a lower claim names the holder', async (t) => {
     const store = await opened(t);
     store.commits.subscribe(() => t.fail('a claim is no change'));
 
@@ -115,7 +115,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     );
   });
 
-  test('pushes of anybody but the holder are fenced, in queue order, and change nothing', async (t) => {
+  test('pushes from anyone but the holder are fenced, in queue order, and change nothing', async (t) => {
     const { store, lane } = await claimed(t);
 
     const outcomes = await lane.push([
@@ -143,7 +143,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   // Objects
 
-  test('an upsert writes an object that differs in any byte or in its version, whatever was there, and nothing otherwise', async (t) => {
+  test('an upsert writes its object unless one with the same bytes and version is there', async (t) => {
     const { store, lane } = await claimed(t);
     const commits: Commit[] = [];
     store.commits.subscribe((commit) => commits.push(commit));
@@ -167,7 +167,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(rest.marks, longer.body.marks);
   });
 
-  test('an upsert replaces what came over HTTP, and a PUT replaces what was pushed', async (t) => {
+  test('an upsert replaces an object written over HTTP, and a PUT replaces a pushed object', async (t) => {
     const { store, lane } = await claimed(t);
     const written = await mustWrite(store, aPut({}, 'absent', { spec: 1 }));
 
@@ -180,7 +180,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await listTexts(store, aScope()), [`amber/acme/one@${revision}`]);
   });
 
-  test('a slice that a plain writer changes counts as synced no more, until it is synced again; others do', async (t) => {
+  test('a slice that a plain writer changes no longer counts as synced until it is synced again; other slices still do', async (t) => {
     const { store, lane } = await claimed(t);
     const schemas = { resource: 'apiresourceschemas' };
     await mustPush(lane, [...aFullSync({}, [anUpsert({ name: 'a' })]), ...aFullSync(schemas, [])]);
@@ -215,7 +215,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.is(await store.objects.get(aKey()), undefined);
   });
 
-  test('the path index follows what is synced, and a retracted last object takes its path along', async (t) => {
+  test('the path index follows synced objects, and a retracted last object takes its path along', async (t) => {
     const { store, lane } = await claimed(t);
     const commits: Commit[] = [];
     store.commits.subscribe((commit) => commits.push(commit));
@@ -234,7 +234,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     );
   });
 
-  test('when a retracted object has a namesake on another shard, the namesake is written again, right after the delete', async (t) => {
+  test('when an object is retracted, its namesake on another shard is written again right after the delete', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [aClaim('birch'), anUpsert({ shard: 'birch' }), anUpsert()]);
     const from = store.revisions.published;
@@ -254,7 +254,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   // Syncs
 
-  test('a sync removes what it does not name, only at its end, and counts it; an equal object gets no revision', async (t) => {
+  test('a sync removes the objects that it did not name, only at its end, and counts them; an equal object gets no revision', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [
       anUpsert({ name: 'changed' }),
@@ -280,7 +280,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.is(deleted?.previous()?.key.name, 'gone', 'the change carries what the object held');
   });
 
-  test('a delete that was asked for by name is not among the swept', async (t) => {
+  test('an object that a retract deleted is not among the swept', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [anUpsert({ name: 'a' }), anUpsert({ name: 'b' })]);
     const swept: number[] = [];
@@ -303,7 +303,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     for (const place of others) t.truthy(await store.objects.get(aKey(place)), JSON.stringify(place));
   });
 
-  test('whatever the shard itself writes while a sync is under way stays', async (t) => {
+  test('a plain write by the shard itself survives the end of a sync that was under way', async (t) => {
     const { store, lane } = await claimed(t);
     const old = await mustWrite(store, aPut({ name: 'touched' }, 'absent'));
 
@@ -341,7 +341,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), ['b']);
   });
 
-  test('a sync of one logical cluster removes what it does not name there, and leaves the slice as it is', async (t) => {
+  test('a sync of one logical cluster removes the objects there that it did not name, and leaves the rest of the slice as it is', async (t) => {
     const { store, lane } = await claimed(t);
     const [acme, bold] = [{ cluster: 'acme' }, { cluster: 'bold' }];
     await mustPush(lane, aFullSync({}, [anUpsert({ ...acme, name: 'gone' }), anUpsert({ ...acme, name: 'kept' }), anUpsert(bold)]));
@@ -356,7 +356,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.not(before?.syncedTerm, 0);
   });
 
-  test('within a sync of all, each logical cluster is swept at its own end, and the others with the end of all', async (t) => {
+  test('within a full sync, each logical cluster under way is swept at its own end, and all others at the end of the sync', async (t) => {
     const { store, lane } = await claimed(t);
     const [acme, bold, cool] = [{ cluster: 'acme' }, { cluster: 'bold' }, { cluster: 'cool' }];
     await mustPush(
@@ -367,7 +367,8 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
       ),
     );
 
-    // They interleave, and what one of them names says nothing of another's namesake.
+    // The syncs interleave, and a key that one of them names says nothing of its namesake in
+    // another cluster.
     t.is((await mustPush(lane, [aBegin(), aClusterBegin(acme), aClusterBegin(bold), aKeep(bold), aClusterEnd(acme)])).at(-1), 'swept 2');
     t.deepEqual(await namesOf(store), ['bold', 'one', 'cool', 'one']);
     t.is((await sliceOf(store))?.syncedTerm, 0, 'not all of it is synced');
@@ -378,7 +379,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.is((await sliceOf(store))?.syncedTerm, firstTerm);
   });
 
-  test('a logical cluster that begins again starts over, and the end of all does not end it', async (t) => {
+  test('a logical cluster that begins again starts over, and the end of the full sync does not end it', async (t) => {
     const { store, lane } = await claimed(t);
     const acme = { cluster: 'acme' };
     await mustPush(lane, [anUpsert({ ...acme, name: 'a' }), anUpsert({ ...acme, name: 'b' })]);
@@ -390,7 +391,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), ['b']);
   });
 
-  test('the end of all removes nothing of a logical cluster that is under way, however much there is', async (t) => {
+  test('the end of a full sync removes nothing of a logical cluster that is under way, however much there is', async (t) => {
     const { store, lane } = await claimed(t);
     const [acme, bold] = [{ cluster: 'acme' }, { cluster: 'bold' }];
     const many = Array.from({ length: 600 }, (_, i) => anUpsert({ ...(i % 2 === 0 ? acme : bold), name: `of-${i}` }));
@@ -407,7 +408,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), ['of-0'], 'a sync of all begins with none under way');
   });
 
-  test('a slice is synced with the last of the logical clusters that were under way with its end, whichever begin later', async (t) => {
+  test('a slice counts as synced once the clusters under way at its end have ended, whichever begin later', async (t) => {
     const { store, lane } = await claimed(t);
     const [acme, bold, cool] = [{ cluster: 'acme' }, { cluster: 'bold' }, { cluster: 'cool' }];
     const isSynced = async (): Promise<boolean> => (await sliceOf(store))?.syncedTerm === firstTerm;
@@ -426,7 +427,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.false(await isSynced(), 'what was invalidated begins anew');
   });
 
-  test('the end of a logical cluster that has not begun since the slice began, or was invalidated, removes nothing', async (t) => {
+  test('the end of a logical cluster removes nothing if no begin since the slice began counts, or if the slice was invalidated', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [anUpsert()]);
 
@@ -447,7 +448,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), ['one']);
   });
 
-  test('a large logical cluster is swept in steps, and nothing of its neighbours', async (t) => {
+  test('a large logical cluster is swept in steps, and no object of another cluster is', async (t) => {
     const { store, lane } = await claimed(t);
     const named = (cluster: string, i: number) => anUpsert({ cluster, name: `${cluster}-${String(i).padStart(4, '0')}` });
     await mustPush(
@@ -463,7 +464,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual([names.length, names.filter((name) => name.startsWith('bold'))], [1_403, ['bold-0000', 'bold-0699']]);
   });
 
-  test('an end without its begin removes nothing: there was none, it has ended, was invalidated, or another claim came between', async (t) => {
+  test('an end without a begin removes nothing: none came, it has ended, was invalidated, or another claim came between', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [anUpsert()]);
 
@@ -508,7 +509,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.is((await sliceOf(store))?.objects, 0, 'a slice that was ever synced is listed though it holds nothing');
   });
 
-  test('a restart between begin and end leaves all objects there and the slice not synced', async (t) => {
+  test('a restart between begin and end keeps all objects, and the slice is not synced', async (t) => {
     const { engine, lane } = await claimed(t);
     await mustPush(lane, aFullSync({}, [anUpsert({ name: 'a' }), anUpsert({ name: 'b' })]));
     await mustPush(lane, [aBegin(), aKeep({ name: 'a' })]);
@@ -536,7 +537,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), ['between', 'n7']);
   });
 
-  test('what follows the end of a slice that held little goes with it, however much the same commit has added to the slice', async (t) => {
+  test('pushes after the end of a small slice are decided with it, however much the same commit has added to the slice', async (t) => {
     const { store, lane } = await claimed(t);
     const answered: string[] = [];
     const asked = async (pushes: readonly Push[]): Promise<void> => {
@@ -553,7 +554,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), ['behind', 'kept']);
   });
 
-  test('a begin in the middle of an end voids the end, and the new sync stands', async (t) => {
+  test('a begin in the middle of an end voids the end, and the new sync counts', async (t) => {
     const { store, lane } = await claimed(t);
     const other = store.writer.lane();
     await mustPush(lane, manyUpserts());
@@ -603,7 +604,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     }
   });
 
-  test('a claim that is fenced leaves an end of its lane alone', async (t) => {
+  test('a fenced claim leaves an end of its lane alone', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, manyUpserts());
 
@@ -688,7 +689,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.like([...(await engine.restart()).state.shards][0], { via: 'local', term: 5_001, removed: false, plain: true });
   });
 
-  test('a shard that is emptied without a fence keeps its term, and a sync under way is void', async (t) => {
+  test('a shard that is emptied without a fence keeps its term, and a sync under way becomes void', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [...aFullSync({}, [anUpsert()]), aBegin()]);
 
@@ -703,7 +704,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     ['a shard', aClear('amber', { fence: false })],
     ['a type', aDrop()],
   ] as const)
-    test(`what is written or synced while ${what} is removed stays`, async (t) => {
+    test(`an object that is written or synced while ${what} is removed stays`, async (t) => {
       const { store, lane } = await claimed(t);
       await mustPush(lane, manyUpserts());
       const names = (await namesOf(store)).toSorted();
@@ -758,7 +759,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await slices(await engine.restart()), [formatSlice(aSlice({ resource: 'others' }))]);
   });
 
-  test('what was written after the revision that a drop names stays', async (t) => {
+  test('a drop leaves objects that were written after the revision that it names', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [...aFullSync({}, [anUpsert(), anUpsert({ name: 'changed' })])]);
     const through = store.revisions.published;
@@ -769,7 +770,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual((await namesOf(store)).toSorted(), ['changed', 'new']);
   });
 
-  test('what was written after the revision that a clear names stays', async (t) => {
+  test('a clear leaves objects that were written after the revision that it names', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [...aFullSync({}, [anUpsert(), anUpsert({ name: 'changed' })])]);
     const through = store.revisions.published;
@@ -792,7 +793,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.like(await sliceOf(store), { objects: 1, syncedTerm: firstTerm, everSynced: true });
   });
 
-  test('what is written or synced while a type is dropped stays; its slice counts as synced only once it was resynced', async (t) => {
+  test('objects that are written or synced while a type is dropped stay; the slice counts as synced only once it was resynced', async (t) => {
     const { store, lane } = await claimed(t);
     const birch = { shard: 'birch', name: 'kept' };
     await mustPush(lane, [aClaim('birch'), ...aFullSync({}, manyUpserts()), ...aFullSync(birch, [anUpsert(birch)])]);
@@ -813,7 +814,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   // What is known of shards and slices
 
-  test('slices count what they hold, whoever writes it, and show when it changed; a restart changes nothing of that', async (t) => {
+  test('slices count the objects that they hold, whoever writes them, and show when they changed; a restart keeps both', async (t) => {
     const { engine, store, lane } = await claimed(t);
     const resources = ['apiexports', 'others'];
     const agree = async (now: Store, title: string): Promise<void> =>
@@ -849,7 +850,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await counted(again), [`${formatSlice(aSlice())} 0 0`]);
   });
 
-  test('a cache has an id of 16 digits that stays; every start begins an epoch, which the versions of an engine of its own carry', async (t) => {
+  test('a cache keeps its id of 16 digits; every start begins an epoch, and an engine that numbers its own writes puts it in versions', async (t) => {
     const engine = await open(t, {});
     const { cacheId, epoch } = engine.store;
 
@@ -866,7 +867,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   // Lanes
 
-  test('answers of a lane come in its order, whatever one push holds: more than a commit, or nothing', async (t) => {
+  test('a lane answers in its order, whether a push holds more than a commit or nothing', async (t) => {
     const { engine, store, lane } = await claimed(t);
     const answered: string[] = [];
     const revisions: number[] = [];
@@ -903,7 +904,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.true(await flood);
   });
 
-  test('a pusher waits for room while too much of it waits, and goes on once that is decided', async (t) => {
+  test('a pusher waits for room while too many of its pushes wait, and goes on once they are decided', async (t) => {
     const { lane } = await claimed(t);
     await lane.room();
     const flood = lane.push(manyUpserts());
@@ -932,7 +933,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.is((await list(await engine.restart(), aScope())).length, left);
   });
 
-  test('a store that closes decides what was pushed before, refuses what comes after, and lets nobody wait', async (t) => {
+  test('a store that closes decides earlier pushes, refuses later ones, and lets nobody wait', async (t) => {
     const { engine, store, lane } = await claimed(t);
     const before = lane.push(manyUpserts());
     const waiting = lane.room();

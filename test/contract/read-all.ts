@@ -1,4 +1,4 @@
-/** Reads a Store to its end, for tests to compare. */
+/** Reads a Store to its end, so that tests can compare all of it. */
 import type { Change } from '../../src/domain/change.js';
 import { formatClientKey, type Key } from '../../src/domain/key.js';
 import type { StoredObject } from '../../src/domain/object.js';
@@ -11,7 +11,7 @@ import { until } from '../support/test-server.js';
 
 type Reading = Readonly<{ revision?: Revision; between?: () => Promise<unknown> }>;
 
-/** The objects of a scope at a revision, page by page; `between` runs after every page. */
+/** The objects of a scope at a revision, read page by page; `between` runs after every page. */
 export async function list(
   store: Pick<Store, 'objects' | 'revisions'>,
   scope: Scope,
@@ -66,15 +66,14 @@ export async function touchedBehind(
 
 export type Written = Extract<Outcome, { kind: 'written' }>;
 
-/** Submits and expects it to be written. */
+/** Submits a mutation; throws unless it is written. */
 export async function mustWrite(store: Pick<Store, 'writer'>, mutation: Mutation): Promise<Written> {
   const outcome = await store.writer.submit(mutation);
   if (outcome.kind !== 'written') throw new Error(`not written: ${JSON.stringify(outcome)}`);
   return outcome;
 }
 
-/** A store that opens continues the removals that the previous process left undone. */
-/** `look`: makes the store look for them. */
+/** Waits until the store has finished the removals that the previous process left undone. */
 export async function removalsEnd(store: Pick<Store, 'state'>, look: () => void = () => {}): Promise<void> {
   await until(async () => {
     look();
@@ -90,7 +89,7 @@ export function textOf({ key, revision }: StoredObject): string {
   return `${key.shard}/${key.cluster}/${key.namespace === '' ? '' : `${key.namespace}/`}${key.name}@${revision}`;
 }
 
-/** One line for a change: what a watcher could see of it. */
+/** One line for a change, with what a watcher can see. */
 export function changeText(change: Change): string {
   const { key, revision, kind } = change;
   const previous = change.previous()?.revision ?? 0;

@@ -1,4 +1,7 @@
-/** The SQLite engine as it runs, with recent objects in memory. `sqlite-from-disk.test.ts` runs the same suites without. */
+/**
+ * The SQLite engine as it runs, with recent objects in memory. `sqlite-from-disk.test.ts` runs the
+ * same suites without that memory.
+ */
 import { storeLimits } from '../support/test-store.js';
 import { openSqlite } from './open-sqlite.js';
 import { registerKeptContract } from './kept-contract.js';

@@ -1,6 +1,6 @@
 /**
- * What every engine behind the Store port must do. An engine is passed in as a factory; the suite knows nothing else
- * of it. What only one engine has (files, locks, epochs) is tested beside that engine.
+ * What every engine behind the Store port must do. The suite gets an engine as a factory and knows
+ * nothing else of it. What only one engine has (files, locks, epochs) is tested beside that engine.
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../support/test.js';
@@ -15,28 +15,34 @@ import { aDelete, aKey, aPut, aScope, clusterName, type Place } from '../support
 import { changesBehind, changeText, list, listTexts, mustWrite, textOf, touchedBehind, type Written } from './read-all.js';
 
 export type Engine = {
-  /** The store that is open now. */
+  /** The present store; `restart` replaces it. */
   readonly store: Store;
   readonly traits: EngineTraits;
   /** Closes the store and opens it again on what it has kept. */
   restart(): Promise<Store>;
-  /** Resolves when the store has compacted as far as its bounds ask. */
+  /** Resolves when the store has compacted as far as its bounds require. */
   compact(): Promise<void>;
 };
 
-/** What only some engines do. */
+/** Behaviour that only some engines have. */
 export type EngineTraits = Readonly<{
-  /** Revisions of what was submitted together rise in its order, and nothing else takes one. */
+  /**
+   * Revisions of mutations that were submitted together rise in order of submission, and nothing
+   * else takes a revision.
+   */
   ordersWrites: boolean;
-  /** That a key was deleted is known longer than what it held. */
+  /** The store knows that a key was deleted for longer than it knows the last content. */
   keepsTombstones: boolean;
-  /** When a slice has changed last is known after a restart. */
+  /** The time of a slice's last change survives a restart. */
   keepsTimes: boolean;
-  /** A logical cluster keeps the path that its last object but one has named. */
+  /**
+   * A logical cluster keeps its path until its last object goes, even if no object names the path
+   * any more.
+   */
   keepsPaths: boolean;
 }>;
 
-/** The bounds a test narrows; any that is left out is wide enough not to matter. */
+/** Bounds that a test narrows; any other is too wide to matter. */
 export type EngineBounds = Readonly<{
   changesMax?: number;
   tombstonesMax?: number;
@@ -51,7 +57,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
   // Writer
 
-  test('a create needs an absent key, an update the revision it names, and a refused mutation changes nothing', async (t) => {
+  test('a create needs an absent key, an update needs the revision that it names, and a refused mutation changes nothing', async (t) => {
     const store = await opened(t);
 
     const created = await mustWrite(store, aPut({}, 'absent'));
@@ -67,7 +73,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.is((await mustWrite(store, aDelete({}, updated.revision))).object.revision, updated.revision);
   });
 
-  test('an answered write is published, with a revision of its own; in the order of submission, if the engine orders them', async (t) => {
+  test('an answered write is published with its own revision; revisions follow the order of submission if the engine orders writes', async (t) => {
     const { store, traits } = await open(t, {});
     const answered: number[] = [];
 
@@ -85,7 +91,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.is(rising.at(-1), (await changesBehind(store, aScope(), store.revisions.compacted)).at(-1)?.revision);
   });
 
-  test('mutations of one key that wait together are decided one after the other', async (t) => {
+  test('waiting mutations of one key are decided one after the other', async (t) => {
     const store = await opened(t);
     const from = store.revisions.published;
 
@@ -119,7 +125,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.is((await store.writer.submit(aPut({ name: 'later' }, 'absent'))).kind, 'written');
   });
 
-  test('a store that closes decides what was submitted before, and refuses what comes after', async (t) => {
+  test('a store that closes decides mutations submitted earlier, and refuses later ones', async (t) => {
     const engine = await open(t, {});
     const before = Array.from({ length: 50 }, (_, i) => engine.store.writer.submit(aPut({ name: `n${i}` }, 'absent')));
 
@@ -133,7 +139,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.is((await list(await engine.restart(), aScope())).length, 50);
   });
 
-  test('bytes come back as they went in, from a read, a list, the log and a commit', async (t) => {
+  test('reads, lists, the log and commits return the bytes that were written', async (t) => {
     const store = await opened(t);
     const mutation = aPut({ name: 'bytes' }, 'absent', { labels: { a: 'b' }, spec: { text: 'ü \u0001 "\\', big: 1e300 } });
     const wanted = mutation.kind === 'put' ? mutation.body : undefined;
@@ -180,7 +186,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.false(order.includes('heard unheard'));
   });
 
-  test('commits show the same as the log: kind, created, the replaced object', async (t) => {
+  test('commits show the same as the log: kind, created, and the replaced object', async (t) => {
     const store = await opened(t);
     const heard: string[] = [];
     store.commits.subscribe(({ changes }) => heard.push(...changes.map(changeText)));
@@ -209,7 +215,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
   // Objects
 
-  test('a delete carries the last content, in the outcome and in the log, and a create after it is a new object', async (t) => {
+  test('a delete carries the last content, in the outcome and in the log, and a later create makes a new object', async (t) => {
     const store = await opened(t);
     const { object } = await mustWrite(store, aPut({}, 'absent', { spec: { n: 1 } }));
 
@@ -230,7 +236,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.is(log[2]?.previous(), undefined);
   });
 
-  test('a place is found on every shard of the scope that has it', async (t) => {
+  test('a look-up of a place finds it on every shard of the scope that has it', async (t) => {
     const store = await opened(t);
     for (const shard of ['amber', 'birch', 'cedar']) await mustWrite(store, aPut({ shard, namespace: 'x', name: 'p' }, 'absent'));
     await mustWrite(store, aPut({ shard: 'amber', namespace: 'x', name: 'q' }, 'absent'));
@@ -283,7 +289,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await store.objects.count(aScope({ resource: 'unknown' }), undefined, 100), 0);
   });
 
-  test('a snapshot shows its revision exactly, whatever is written, deleted and recreated while it is read', async (t) => {
+  test('a snapshot shows exactly its revision, whatever is written, deleted and recreated while it is read', async (t) => {
     const store = await opened(t, { pageRowsMax: 7 });
     for (let i = 0; i < 60; i++)
       await mustWrite(store, aPut({ shard: i % 2 ? 'amber' : 'birch', cluster: `c${i % 5}`, name: `n${i}` }, 'absent'));
@@ -311,7 +317,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await listTexts(store, aScope(), { revision }), expected);
   });
 
-  test('a list goes on after any key in another snapshot of the same revision, as a continue token does, its key deleted or not', async (t) => {
+  test('a list can continue after any key, deleted or not, in another snapshot of the same revision, as a continue token does', async (t) => {
     const store = await opened(t, { pageRowsMax: 4 });
     for (let i = 0; i < 30; i++)
       await mustWrite(
@@ -343,7 +349,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     }
   });
 
-  test('a page ends at its bytes, and the whole list is still exact', async (t) => {
+  test('a page ends at its limit of bytes, and the whole list is still exact', async (t) => {
     const store = await opened(t, { pageBytesMax: 2000 });
     for (let i = 0; i < 20; i++)
       await mustWrite(store, aPut({ name: `n${String(i).padStart(2, '0')}` }, 'absent', { spec: 'x'.repeat(i * 100) }));
@@ -358,7 +364,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
   // History
 
-  test('changes come in rising revision, each once, of the scope alone, within both ends', async (t) => {
+  test('changes are read in rising revision, each once, only of the scope, and only within both ends', async (t) => {
     const store = await opened(t);
     const from = store.revisions.published;
     const puts = Array.from({ length: 700 }, (_, i) =>
@@ -384,7 +390,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await changesBehind(store, aScope(), upTo, upTo), []);
   });
 
-  test('touched names every key that changed in the range at least once, deleted ones included', async (t) => {
+  test('touched names every key that changed in the range at least once, deleted keys included', async (t) => {
     const store = await opened(t);
     const from = store.revisions.published;
     const quiet = await mustWrite(store, aPut({ name: 'quiet' }, 'absent'));
@@ -399,7 +405,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.true(store.history.remembers(from));
   });
 
-  test('the first touch of a key shows it as at the end of the range, whatever became of it later, over many pages', async (t) => {
+  test('the first touch of a key shows its state at the end of the range, whatever happens later, over many pages', async (t) => {
     const store = await opened(t);
     const from = store.revisions.published;
     const first = await Promise.all(Array.from({ length: 300 }, (_, i) => mustWrite(store, aPut({ name: `n${i}` }, 'absent'))));
@@ -464,7 +470,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(heard, [['root:acme'], [], ['root:acme', 'root:new'], [], [], ['root:new']]);
   });
 
-  test('a path stays while another shard has objects there, and names every cluster that claims it', async (t) => {
+  test('a path stays while another shard has objects there, and names every logical cluster that claims it', async (t) => {
     const store = await opened(t);
     const path = parseCanonicalPath('root:acme')!;
     for (const shard of ['amber', 'birch']) await mustWrite(store, aPut({ shard, name: shard }, 'absent', { path: 'root:acme' }));
@@ -477,7 +483,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await store.paths.clustersAt(path), ['bold' as never]);
   });
 
-  test('an object that is written again because its namesake has gone moves no path, also after a restart; a writer who repeats it does', async (t) => {
+  test('an object rewritten because its namesake is gone moves no path, also after a restart; a writer that repeats it does', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const pathsOf = async (of: Store): Promise<readonly unknown[]> => of.paths.pathsOf([aKey({ shard: 'birch' })]);
@@ -498,7 +504,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await pathsOf(await engine.restart()), ['root:old']);
   });
 
-  test('a logical cluster without an owner has the path of its path entry, whoever names which path', async (t) => {
+  test('a logical cluster without an owner has the path of its path entry, whatever path its objects name', async (t) => {
     const store = await opened(t);
     const [home, other] = [parseCanonicalPath('home:acme')!, parseCanonicalPath('home:other')!];
     const entry = (expect: 'absent' | number, isParentless: boolean): Mutation => {
@@ -592,7 +598,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
   // Compaction
 
-  test('compaction keeps every live object and every tombstone, and refuses readers below it', async (t) => {
+  test('compaction keeps every live object and every tombstone, and readers below it are refused', async (t) => {
     const engine = await open(t, { changesMax: 10 });
     const { store } = engine;
     let revision = (await mustWrite(store, aPut({ name: 'busy' }, 'absent'))).revision;
@@ -623,13 +629,14 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.is(again.revisions.compacted, store.revisions.compacted);
   });
 
-  test('at the compacted revision a delete carries its content; below it a delete is refused, never skipped', async (t) => {
+  test('at the compacted revision a delete carries its content; a read below that revision is refused, never incomplete', async (t) => {
     for (const offset of [-1, 0, 1]) {
       const engine = await open(t, { changesMax: 20 });
       const { store } = engine;
       const { revision: put } = await mustWrite(store, aPut({ name: 'edge' }, 'absent', { spec: 'last words' }));
       const { revision } = await mustWrite(store, aDelete({ name: 'edge' }));
-      // C becomes the revision of the change before the delete, of the delete, or of the one behind it.
+      // The compacted revision becomes that of the change before the delete, of the delete, or of
+      // the change after it.
       const behind: number[] = [];
       while (behind.length < offset + 20) behind.push((await mustWrite(store, aPut({ name: `n${behind.length}` }, 'absent'))).revision);
       await engine.compact();
@@ -716,7 +723,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(names, ['end', 'n5', 'n6', 'n7']);
   });
 
-  test('a request for keys that the store does not remember any more is refused', async (t) => {
+  test('a request for keys that the store no longer remembers is refused', async (t) => {
     const engine = await open(t, { changesMax: 0, tombstonesMax: 1 });
     const from = engine.store.revisions.published;
     for (let i = 0; i < 3; i++) {
@@ -729,7 +736,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     await t.throwsAsync(touchedBehind(engine.store, aScope(), from + 1), { instanceOf: Refused });
   });
 
-  test('writers go on while the store compacts, and what they wrote is whole', async (t) => {
+  test('writers go on while the store compacts, and all their objects are whole', async (t) => {
     const engine = await open(t, { changesMax: 50 });
     const { store } = engine;
     const outcomes: Promise<Outcome>[] = [];
