@@ -8,7 +8,7 @@ import type { Answer, Bench, Question } from '../../../bench/harness/question.js
 
 const nothing: Answer = { figures: [], checks: [] };
 
-test('rounds of questions are asked in turns, and the other questions after all of them, whatever their order', async (t) => {
+test('questions in rounds are asked in turns, and all other questions afterwards, whatever their order', async (t) => {
   const { asked, bench, said } = aRun();
   const answers = await askInTurns([once('push', asked), inRounds('get', 2, asked), inRounds('list', 3, asked)], bench, () => {});
 
@@ -20,17 +20,17 @@ test('rounds of questions are asked in turns, and the other questions after all 
   t.deepEqual(said, ['get: ?', 'list: ?', 'push: ?']);
 });
 
-test('a question sees when each round of those before it was', async (t) => {
+test('a question sees when each round of earlier questions ran', async (t) => {
   const { asked, bench } = aRun();
   const lengths: number[] = [];
   const looking = once('loop', asked, ({ spans }) => lengths.push(spans.get('get')!.filter(({ fromMs, toMs }) => toMs >= fromMs).length));
   await askInTurns([inRounds('get', 2, asked), looking], bench, () => {});
 
-  // The last turn is the one in which the rounds are merged.
+  // The last span is the turn that merges the rounds.
   t.deepEqual(lengths, [3]);
 });
 
-test('a question that fails in a round is broken, and the others are asked all the same', async (t) => {
+test('a question that fails in a round counts as broken, and the other questions are still asked', async (t) => {
   const { asked, bench } = aRun();
   const failing: Question = {
     ...inRounds('get', 2, asked),
@@ -46,7 +46,7 @@ test('a question that fails in a round is broken, and the others are asked all t
   t.is(list!.name, 'list');
 });
 
-test('where the server has died, its questions are broken, and what was answered before is not lost', async (t) => {
+test('if the server has died, its question counts as broken, and earlier answers are kept', async (t) => {
   const { asked, bench, dies } = aRun();
   const [get, list] = await askInTurns(
     [inRounds('get', 1, asked), { ...once('list', asked), ask: async () => (dies(), nothing) }],
@@ -58,7 +58,7 @@ test('where the server has died, its questions are broken, and what was answered
   t.is(list!.checks[0]!.holds, false);
 });
 
-test('a thread that has ended still counts', async (t) => {
+test('the processor time of a thread that has ended still counts', async (t) => {
   const before = await readProcessorMs(process.pid);
   const worker = new Worker(
     'const until = Date.now() + 300; while (Date.now() < until); require("worker_threads").parentPort.once("message", () => process.exit())',
@@ -79,7 +79,8 @@ test('a thread that has ended still counts', async (t) => {
 function aRun() {
   const said: string[] = [];
   const progress = { say: (text: string) => said.push(text), show: () => {}, advance: () => {} };
-  // Only what turns need of a bench: the server is this very process, or none.
+  // Only the parts of a bench that turns need. The server is this process, or one that does not
+  // exist.
   const server = { pid: process.pid };
   return { said, asked: [] as string[], bench: { progress, server } as unknown as Bench, dies: () => void (server.pid = 2 ** 22 + 1) };
 }

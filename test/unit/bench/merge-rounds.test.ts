@@ -16,7 +16,7 @@ test('a figure is the median of its rounds, with those of the other servers besi
   t.like(figures[0], { name: 'gets over HTTP/2', value: 200, against: 100, ceiling: 1_000, rounds: [100, 300, 200] });
 });
 
-test('a figure that another server does not have stands alone, and misses no ratio', (t) => {
+test('a figure that the other server does not have stands alone, and misses no ratio', (t) => {
   const { figures } = mergeRounds('HTTP/2', new Map([['measured', [sample(100)]]]));
 
   t.deepEqual(Object.keys(figures[0]!).toSorted(), ['name', 'ratioLimit', 'unit', 'value']);
@@ -35,7 +35,7 @@ test('a figure that is slower than the other server misses its ratio', (t) => {
   t.true(misses(figures[0]!));
 });
 
-test('a value that is unknown is no figure', (t) => {
+test('an unknown value gives no figure', (t) => {
   t.deepEqual(mergeRounds('HTTP/2', new Map([['measured', [sample(Number.NaN)]]])).figures, []);
 });
 
@@ -48,7 +48,7 @@ test('a law that is broken in one round is broken', (t) => {
   t.deepEqual(checks, [{ law: 'all come, over HTTP/2', holds: false, detail: 'one did not' }]);
 });
 
-test('a law that another server breaks is a remark', (t) => {
+test('a law that another server breaks becomes a remark', (t) => {
   const broken = { values: [], checks: [{ law: 'all come', holds: false, detail: 'one did not' }] };
 
   const { checks, remarks } = mergeRounds(

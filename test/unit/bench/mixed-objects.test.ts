@@ -30,7 +30,7 @@ test('types are mixed, and counted without their texts', (t) => {
   }
 });
 
-test('the marks of name and round stand in a text once, and lead to its index and round', (t) => {
+test('the marks of name and round occur once in a text, followed by its index and its round', (t) => {
   for (const [index, { text }] of objects.slice(0, 200).entries()) {
     for (const [mark, value] of [
       [nameMark, String(index).padStart(nameDigits, '0')],

@@ -18,7 +18,7 @@ const gets: Figure = {
 };
 const plain: Figure = { name: 'p99', value: 1.5, unit: 'ms' };
 
-test('the table has ceiling, the other server and the ratio, and names what is missed', (t) => {
+test('the table has the ceiling, the other server and the ratio, and counts missed limits', (t) => {
   const text = formatReport(aReport([gets, plain]));
 
   t.regex(text, /question +figure +value +upstream +ratio +limit +ceiling +note/);
@@ -30,7 +30,7 @@ test('a run without another server has no column for it', (t) => {
   t.notRegex(formatReport({ ...aReport([gets]), against: undefined }), /ratio/);
 });
 
-test('a page shows what can be compared, and what is missed', (t) => {
+test('a page shows the figures that can be compared, and the missed limits', (t) => {
   const text = formatMarkdown(aReport([gets, plain]));
 
   t.regex(text, /\| get \| gets \| 9,000 \/s \| 4,500 \| 2\.00 × \| ≥ 10,000, ≥ 1 × \| MISSED \| 15,000 \|/);
@@ -50,12 +50,12 @@ test('a family without figures has no picture', (t) => {
   t.is(drawFamily(aReport([gets]), 'tiers'), undefined);
 });
 
-test('a bar is as full as the run has come, and never more than full', (t) => {
+test('a progress bar is as full as the run has come, and never more than full', (t) => {
   t.is(formatBar(6, 12), `[${'█'.repeat(12)}${'░'.repeat(12)}] 6/12`);
   t.is(formatBar(13, 12), `[${'█'.repeat(24)}] 12/12`);
 });
 
-test('medians and percentiles', (t) => {
+test('median and percentile pick from the sorted values', (t) => {
   t.is(median([3, 1, 2]), 2);
   t.is(median([4, 1]), 2.5);
   t.is(percentile([5, 1, 4, 2, 3], 0.99), 5);

@@ -12,7 +12,10 @@ import { parseShardName } from '../../../src/domain/shard.js';
 const clock = { now: () => Date.now(), wallMs: () => Date.now(), after: () => () => {} };
 const validityDays = 2;
 
-/** A server that asks for a client certificate and accepts connections without one, as ours does. */
+/**
+ * A server that asks for a client certificate and also accepts connections without one, as Strata's
+ * does.
+ */
 async function serverOf(
   t: ExecutionContext,
   authority: Authority,
@@ -71,7 +74,7 @@ test('a caller without a certificate is anonymous, also in a resumed session', a
   t.is(second.caller, anonymous);
 });
 
-test('a certificate that another CA signed names nobody, even one with the same name', async (t) => {
+test('a certificate that another CA signed names nobody, even if it has a trusted name', async (t) => {
   const dial = await serverOf(t, await newAuthority('amber'));
   const impostor = await newAuthority('amber');
 
@@ -100,7 +103,7 @@ test('a serving certificate of the trusted CA names nobody', async (t) => {
   t.is(caller, anonymous);
 });
 
-test('a caller is who the certificate names until it expires, and nobody from then on', async (t) => {
+test('a certificate names its caller until it expires, and nobody from then on', async (t) => {
   const authority = await newAuthority('amber');
   const dial = await serverOf(t, authority);
   const issued = await authority.issueClient({ user: 'cache-client', groups: ['system:masters'], validityDays });
@@ -114,7 +117,7 @@ test('a caller is who the certificate names until it expires, and nobody from th
   t.is(callerAt(anonymous, untilMs + 1), anonymous);
 });
 
-test('a certificate of another CA, an expired one and one that is no client’s name nobody', async (t) => {
+test('a certificate names nobody if it is from another CA, expired, or not for a client', async (t) => {
   const authority = await newAuthority('amber');
   const dial = await serverOf(t, authority);
   const speaker = { user: 'amber', groups: ['strata'], speaksFor: { kind: 'shard', shard: parseShardName('amber')! } } as const;

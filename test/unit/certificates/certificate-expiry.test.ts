@@ -1,4 +1,4 @@
-/** When certificates expire, and what is logged of that. */
+/** When certificates expire, and what is logged about it. */
 import { X509Certificate } from 'node:crypto';
 import { test } from '../../support/test.js';
 import { Authority } from '../../../src/certificates/authority.js';
@@ -28,7 +28,7 @@ async function aPem(clock: ManualClock, validityDays: number): Promise<string> {
   return (await authority.issueServing({ names: ['localhost'], validityDays })).certificatePem;
 }
 
-test('a certificate of one minute is warned of at once and is an error once it has expired, each once a day', async (t) => {
+test('a certificate of one minute is logged as a warning at once and as an error once expired, each once a day', async (t) => {
   const { clock, log, logged, events } = setUp();
   const used = certificatesIn('serving', 'tls.crt', await aPem(clock, 1 / (24 * 60)));
   const expiry = new CertificateExpiry({ clock, log }, [() => used]);
@@ -48,7 +48,7 @@ test('a certificate of one minute is warned of at once and is an error once it h
   t.is(logged.length, 3);
 });
 
-test('warnings begin thirty days before the end, and stop once the certificate is replaced', async (t) => {
+test('warnings begin thirty days before a certificate expires, and stop once it is replaced', async (t) => {
   const { clock, log, logged, events } = setUp();
   const other = certificatesIn('client-ca', 'ca.crt', await aPem(clock, 31));
   let serving = certificatesIn('serving', 'tls.crt', await aPem(clock, 29));
@@ -67,7 +67,7 @@ test('warnings begin thirty days before the end, and stop once the certificate i
 });
 
 for (const use of ['shard', 'cache'] as const)
-  test(`what an agent shows its ${use} is warned of in the last seventh of its life`, async (t) => {
+  test(`an agent’s certificate for its ${use} is warned about in the last seventh of its life`, async (t) => {
     const { clock, log, events } = setUp();
     const used = certificatesIn(use, 'agent.crt', await aPem(clock, 7));
     const [{ notAfter = '' } = {}] = used;
@@ -83,7 +83,7 @@ for (const use of ['shard', 'cache'] as const)
     t.false('warnMs' in (expiry.report()[0] ?? {}));
   });
 
-test('the report has every certificate in use, without unreadable ones', async (t) => {
+test('the report has every certificate in use that can be read', async (t) => {
   const { clock, log, events } = setUp();
   const authorities = certificatesIn('client-ca', 'ca.crt', (await aPem(clock, 29)) + (await aPem(clock, 40)));
   let isReadable = true;
@@ -115,7 +115,7 @@ test('the report has every certificate in use, without unreadable ones', async (
   t.is(clock.pending, 0);
 });
 
-test('a file is parsed again once it holds something else, or nothing that can be read', async (t) => {
+test('a file is parsed again once its content changes or cannot be read', async (t) => {
   const { clock } = setUp();
   const [one, other] = [await aPem(clock, 40), await aPem(clock, 50)];
   let pem: string | undefined = one;

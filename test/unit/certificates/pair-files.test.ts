@@ -1,4 +1,7 @@
-/** How a key is written: nobody can read it on the way or redirect it. */
+/**
+ * How a key is written: nobody can read the key before it is in place, or redirect the write to
+ * another file.
+ */
 import {
   chmodSync,
   existsSync,
@@ -23,7 +26,7 @@ function aFolder(t: ExecutionContext): string {
   return folder;
 }
 
-test('a key is readable by its owner alone and a certificate by everybody, whatever they replace', (t) => {
+test('only the owner can read a key and everybody can read a certificate, whatever files they replace', (t) => {
   const folder = aFolder(t);
   const file = join(folder, 'amber.key');
   writeFileSync(file, 'before', { mode: 0o644 });
@@ -38,7 +41,7 @@ test('a key is readable by its owner alone and a certificate by everybody, whate
   t.deepEqual(readdirSync(folder).toSorted(), ['amber.crt', 'amber.key']);
 });
 
-test('no link is followed: neither one in the place of the temporary file, nor one in the place of the file itself', (t) => {
+test('no link is followed, neither at the temporary file nor at the file itself', (t) => {
   const folder = aFolder(t);
   const file = join(folder, 'amber.key');
   const elsewhere = aFolder(t);
@@ -54,7 +57,7 @@ test('no link is followed: neither one in the place of the temporary file, nor o
   t.is(readFileSync(file, 'utf8'), 'secret');
 });
 
-test('a file that cannot be put in its place leaves nothing behind', (t) => {
+test('a write leaves nothing behind if its file cannot be put in place', (t) => {
   const folder = aFolder(t);
 
   t.throws(() => replaceFile(folder, 'secret', 0o600));

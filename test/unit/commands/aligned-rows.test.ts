@@ -1,4 +1,7 @@
-/** What a neighbour or a shard calls itself stays in its cell: it moves no cursor, begins no row, and turns nothing around. */
+/**
+ * A name that a neighbour or a shard chose stays in its cell of a table: it moves no cursor, begins
+ * no row, and reverses no text.
+ */
 import { alignedRows } from '../../../src/commands/aligned-rows.js';
 import { formatCaches } from '../../../src/commands/caches.js';
 import { test } from '../../support/test.js';
@@ -6,7 +9,7 @@ import { test } from '../../support/test.js';
 const forged = 'id\u001b[2J\nparent   root\u0085\u2028\u202ex';
 const harmless = 'id?[2J?parent   root???x';
 
-test('a cell of a table is one line of characters that stand in their order', (t) => {
+test('a cell of a table is one line, and its characters keep their order', (t) => {
   t.is(
     alignedRows([
       ['A', 'B'],
@@ -21,7 +24,7 @@ test('a table may have as many rows as a cache has slices', (t) => {
   t.is(alignedRows(rows).length, 200_000 * 'ab   c\n'.length - 1);
 });
 
-test('the table of caches is no longer than there are caches, whatever id a child has', (t) => {
+test('the table of caches has one row for each cache, whatever id a child has', (t) => {
   const shown = formatCaches([
     { cache: 'child/west', id: forged, connection: { kind: 'connected', forMs: 1_000, peer: '' }, shards: 0, objects: 0, claims: 0 },
   ]);

@@ -1,4 +1,7 @@
-/** `strata cert`: its certificates verify, an authority is made once and never lost, and nothing is overwritten unasked. */
+/**
+ * `strata cert`: its certificates verify, an authority is made once and never lost, and nothing is
+ * overwritten without --force.
+ */
 import { X509Certificate } from 'node:crypto';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -40,7 +43,7 @@ function certificateIn(path: string): X509Certificate {
   return new X509Certificate(readFileSync(path));
 }
 
-test('each command writes the certificate it is named for, signed by one authority and valid for as long as asked', async (t) => {
+test('each command writes the certificate that it is named for, signed by one authority and valid for as long as asked', async (t) => {
   const { file, cert } = aWorkplace(t);
 
   await cert(certShard, ['amber'], { validity: '10d' });
@@ -90,7 +93,7 @@ test('the command prints what it wrote, and how to use it', async (t) => {
   t.true(second.includes(`It is signed by ${file('ca', 'ca.crt')}.\n`));
 });
 
-test('an existing certificate is not overwritten, unless by force', async (t) => {
+test('an existing certificate is overwritten only by force', async (t) => {
   const { file, cert } = aWorkplace(t);
   await cert(certShard, ['amber']);
   const before = readFileSync(file('shard-amber.crt'), 'utf8');
@@ -104,7 +107,7 @@ test('an existing certificate is not overwritten, unless by force', async (t) =>
   t.not(readFileSync(file('shard-amber.crt'), 'utf8'), before);
 });
 
-test('the authority, the administrator and certificates of other kinds have pairs of their own, even by force in one folder', async (t) => {
+test('the authority, the administrator and other certificates have separate pairs, even by force in one folder', async (t) => {
   const { folder, file, cert } = aWorkplace(t);
   const here = { 'ca-directory': folder, force: 'true' };
   await cert(certAdmin, [], here);
@@ -148,7 +151,7 @@ test('force prints what it replaces', async (t) => {
   t.true(first.startsWith('Wrote '));
 });
 
-test('half an authority is an error that names what is missing, and nothing is made', async (t) => {
+test('half an authority is an error that names the missing file, and nothing is made', async (t) => {
   for (const [lost, kept] of [
     ['ca.key', 'ca.crt'],
     ['ca.crt', 'ca.key'],

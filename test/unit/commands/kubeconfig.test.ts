@@ -1,4 +1,3 @@
-/** `strata kubeconfig` */
 import { KubeConfig } from '@kubernetes/client-node';
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
@@ -24,7 +23,7 @@ function read(text: string): KubeConfig {
   return config;
 }
 
-test('the kubeconfig leads to everything, with the certificate and the authority in it', async (t) => {
+test('the kubeconfig leads to all objects, and contains the certificate and the authority', async (t) => {
   const flags = await flagsFor(t);
 
   const config = read(await called(kubeconfig, { flags }));
@@ -35,7 +34,7 @@ test('the kubeconfig leads to everything, with the certificate and the authority
     t.is(Buffer.from(held[i] ?? '', 'base64').toString(), await readFile(flags[file]!, 'utf8'));
 });
 
-test('it leads to a shard and to a logical cluster or a canonical path', async (t) => {
+test('the kubeconfig can lead to a shard, and to a logical cluster or a canonical path', async (t) => {
   const flags = await flagsFor(t);
   const serverOf = async (place: Readonly<Record<string, string>>): Promise<string | undefined> =>
     read(await called(kubeconfig, { flags: { ...flags, ...place } })).getCurrentCluster()?.server;
@@ -44,7 +43,7 @@ test('it leads to a shard and to a logical cluster or a canonical path', async (
   t.is(await serverOf({ cluster: 'root:org' }), 'https://cache.example:6443/services/cache/shards/*/clusters/root:org');
 });
 
-test('a place that cannot be, or a key of another certificate, is refused', async (t) => {
+test('the command refuses an impossible place and a key of another certificate', async (t) => {
   const flags = await flagsFor(t);
   const other = await flagsFor(t);
 

@@ -1,4 +1,7 @@
-/** `strata status` and `strata shards` against the application behind real TLS, and everything that can go wrong on the way. */
+/**
+ * `strata status` and `strata shards` against the application behind real TLS, and the errors that
+ * an operator may meet.
+ */
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server, type ServerOptions } from 'node:https';
@@ -44,7 +47,7 @@ const limits = { syntheticDelayMs: 0, requestTimeoutMs: 1_000, writeTimeoutMs: 1
 type Town = Readonly<{
   folder: string;
   issuer: TestAuthority;
-  /** Flags that show a certificate of that authority. */
+  /** Flags with a client certificate of the trusted authority. */
   as: (user: string, group: string, uris?: readonly string[], validityDays?: number) => Promise<Readonly<Record<string, string>>>;
   /** A server with a certificate of another authority, which `ca-file` names. */
   serve: (
@@ -119,7 +122,7 @@ const answers: Readonly<Record<string, PathAnswer>> = {
   'home:twice': { kind: 'ambiguous', clusters: [parseClusterName('a1')!, parseClusterName('a2')!] },
 };
 
-/** The real application, whose shards can be removed once. */
+/** The real application, with one shard that can be removed once. */
 function aCache(): RequestListener {
   const known = new Set([parseShardName('amber')!]);
   const app = createApp(
@@ -199,7 +202,7 @@ test('removing a shard says how many objects were removed, and a second time tha
   await t.throwsAsync(called(shardsRemove, { operands: ['BAD'], flags }), { instanceOf: SettingsError });
 });
 
-test('caches are listed for people and programs, and one is forgotten by its name', async (t) => {
+test('caches are listed for people and programs, and one can be forgotten by its name', async (t) => {
   const { as, serve } = await town();
   const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
   const known = knownCaches(aStatusReport());
@@ -211,7 +214,7 @@ test('caches are listed for people and programs, and one is forgotten by its nam
   await t.throwsAsync(called(cachesForget, { operands: ['BAD'], flags }), { instanceOf: SettingsError });
 });
 
-test('shards and objects are counted for the cache they came by, and a cache without a tree knows none', (t) => {
+test('shards and objects count for the cache from which they came, and a cache without a tree knows no caches', (t) => {
   const report = aStatusReport();
   const link = aTreeStatus().children[0]!;
   const tree = { ...aTreeStatus(), parent: null, children: [link] };
@@ -230,7 +233,7 @@ test('shards and objects are counted for the cache they came by, and a cache wit
   t.is(formatCaches(knownCaches({ ...report, tree: undefined })), 'no caches yet\n');
 });
 
-test('forgetting a shard says so, and a shard that was not removed is refused', async (t) => {
+test('forgetting a shard prints so, and a shard that was not removed is refused', async (t) => {
   const { as, serve } = await town();
   const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
 
@@ -240,7 +243,7 @@ test('forgetting a shard says so, and a shard that was not removed is refused', 
   await t.throwsAsync(called(shardsForget, { operands: ['BAD'], flags }), { instanceOf: SettingsError });
 });
 
-test('an anonymous caller is told the likely reason', async (t) => {
+test('the error for an anonymous caller gives the likely reason', async (t) => {
   const { as, serve } = await town();
   const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters', [], -1)) };
 
@@ -250,7 +253,7 @@ test('an anonymous caller is told the likely reason', async (t) => {
   );
 });
 
-test('a server that is not trusted is distinguished from one that is not there', async (t) => {
+test('the errors for an untrusted server and for an absent server differ', async (t) => {
   const { as, serve, issuer } = await town();
   const admin = await as('admin', 'system:masters');
   const url = await serve(t, aCache());
@@ -278,7 +281,7 @@ async function aClosedPort(): Promise<string> {
   return `https://127.0.0.1:${port}`;
 }
 
-test('a server that is no cache, answers too late or hangs up is an error that says so', async (t) => {
+test('a server that is no cache, answers too late or hangs up gives an error that says so', async (t) => {
   const { as, serve } = await town();
   const admin = await as('admin', 'system:masters');
   const from = async (handler: RequestListener, flags = {}): Promise<string> =>
@@ -293,7 +296,7 @@ test('a server that is no cache, answers too late or hangs up is an error that s
   t.regex(await from((_, response) => void (response.write('{'), response.socket?.destroy())), /cannot be asked$/);
 });
 
-test('a port without TLS is no cache', async (t) => {
+test('a port without TLS gives an error that no cache answers there', async (t) => {
   const server = createTcpServer((socket) => socket.end('hello\n')).listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.teardown(() => server.close());
@@ -305,7 +308,7 @@ test('a port without TLS is no cache', async (t) => {
   );
 });
 
-test('a held removal is confirmed by the shard, or by its type as well', async (t) => {
+test('a removal that is held needs confirmation by the name of the shard, or of its type as well', async (t) => {
   const { as, serve } = await town();
   const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
   const received = 'Confirmed: 120 objects of apiexports.apis.kcp.io of the shard amber leave the cache.\n';
@@ -315,7 +318,7 @@ test('a held removal is confirmed by the shard, or by its type as well', async (
   t.regex(await failure(t, removalsConfirm, flags, ['amber', 'none']), /refused \(404\): held removal of the shard "amber" not found/);
 });
 
-test('missing files and files that do not match are reported before the cache is asked', async (t) => {
+test('missing files and files that do not match are reported before any request to the cache', async (t) => {
   const { as } = await town();
   const [one, two] = [await as('admin', 'system:masters'), await as('admin', 'system:masters')];
   const cache = 'https://127.0.0.1:1';
@@ -325,7 +328,7 @@ test('missing files and files that do not match are reported before the cache is
   t.regex(await failure(t, status, { ...one, cache, 'key-file': two['key-file']! }), /is not the key of the certificate/);
 });
 
-test('a status is read from caches that report more, and not from ones that report less', (t) => {
+test('a status can be read from caches that report more members, and not from caches that report fewer', (t) => {
   const report = { ...aStatusReport(), certificates: [aCertificate('serving', 40)] };
   const newer = {
     ...report,
@@ -355,7 +358,7 @@ test('a status is read from caches that report more, and not from ones that repo
     t.throws(() => parseStatusReport(JSON.stringify(junk)), { instanceOf: CacheError });
 });
 
-test('a status is read from a cache that reports no tree and no certificates', (t) => {
+test('a status can be read from a cache that reports no tree and no certificates', (t) => {
   const { cache, shards } = aStatusReport();
   const older = shards.map(({ via: _via, standbys: _standbys, slices, ...shard }) => ({
     ...shard,

@@ -18,7 +18,7 @@ function slices(count: number, phase: SliceProgress['phase'], objects: number): 
   }));
 }
 
-test('progress is one line: types synced, objects sent, and refusals only when there are some', (t) => {
+test('progress is one line: types synced, objects sent, and refusals only if there are any', (t) => {
   const some = [...slices(12, 'synced', 100), ...slices(5, 'syncing', 3_000), ...slices(1, 'waiting', 0)];
 
   t.is(formatProgress({ slices: some, refused: 0 }), '12 of 18 types synced, 16,200 objects sent');

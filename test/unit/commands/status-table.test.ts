@@ -35,14 +35,14 @@ elder     child/west   connected 5s      2 of 2         24        59.0 KiB
   );
 });
 
-test('a cache without shards says so', (t) => {
+test('the table and the list of a cache without shards say so', (t) => {
   const report = { ...aStatusReport([]), cache: { ...aStatusReport().cache, ready: false } };
 
   t.is(formatStatusTable(report, piped), 'cache c-1, strata 0.1.0, not ready, resourceVersion 1234567000000000042\n\nno shards yet\n');
   t.is(formatShardList(report.shards), 'no shards yet\n');
 });
 
-test('a slice that lost something on the way, and a cache that misses a neighbour, are reported as such', (t) => {
+test('the table says that a slice lost objects on the way, and that a cache misses a neighbour', (t) => {
   const { shards, ...report } = aStatusReport();
   const [amber] = shards;
   if (amber === undefined || report.tree === undefined) throw new Error('the report has both');

@@ -31,7 +31,7 @@ test('the tree is printed from the top down: the parent, the cache, its children
   ]);
 });
 
-test('an unreachable parent is printed with the reason, and the cache with what is unknown', (t) => {
+test('an unreachable parent is printed with the reason, and the cache with its unknown parts', (t) => {
   const parent = aParentStatus({
     cacheId: null,
     connection: { kind: 'away', forMs: 5_000 },
@@ -46,7 +46,7 @@ test('an unreachable parent is printed with the reason, and the cache with what 
   t.true(lines.at(-1)?.endsWith(', below an unknown root'));
 });
 
-test('a link that has sent everything says so', (t) => {
+test('a link that has sent everything is printed as such', (t) => {
   const sending = { slices: 2, current: 2, behind: 0, lagMs: 0, resynced: 0, refused: 1 };
 
   const lines = linesOf(aTreeStatus({ children: [aChildStatus({ sending })] }));
@@ -54,7 +54,7 @@ test('a link that has sent everything says so', (t) => {
   t.true(lines.includes('  sending: 2 of 2 slices current; all changes sent; 1 slice not accepted in full'));
 });
 
-test('texts that another cache chose move no cursor, and fill no terminal', (t) => {
+test('texts that another cache chose cannot move the cursor or fill a terminal', (t) => {
   const own = { up: `[${'x'.repeat(5_000)}]`, down: '[]' };
   const child = aChildStatus({ agent: '\u001b[2Jme', policies: { own, other: null } });
 
@@ -64,7 +64,7 @@ test('texts that another cache chose move no cursor, and fill no terminal', (t) 
   t.true(lines.every((line) => line.length < 500));
 });
 
-test('what no terminal shows has every policy in full', (t) => {
+test('output that is not for a terminal has every policy in full', (t) => {
   const own = { up: `[${'x'.repeat(5_000)}]`, down: '[]' };
 
   const lines = linesOf(aTreeStatus({ children: [aChildStatus({ policies: { own, other: null } })] }), { policyCharactersMax: Infinity });
@@ -72,7 +72,7 @@ test('what no terminal shows has every policy in full', (t) => {
   t.true(lines.includes(`  up: ${own.up} here; not known there`));
 });
 
-test('certificates in use are printed with when they expire, or how long ago they have', (t) => {
+test('certificates in use are printed with the time until, or since, they expire', (t) => {
   const certificates = [aCertificate('serving', 40), { ...aCertificate('client-ca', -2), subject: 'CN=\u001b[2J' }];
 
   t.deepEqual(treeLines({ ...aStatusReport([]), certificates }, terminal).slice(-2), [

@@ -45,7 +45,7 @@ test('missing required values are reported by their flags, all of them at once',
   t.deepEqual(problemsOf(agentOptions, agent), []);
 });
 
-test('of a file that is missing, the message says what it is', (t) => {
+test('the error for a missing file says what the file is', (t) => {
   t.deepEqual(problemsOf(agentOptions, {}), [
     '--kubeconfig must be given: the kubeconfig of the shard to read',
     '--shard-name must be given: the name of a shard',
@@ -55,7 +55,7 @@ test('of a file that is missing, the message says what it is', (t) => {
   ]);
 });
 
-test('a cache is reached over https, at a URL without a path', (t) => {
+test('a cache must be reached over https, at a URL without a path', (t) => {
   const urls = (cache: string) => readCommandValues(operatorOptions, { flags: { ...operator, cache }, environment: {} }).cache;
 
   t.is(urls('https://localhost:6443'), 'https://localhost:6443');
@@ -85,7 +85,7 @@ test('an agent may be given several caches, each once', (t) => {
   for (const cache of ['', 'https://a,', 'https://a,b']) t.is(problemsOf(agentOptions, { ...agent, cache }).length, 1, cache);
 });
 
-test('a shard needs a shard’s name, and system clusters need theirs', (t) => {
+test('--shard-name takes only the name of a shard, and --system-clusters only names of system clusters', (t) => {
   t.deepEqual(problemsOf(agentOptions, { ...agent, 'shard-name': 'Amber' }), ['--shard-name=Amber: must be the name of a shard']);
   t.is(problemsOf(agentOptions, { ...agent, 'system-clusters': 'root' }).length, 1);
   t.is(readCommandValues(agentOptions, { flags: agent, environment: {} }).context, '');
@@ -107,7 +107,7 @@ test('the same flag means the same everywhere it is accepted', (t) => {
   }
 });
 
-test('a variable that belongs to no command is refused, one of another command or of a service is not', (t) => {
+test('a variable of no command is refused; one of another command or of a service is not', (t) => {
   const environment = {
     STRATA_LOG_LEVEL: 'debug',
     STRATA_KUBECONFIG: 'x',
@@ -122,7 +122,7 @@ test('a variable that belongs to no command is refused, one of another command o
   });
 });
 
-test('where an agent answers is read as controller-runtime reads it, and what is no address is refused', (t) => {
+test('an agent’s metrics address is read as controller-runtime reads it, and any other text is refused', (t) => {
   const addressOf = (text: string) => {
     const flags = { ...agent, 'metrics-bind-address': text };
     return readCommandValues(agentOptions, { flags, environment: {} }).metricsBindAddress;

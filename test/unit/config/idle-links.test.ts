@@ -7,7 +7,7 @@ function warnings(config: string): readonly string[] {
   return idleLinks(settings).map((warning) => warning.split(':')[0] ?? '');
 }
 
-test('a parent without rules and rules without a parent are warned of, and nothing else is', (t) => {
+test('the only warnings are for a parent without rules and for rules without a parent', (t) => {
   const link = 'urls: [https://localhost:6443], certFile: a.crt, keyFile: a.key';
 
   t.deepEqual(warnings(''), []);
@@ -16,7 +16,7 @@ test('a parent without rules and rules without a parent are warned of, and nothi
   t.deepEqual(warnings(`parent: {forward: [{types: ['*']}]}`), ['parent.forward or parent.follow is given without parent.urls']);
 });
 
-test('an accept that names no shard lets nothing in and is warned of; one rule that names a shard is enough', (t) => {
+test('an accept that names no shard lets nothing in and gives a warning; one rule that names a shard is enough', (t) => {
   t.deepEqual(warnings(`children: {eu: {accept: [{types: ['*']}]}}`), ['children.eu.accept names no shard']);
   t.deepEqual(warnings(`children: {eu: {accept: [{types: ['*']}, {shards: [amber], types: [secrets]}]}}`), []);
   t.deepEqual(warnings(`children: {'*': {accept: [{shards: ['*']}]}, eu: {offer: [{types: ['*']}]}}`), []);

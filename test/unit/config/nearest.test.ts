@@ -1,4 +1,3 @@
-/** What a mistyped word was probably meant to be. */
 import { test } from '../../support/test.js';
 import { nearest } from '../../../src/config/nearest.js';
 
@@ -10,7 +9,7 @@ test('a word that was cut short is nearest to the one that begins with it, howev
   t.is(nearest('root-dir', ['root-name', 'root-directory'].values()), 'root-directory');
 });
 
-test('of several that begin with it the shortest is meant', (t) => {
+test('of several known words that begin with a word, the shortest is nearest', (t) => {
   t.is(nearest('STRATA_CACH', variables), 'STRATA_CACHE');
 });
 

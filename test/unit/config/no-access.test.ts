@@ -1,4 +1,7 @@
-/** What is said to an operator whose folder or secret is somebody else's. As uid 10001 in a container, it is seen in test/faults/machines/kcp-manifests.test.ts. */
+/**
+ * Advice to an operator whose folder or secret belongs to another user.
+ * test/faults/machines/kcp-manifests.test.ts shows it as uid 10001 in a container.
+ */
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +12,7 @@ function refused(code: string, syscall: string, path: string): Error {
   return new Error('cannot start', { cause: Object.assign(new Error(code), { code, syscall, path }) });
 }
 
-test('who may not use a folder is told of the nearest one that is there, whose it is, and as whom it runs', (t) => {
+test('the error for an unusable folder names its nearest existing parent, the owner of that, and the uid of the process', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'strata-access-'));
   t.teardown(() => rmSync(folder, { recursive: true }));
   const { uid, gid } = statSync(folder);
@@ -25,7 +28,7 @@ test('who may not use a folder is told of the nearest one that is there, whose i
   );
 });
 
-test('of other errors nothing is said', (t) => {
+test('other errors get no advice', (t) => {
   t.is(adviceOnAccess(refused('ENOENT', 'open', '/nowhere'), 10_001), '');
   t.is(adviceOnAccess(refused('ENOENT', 'mkdir', join(tmpdir(), 'a', 'b')), 10_001), '');
   t.is(adviceOnAccess(Object.assign(new Error('listen EACCES'), { code: 'EACCES' }), 10_001), '');

@@ -8,7 +8,7 @@ import { aPolicy } from '../../support/link-rules.js';
 
 const pollMs = 10_000;
 
-/** A server's view of a file that is rewritten. `edit` lets one poll pass. */
+/** The server's view of a file that is rewritten. `edit` lets one poll pass. */
 function watched(first: string, flags: Readonly<Record<string, string>> = { config: 'strata.yaml' }) {
   let text: string | Error = first;
   const received: LinkPolicies[] = [];
@@ -54,7 +54,7 @@ test('changed policies are reported at the next poll, once', (t) => {
   t.deepEqual(logged, [['policies.reloaded', { file: 'strata.yaml' }]]);
 });
 
-test('changed policies with an accept that lets nothing in take effect with a warning', (t) => {
+test('changed policies take effect with a warning if their accept lets nothing in', (t) => {
   const { received, logged, edit } = watched(following('secrets'));
 
   edit(`children:\n  eu: {accept: {types: ['*']}}\n`);
@@ -74,7 +74,7 @@ test('a file that is rewritten to the same meaning reports nothing', (t) => {
   t.deepEqual([received, logged], [[], []]);
 });
 
-test('an invalid file is logged once, with its lines, and the old policies stay until it is sound again', (t) => {
+test('an invalid file is logged once, with its lines, and the old policies stay until the file is valid again', (t) => {
   const { received, logged, edit, clock } = watched(following('secrets'));
 
   edit(following('Bad'));
@@ -90,7 +90,7 @@ test('an invalid file is logged once, with its lines, and the old policies stay 
   t.regex(String(logged[0]?.[1]['problems']), /strata\.yaml line 2: parent\.follow\.types\[0\]/);
 });
 
-test('an unreadable file is logged once, and takes effect when it is back', (t) => {
+test('an unreadable file is logged once, and takes effect once it can be read again', (t) => {
   const { received, logged, edit, clock } = watched(following('secrets'));
 
   edit(new Error('ENOENT'));
@@ -125,7 +125,7 @@ test('without a file there is nothing to watch, and a closed watch polls no more
   t.deepEqual(closed.received, []);
 });
 
-test('an explicit reload returns its result, also when nothing changed', (t) => {
+test('an explicit reload returns its result, even if nothing changed', (t) => {
   const { received, logged, edit, reload, setText } = watched(following('secrets'));
 
   t.deepEqual(reload(), { kind: 'unchanged' });

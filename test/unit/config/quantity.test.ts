@@ -49,7 +49,7 @@ for (const [text, expected] of amounts) {
   test(`the amount ${JSON.stringify(text)} is ${expected ?? 'refused'}`, (t) => t.is(parseBytes(text), expected));
 }
 
-test('no text makes a quantity that is negative or not a number', (t) => {
+test('no text parses to a quantity that is negative or not a number', (t) => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom(...'0123456789.smhdnuBkMGi ') }), (text) => {
       for (const value of [parseDurationMs(text), parseBytes(text)]) t.true(value === undefined || (Number.isFinite(value) && value >= 0));
@@ -57,7 +57,7 @@ test('no text makes a quantity that is negative or not a number', (t) => {
   );
 });
 
-test('the nearest word is suggested, and nothing when none is near', (t) => {
+test('the nearest word is suggested, and none if none is near', (t) => {
   t.is(nearest('bind-adress', ['root-directory', 'bind-address']), 'bind-address');
   t.is(nearest('xyzzy', ['root-directory', 'bind-address']), undefined);
   t.is(nearest('', []), undefined);
@@ -80,7 +80,7 @@ test('a duration is printed in its two largest units, and never rounded up', (t)
   for (const [ms, text] of received) t.is(formatDuration(ms), text);
 });
 
-test('an amount of bytes is printed in the largest unit it fills', (t) => {
+test('an amount of bytes is printed in the largest unit that it fills', (t) => {
   t.deepEqual([0, 1_023, 1_024, 30_211, 5 * 2 ** 20, 1.5 * 2 ** 30, 2 ** 50].map(formatBytes), [
     '0 B',
     '1023 B',

@@ -77,7 +77,7 @@ test('paths inside the root directory follow it', (t) => {
   t.is(load({ flags: { 'root-directory': '', 'data-directory': '/x' } }).dataDirectory, '/x');
 });
 
-test('an empty variable and an empty section count as not set', (t) => {
+test('an empty variable and an empty section count as unset', (t) => {
   t.is(load({ environment: { STRATA_SECURE_PORT: '' } }).securePort, 6443);
   t.is(load({ file: 'listen:\n' }).securePort, 6443);
   t.is(load({ file: '' }).securePort, 6443);
@@ -103,7 +103,7 @@ test('an unknown key names its line and the nearest known one', (t) => {
   t.deepEqual(problemsOf({ flags: { 'bind-adress': '::' } }), ['unknown flag --bind-adress; did you mean --bind-address?']);
 });
 
-test('a file that is not YAML, has a key twice, or is no mapping is an error with its place', (t) => {
+test('a file that is not YAML, has a key twice, or is no mapping gives an error with the line', (t) => {
   t.regex(problemsOf({ file: 'log:\n  level: "info\n' })[0]!, /^strata\.yaml line \d: /);
   t.regex(problemsOf({ file: 'log:\n  level: info\n  level: debug\n' })[0]!, /^strata\.yaml line 3: .*unique/);
   t.deepEqual(problemsOf({ file: '- a\n' }), ['strata.yaml: the file must be a mapping of keys to values']);
@@ -148,7 +148,7 @@ test('a cache connects to its parent with a certificate, and needs a valid name'
   ]);
 });
 
-test('a store in etcd is given whole: a key with its certificate, one scheme, and CAs for https', (t) => {
+test('a store in etcd needs all of its options: a key with its certificate, one scheme, and CAs for https', (t) => {
   const servers = { 'etcd-servers': 'https://a:2379,https://b:2379' };
   t.is(load({ flags: { 'etcd-servers': 'http://a:2379' } }).etcdPrefix, '/cache');
   t.regex(problemsOf({ flags: servers })[0]!, /need --etcd-cafile/);
@@ -158,7 +158,7 @@ test('a store in etcd is given whole: a key with its certificate, one scheme, an
   t.is(problemsOf({ flags: { 'etcd-prefix': 'cache' } }).length, 1);
 });
 
-test('an unknown variable is refused, with the option that was meant', (t) => {
+test('an unknown variable is refused with a suggestion of the nearest option', (t) => {
   t.deepEqual(problemsOf({ environment: { STRATA_SECUREPORT: '1', STRATA_NOTHING_AT_ALL_LIKE_IT: 'x', STRATA: 'x', STRATA_EMPTY: '' } }), [
     'unknown environment variable STRATA_SECUREPORT; did you mean STRATA_SECURE_PORT?',
     'unknown environment variable STRATA_NOTHING_AT_ALL_LIKE_IT',
@@ -166,7 +166,7 @@ test('an unknown variable is refused, with the option that was meant', (t) => {
   t.deepEqual(problemsOf({ environment: { STRATA_CACHE_CA_FILE: 'ca.crt', STRATA_SHARD_NAME: 'amber', STRATA_CONFIG: '' } }), []);
 });
 
-test('a failpoint is armed by its name alone; anything else is refused with a list of all failpoints', (t) => {
+test('a failpoint is armed by its name alone; other text is refused with a list of all failpoints', (t) => {
   t.deepEqual(problemsOf({ environment: { STRATA_FAILPOINT: 'commit.before:3' } }), []);
   t.deepEqual(problemsOf({ environment: { STRATA_FAILPOINT: '' } }), []);
   const [problem, ...more] = problemsOf({ environment: { STRATA_FAILPOINT: 'commit.befor' } });
@@ -177,7 +177,7 @@ test('a failpoint is armed by its name alone; anything else is refused with a li
   );
 });
 
-test('variables that Kubernetes sets for services named strata are no error, and no option', (t) => {
+test('variables that Kubernetes sets for services named strata give no error and set no option', (t) => {
   const linksOf = (service: string): Record<string, string> => ({
     [`${service}_SERVICE_HOST`]: '10.0.0.1',
     [`${service}_SERVICE_PORT`]: '6443',
@@ -210,7 +210,7 @@ test('every option has its own flag, variable and key, and a sentence of help', 
   }
 });
 
-test('every option with an amount has its unit last in its name', (t) => {
+test('the name of every option with an amount ends in its unit', (t) => {
   for (const [key, { placeholder }] of all) {
     if (placeholder === 'duration') t.regex(key, /Ms$/, key);
     if (placeholder === 'bytes') t.regex(key, /BytesMax$/, key);

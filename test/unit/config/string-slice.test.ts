@@ -6,7 +6,10 @@ import { readUpstreamFlags } from '../../../src/config/upstream-flags.js';
 import { frontProxyFlags } from '../../../src/config/front-proxy-flags.js';
 import { test } from '../../support/test.js';
 
-/** As pflag 1.0.9 reads them, asked by the program in test/clients/list-flags; undefined: refused. */
+/**
+ * How pflag 1.0.9 reads these texts, as the program in test/clients/list-flags printed; undefined:
+ * refused.
+ */
 const read: Readonly<Record<string, readonly string[] | undefined>> = {
   '': [],
   a: ['a'],
@@ -25,11 +28,11 @@ const read: Readonly<Record<string, readonly string[] | undefined>> = {
   "'a,b'": ["'a", "b'"],
 };
 
-test('a list is read as pflag reads it: quotation marks keep commas and go, and what is no list is refused', (t) => {
+test('a list is read as pflag reads it: quotation marks keep commas and are dropped, and other text is refused', (t) => {
   for (const [text, texts] of Object.entries(read)) t.deepEqual(readStringSlice(text), texts, text);
 });
 
-test('two halves of a quoted text that are given apart are refused, not put together', (t) => {
+test('two halves of a quoted text in separate flags are refused, not joined', (t) => {
   t.is(readStringSlice('"a\nb"'), undefined);
   t.deepEqual(readStringSlice('"a,b"\nc'), ['a,b', 'c']);
 });
@@ -42,7 +45,7 @@ test('groups that kcp-operator names in quotation marks are dropped', (t) => {
   t.deepEqual(proxyOptions.droppedGroups.read(flags['authentication-drop-groups']), { kind: 'read', value });
 });
 
-test('a common name in quotation marks that has a comma is refused, not read as two', (t) => {
+test('a common name in quotation marks that contains a comma is refused, not read as two names', (t) => {
   t.is(proxyOptions.requestheaderNames.read('"one,other"').kind, 'wrong');
 });
 
@@ -55,7 +58,7 @@ for (const { flag, read: readOption, accepts } of [
   linkOptions.parentUrls,
   agentOptions.caches,
 ]) {
-  test(`--${flag} is read as pflag reads lists, and refused when it is none`, (t) => {
+  test(`--${flag} is read as pflag reads lists, and other text is refused`, (t) => {
     const text = flag.startsWith('authentication') || flag.startsWith('request') ? 'one' : 'https://localhost:1';
     t.deepEqual(readOption(`"${text}"`), readOption(text));
     t.is(readOption(text).kind, 'read');

@@ -1,4 +1,7 @@
-/** What a file of types may say, and that whatever is wrong with it is named by its place. It would find an entry that is half taken, or passed over, and a text that ends the process. */
+/**
+ * What a file of types may say. Every error must name its place in the file. The tests find an
+ * entry that is skipped or half applied, and a text that ends the process.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +24,7 @@ test('an empty file changes nothing', (t) => {
   for (const given of [undefined, null, {}, { types: [] }]) t.deepEqual(checkTypes(given), { value: kcpTypes, problems: [] });
 });
 
-test('an entry adds a type, with what follows from its kind', (t) => {
+test('an entry adds a type, with names that follow from its kind', (t) => {
   const { value, problems } = checkTypes({ types: [entry] });
   t.deepEqual(problems, []);
   t.is(value.length, kcpTypes.length + 1);
@@ -38,7 +41,7 @@ test('an entry adds a type, with what follows from its kind', (t) => {
   });
 });
 
-test('an entry for a built-in type changes what it names and leaves the rest', (t) => {
+test('an entry for a built-in type changes the members that it names and leaves the rest', (t) => {
   const versions = [{ name: 'v1alpha1', additionalPrinterColumns: [column] }];
   const { value, problems } = checkTypes({ types: [{ group: 'core.kcp.io', plural: 'shards', shortNames: ['sh'], versions }] });
   t.deepEqual(problems, []);
@@ -140,13 +143,13 @@ const wrong: readonly (readonly [string, unknown, RegExp])[] = [
   ],
 ];
 
-test('names are of one type within a group: other groups may have the same, and a type may repeat its own', (t) => {
+test('names are unique within a group: other groups may have the same names, and a type may repeat its own', (t) => {
   const same = { ...entry, group: 'example.org', shortNames: ['crd', 'widget', 'widgets'] };
   t.deepEqual(checkTypes({ types: [entry, same, { ...other, kind: 'gadgets', singular: 'gadgets' }] }).problems, []);
 });
 
 for (const [name, given, expected] of wrong)
-  test(`refused, with its place: ${name}`, (t) => {
+  test(`a file of types is refused with the place of the error: ${name}`, (t) => {
     const told = checkTypes(given).problems.map(({ path, message }) => `${path.join('.')}: ${message}`);
     t.true(
       told.some((each) => expected.test(each)),
@@ -164,7 +167,7 @@ for (const [name, text, message] of [
     /types\.yaml line 4: types\.0\.shortNames: logicalcluster is a name of logicalclusters\.core\.kcp\.io already$/,
   ],
 ] as const)
-  test(`refused, and the types of before stay: ${name}`, async (t) => {
+  test(`a changed file of types is refused and the former types stay: ${name}`, async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'strata-types-'));
     t.teardown(() => rm(folder, { recursive: true, force: true }));
     const file = join(folder, 'types.yaml');

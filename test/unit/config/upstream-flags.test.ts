@@ -57,7 +57,7 @@ test("the flags of kcp-operator are accepted: an empty root directory, and etcd'
   t.is(settings.logLevel, 'debug');
 });
 
-test("in upstream's place the root directory is upstream's, unless a flag names another", (t) => {
+test("with upstream's flags the root directory is upstream's, unless a flag names another", (t) => {
   const load = (flags: Record<string, string>, environment: Record<string, string> = {}): string =>
     loadSettings({ flags, environment, defaults: cacheServerDefaults, readFile: () => '' }).dataDirectory;
 
@@ -85,7 +85,7 @@ test("every form of pflag's grammar works", (t) => {
   t.is(readUpstreamFlags(['--secure-port=1', '-h'], cacheServerFlags).kind, 'help');
 });
 
-test('the version is asked for as of any program, wherever the flag stands', (t) => {
+test('--version asks for the version, wherever the flag stands', (t) => {
   t.is(readUpstreamFlags(['--version'], cacheServerFlags).kind, 'version');
   t.is(readUpstreamFlags(['--secure-port=1', '--version'], cacheServerFlags).kind, 'version');
 });
@@ -134,7 +134,7 @@ test('an external etcd becomes the store, and the embedded one the data director
   t.deepEqual(read('--etcd-servers=embedded'), { kind: 'read', flags: {}, warnings: [] });
 });
 
-test('of a list that is given in parts, all parts are decided on together', (t) => {
+test('the parts of a list in several flags are joined before the list is checked', (t) => {
   const paths = '--authorization-always-allow-paths';
   t.is(read('--etcd-servers=https://a:2379', '--etcd-servers=https://b:2379').flags['etcd-servers'], 'https://a:2379\nhttps://b:2379');
   t.is(read(`${paths}=/metrics`, `${paths}=/healthz,/livez`, paths, '/readyz').flags[paths.slice(2)], '/healthz,/readyz,/livez,/metrics');
@@ -145,7 +145,7 @@ test('of a list that is given in parts, all parts are decided on together', (t) 
   t.like(readProxy('--requestheader-group-headers=X-Remote-Group', '--requestheader-group-headers=x-groups'), { kind: 'refused' });
 });
 
-test('flags that only tune something we do not have are accepted with one warning per reason', (t) => {
+test('flags that tune absent features are accepted with one warning per reason', (t) => {
   t.is(read('--etcd-compaction-interval=5m', '--storage-backend=etcd3').warnings.length, 1);
   t.is(read('--feature-gates=A=true', '--vmodule=a=1', '--log-json-split-stream', '--watch-cache=false').warnings.length, 3);
   t.deepEqual(
@@ -155,7 +155,7 @@ test('flags that only tune something we do not have are accepted with one warnin
   );
 });
 
-test('ciphers are those of Go by name, a list that may be given in parts, and one that cannot be offered is refused at the start', (t) => {
+test('cipher suites have Go’s names, may be given in several flags, and are refused at the start if they cannot be offered', (t) => {
   const settingOf = (...args: string[]) =>
     loadSettings({ flags: read(...args).flags, environment: {}, readFile: () => '' }).tlsCipherSuites;
   const flag = '--tls-cipher-suites';
@@ -171,7 +171,7 @@ test('ciphers are those of Go by name, a list that may be given in parts, and on
   });
 });
 
-test('a profiler is accepted at every server, with a warning that there is none', (t) => {
+test('every server accepts the profiler’s flag, with a warning that there is no profiler', (t) => {
   for (const table of [cacheServerFlags, frontProxyFlags]) {
     t.like(readUpstreamFlags(['--profiler-address=:6060'], table), {
       kind: 'read',
@@ -183,7 +183,7 @@ test('a profiler is accepted at every server, with a warning that there is none'
   }
 });
 
-test('the paths that answer everybody are health and, where that is asked for, metrics', (t) => {
+test('the paths open to everybody are health and, if the flag says so, metrics', (t) => {
   const flag = 'authorization-always-allow-paths';
   t.deepEqual(read(`--${flag}=/healthz,/readyz,/livez,/metrics`), {
     kind: 'read',
@@ -202,13 +202,13 @@ test('the paths that answer everybody are health and, where that is asked for, m
   t.throws(() => loadSettings({ flags: { [flag]: '/metrics,/version' }, environment: {}, readFile: () => '' }));
 });
 
-test('a minimum version of TLS is honoured, never lowered', (t) => {
+test('a minimum version of TLS is honoured, and never lowers the minimum', (t) => {
   t.is(read('--tls-min-version=VersionTLS13').flags['tls-min-version'], 'TLSv1.3');
   t.is(read('--tls-min-version=VersionTLS10').flags['tls-min-version'], 'TLSv1.2');
   t.throws(() => loadSettings({ flags: read('--tls-min-version=VersionTLS99').flags, environment: {}, readFile: () => '' }));
 });
 
-test('every option of ours is accepted as well, and every flag has a meaning', (t) => {
+test('every option of Strata is accepted as well, and every flag has a meaning', (t) => {
   const described = describeUpstreamFlags(cacheServerFlags);
 
   for (const { flag } of Object.values(options))
@@ -259,7 +259,7 @@ test("the flags that kcp's sharded-test-server gives its front proxy are accepte
   });
 });
 
-test('a list that is given in parts is whole, and what would let others pass is refused', (t) => {
+test('a list in several flags is joined, and header names that would let others pass are refused', (t) => {
   t.like(readProxy('--requestheader-allowed-names=a', '--requestheader-allowed-names=b,c', '--authentication-drop-groups', 'x*'), {
     flags: { 'requestheader-allowed-names': 'a\nb,c', 'authentication-drop-groups': 'x*' },
   });
@@ -267,7 +267,7 @@ test('a list that is given in parts is whole, and what would let others pass is 
   t.like(readProxy('--requestheader-group-headers=x-remote-group'), { kind: 'read' });
 });
 
-test('what checks tokens is as for kcp’s own', (t) => {
+test('the flags for checking tokens are read as kcp’s own front proxy reads them', (t) => {
   const given = [
     '--oidc-issuer-url=https://a',
     '--service-account-lookup=false',
@@ -288,13 +288,13 @@ test('what checks tokens is as for kcp’s own', (t) => {
   t.like(readProxy('--authentication-token-webhook-cache-ttl=1m'), { flags: { 'authentication-token-webhook-cache-ttl': '1m' } });
 });
 
-test("kcp's front proxy knows no flag that is unknown here, and every option of a front door is one", (t) => {
+test("every flag of kcp's front proxy is known here, and so is every option of the front door", (t) => {
   const described = describeUpstreamFlags(frontProxyFlags).map(({ flag }) => flag);
   for (const { flag } of Object.values(proxyOptions)) t.true(described.includes(flag), flag);
   for (const flag of flagsOfFrontProxy) t.true(described.includes(flag), flag);
 });
 
-/** Of kcp `dac74f595`, as its --help lists them, without those for help. */
+/** The flags of kcp `dac74f595`, as its --help lists them, without those for help. */
 const flagsOfFrontProxy = `
   api-audiences authentication-config authentication-drop-groups authentication-pass-on-groups authentication-token-webhook-cache-ttl
   authentication-token-webhook-config-file authentication-token-webhook-version bind-address cert-dir client-ca-file cors-allowed-origins

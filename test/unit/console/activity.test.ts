@@ -2,7 +2,7 @@ import { test } from '../../support/test.js';
 import { ActivityLog, type Totals } from '../../../src/console/activity.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 
-test('rates are those of each interval, the oldest first, and only so many are kept', (t) => {
+test('rates are computed for each interval, the oldest first, and only a bounded number is kept', (t) => {
   const clock = new ManualClock();
   let totals: Totals = { requests: 10, written: 0, events: 0, refused: 0 };
   const log = new ActivityLog({ clock, totals: () => totals }, { intervalMs: 2_000, samplesMax: 2 });

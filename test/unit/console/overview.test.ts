@@ -17,7 +17,7 @@ const shard: ShardStatus = {
   slices: [slice, { ...slice, resource: 'apiresourceschemas', objects: 5, bytes: 900, changedAgoMs: null, lagMs: 8 }],
 };
 
-test('a shard is one line: sums of its types, the longest lag, the last change', async (t) => {
+test('a shard is one line: the sums of its types, the longest lag, the last change', async (t) => {
   const { shards } = await overviewOf(parts([shard]), turn);
 
   t.deepEqual(shards, [
@@ -48,7 +48,7 @@ for (const [state, changed] of [
     t.is(shards[0]!.state, state);
   });
 
-test('a type is one line: those with the most objects first, and every served type', async (t) => {
+test('types are one line each: first those with the most objects, then every other served type', async (t) => {
   const { types } = await overviewOf(parts([shard, { ...shard, shard: parseShardName('beryl')! }]), turn);
 
   t.like(types[0], { resource: 'apiresourceschemas', objects: 10, bytes: 1_800, shards: 2 });
@@ -82,7 +82,7 @@ function parts(shards: readonly ShardStatus[]) {
   };
 }
 
-test('thousands of shards are looked at in many turns', async (t) => {
+test('an overview of thousands of shards takes many turns of the event loop', async (t) => {
   let turns = 0;
   const many = Array.from({ length: 1_000 }, (): ShardStatus => shard);
   const { shards, types } = await overviewOf(parts(many), async () => void (turns += 1));

@@ -13,19 +13,19 @@ const objects: ObjectsPlace = {
 };
 const page = { type: objects.type, columns: [], rows: [], continueWith: 'next' };
 
-test('a place is what its address says, there and back', (t) => {
+test('a place survives formatting as an address and parsing', (t) => {
   const open = { shard: 'amber', cluster: '1xq9', namespace: '', name: 'edge.example.io' };
   for (const place of [objects, { ...objects, name: 'x', open }, { ...objects, shard: '*', cluster: '*' }, { kind: 'overview' } as const])
     t.deepEqual(parsePlace(formatPlace(place)), place);
 });
 
-test('an address that says nothing, or nonsense, is the overview, or no object', (t) => {
+test('an empty or senseless address leads to the overview, or to no open object', (t) => {
   t.deepEqual(parsePlace(''), { kind: 'overview' });
   t.deepEqual(parsePlace('#/nowhere?x=1'), { kind: 'overview' });
   t.like(parsePlace('#/objects?open=a/b'), { kind: 'objects', type: '', shard: '*', cluster: '*', open: undefined });
 });
 
-test('opening an object keeps the list, another filter begins a new one', (t) => {
+test('opening an object keeps the list, and another filter begins a new list', (t) => {
   const listed = happened(begin(objects), { kind: 'listing' }, { kind: 'page', page, isLast: true });
   const opened = after(listed, { kind: 'went', place: { ...objects, open: { shard: 'amber', cluster: 'c', namespace: '', name: 'one' } } });
 
@@ -33,14 +33,14 @@ test('opening an object keeps the list, another filter begins a new one', (t) =>
   t.deepEqual(after(opened, { kind: 'went', place: { ...objects, name: 'other' } }).list.pages, []);
 });
 
-test('pages follow one another, and a failed one keeps those before it', (t) => {
+test('pages are appended, and a failed page keeps the earlier ones', (t) => {
   const state = happened(begin(objects), { kind: 'page', page, isLast: true }, { kind: 'listing' }, { kind: 'unlisted', why: 'no answer' });
 
   t.deepEqual(state.list, { pages: [page], isAsking: false, failure: 'no answer' });
   t.is(after(state, { kind: 'page', page, isLast: true }).list.pages.length, 2);
 });
 
-test('a name without a type is looked for in every type that has objects, and one page is waited for after the other', (t) => {
+test('a name without a type is looked up in every type that has objects, one page after the other', (t) => {
   const type = (resource: string, count: number) => ({ resource, group: 'g', identity: '', objects: count });
   const overview = { types: [type('a', 2), type('none', 0), type('b', 1)] } as unknown as NonNullable<State['overview']>;
   const state = after(begin(objects), { kind: 'overview', overview });
@@ -53,7 +53,7 @@ test('a name without a type is looked for in every type that has objects, and on
   t.true(happened(state, { kind: 'listing' }, { kind: 'page', page, isLast: false }).list.isAsking);
 });
 
-test('what a cache said last stays while it does not answer', (t) => {
+test('the last overview of a cache stays while the cache does not answer', (t) => {
   const overview = { cache: { id: 'c-1' } } as unknown as NonNullable<State['overview']>;
   const state = happened(
     begin({ kind: 'overview' }),
@@ -66,7 +66,7 @@ test('what a cache said last stays while it does not answer', (t) => {
   t.is(after(state, { kind: 'overview', overview }).failure, undefined);
 });
 
-test('amounts are short', (t) => {
+test('durations and amounts of bytes are printed short', (t) => {
   t.deepEqual([0, 999, 1_000, 61_000, 3_600_000, 90_061_000].map(formatDuration), ['0ms', '999ms', '1s', '1m 1s', '1h', '1d 1h']);
   t.deepEqual([0, 1_023, 1_536, 200 * 1_024, 3 * 1_024 ** 3].map(formatBytes), ['0 B', '1023 B', '1.5 KiB', '200 KiB', '3.0 GiB']);
 });

@@ -6,7 +6,7 @@ import { ManualClock } from '../../support/store/manual-clock.js';
 
 const master: Caller = { user: 'ops', groups: ['system:masters'] };
 
-test('a link opens one session, which reads as who asked for it', (t) => {
+test('a link opens one session, which reads as the caller who asked for the link', (t) => {
   const { sessions } = someSessions();
   const link = sessions.makeLink(master);
   const session = sessions.enter(link)!;
@@ -16,7 +16,7 @@ test('a link opens one session, which reads as who asked for it', (t) => {
   t.is(sessions.callerOf(session), master);
 });
 
-test('a link is no session, and a session no link', (t) => {
+test('a link is not accepted as a session, nor a session as a link', (t) => {
   const { sessions } = someSessions();
   const link = sessions.makeLink(master);
 
@@ -25,7 +25,7 @@ test('a link is no session, and a session no link', (t) => {
   t.is(sessions.callerOf(''), undefined);
 });
 
-test('a link waits for a minute, a session lasts for an hour', (t) => {
+test('a link can be opened for a minute, and a session lasts for an hour', (t) => {
   const { sessions, clock } = someSessions();
   const [early, late] = [sessions.makeLink(master), sessions.makeLink(master)];
 
@@ -39,7 +39,7 @@ test('a link waits for a minute, a session lasts for an hour', (t) => {
   t.is(sessions.callerOf(session), undefined);
 });
 
-test('a session ends with the certificate that it reads for', (t) => {
+test('a session ends when the certificate of its caller expires', (t) => {
   const { sessions, clock } = someSessions();
   const caller: Caller = { ...master, validUntilMs: clock.wallMs() + 10_000 };
   const session = sessions.enter(sessions.makeLink(caller))!;
@@ -50,7 +50,7 @@ test('a session ends with the certificate that it reads for', (t) => {
   t.is(sessions.callerOf(session), undefined);
 });
 
-test('where the authorities change, every link and session ends', (t) => {
+test('when the client CAs change, every link and session ends', (t) => {
   const { sessions } = someSessions();
   const [session, link] = [sessions.enter(sessions.makeLink(master))!, sessions.makeLink(master)];
   sessions.endAll();
@@ -59,7 +59,7 @@ test('where the authorities change, every link and session ends', (t) => {
   t.is(sessions.enter(link), undefined);
 });
 
-test('of too many links of one caller the oldest makes room, and nobody else’s', (t) => {
+test('if a caller has too many links, that caller’s oldest link makes room, and nobody else’s', (t) => {
   const { sessions } = someSessions();
   const others = sessions.makeLink({ user: 'other', groups: ['system:masters'] });
   const links = Array.from({ length: 11 }, () => sessions.makeLink(master));
@@ -70,7 +70,7 @@ test('of too many links of one caller the oldest makes room, and nobody else’s
   t.not(sessions.enter(others), undefined);
 });
 
-test('of too many sessions of one caller the oldest makes room, and nobody else’s', (t) => {
+test('if a caller has too many sessions, that caller’s oldest session makes room, and nobody else’s', (t) => {
   const { sessions } = someSessions();
   const other: Caller = { user: 'other', groups: ['system:masters'] };
   const others = sessions.enter(sessions.makeLink(other))!;
@@ -81,7 +81,7 @@ test('of too many sessions of one caller the oldest makes room, and nobody else�
   t.is(sessions.callerOf(others), other);
 });
 
-test('of too many links of all callers the oldest makes room', (t) => {
+test('if all callers together have too many links, the oldest makes room', (t) => {
   const { sessions } = someSessions();
   const links = Array.from({ length: 1_001 }, (_, i) => sessions.makeLink({ user: `user-${i}`, groups: ['system:masters'] }));
 

@@ -13,7 +13,7 @@ test('a delay longer than a Node timer holds does not fire at once', async (t) =
   t.false(fired);
 });
 
-test('a task runs once after its delay, and not at all when cancelled', async (t) => {
+test('a task runs once after its delay, and never if it is cancelled', async (t) => {
   const ran: string[] = [];
   systemClock.after(5, () => ran.push('kept'));
   systemClock.after(5, () => ran.push('cancelled'))();

@@ -7,7 +7,7 @@ import { ManualClock } from '../../support/store/manual-clock.js';
 const answer = { bavail: 3, blocks: 10, bsize: 4_096 };
 const room = { availableBytes: 12_288, sizeBytes: 40_960 };
 
-test('the room is what a user without privileges may take, in bytes', async (t) => {
+test('the room is what a user without privileges may use, in bytes', async (t) => {
   const clock = new ManualClock();
   const disk = new DiskSpace({ clock, ask: async () => answer });
 
@@ -15,13 +15,13 @@ test('the room is what a user without privileges may take, in bytes', async (t) 
   t.is(clock.pending, 0);
 });
 
-test('of a folder that is gone nothing is known', async (t) => {
+test('the room in a folder that is gone is unknown', async (t) => {
   const disk = new DiskSpace({ clock: new ManualClock(), ask: () => Promise.reject(new Error('ENOENT')) });
 
   t.is(await disk.room(), undefined);
 });
 
-test('a disk that does not answer delays nobody for long, is asked once at a time, and again once it has answered', async (t) => {
+test('a disk that does not answer delays callers only briefly, and is not asked again until it has answered', async (t) => {
   const clock = new ManualClock();
   const answers: ReturnType<typeof deferred<typeof answer>>[] = [];
   const ask = () => {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import { EventLoopDelay } from '../../../src/diagnostics/event-loop-delay.js';
 
-test('a blocked loop is seen in the window in which it was blocked, and not in the next', async (t) => {
+test('a blocked loop shows in the window in which it was blocked, and not in the next', async (t) => {
   let turn = (): void => {};
   let cancelled = 0;
   const clock = { now: () => 0, wallMs: () => 0, after: (_: number, task: () => void) => ((turn = task), () => void cancelled++) };

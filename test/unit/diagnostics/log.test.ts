@@ -44,7 +44,7 @@ test('an event below the level is not written', (t) => {
   t.is(written().trim().split('\n').length, 2);
 });
 
-test('a child has the fields of its parent on every line', (t) => {
+test('a child logger writes the fields of its parent on every line', (t) => {
   const { log, written } = logTo({ level: 'info', format: 'json' });
 
   log.child({ shard: 'amber' }).child({ session: 3 }).info('session.opened');
@@ -63,7 +63,7 @@ test('an error is written with its stack and its causes', (t) => {
   t.regex(error.stack, /log\.test/);
 });
 
-test('in the format for people a line has the event and its fields, written when the call returns', (t) => {
+test('in the format for people a line has the event and its fields, and is written when the call returns', (t) => {
   const { log, written } = logTo({ level: 'info', format: 'pretty' });
 
   log.info('shard.connected', { shard: 'amber' });

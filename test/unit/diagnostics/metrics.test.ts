@@ -17,7 +17,7 @@ test('names follow the rules of Prometheus: a prefix, totals for counters, base 
   }
 });
 
-test('whatever is counted, set and observed is rendered', async (t) => {
+test('every value that is counted, set or observed is rendered', async (t) => {
   const metrics = createMetrics({ processMetrics: false });
 
   metrics.requests.add(2, { verb: 'get', code: '200' });
@@ -46,7 +46,7 @@ test('two servers in one process count separately', async (t) => {
   t.regex(await birch.render(), /^strata_commits_total 0$/m);
 });
 
-test('the process reports on itself when asked to', async (t) => {
+test('the metrics of the process itself are rendered only on request', async (t) => {
   const metrics = createMetrics({ processMetrics: true });
 
   t.regex(await metrics.render(), /^process_cpu_seconds_total /m);

@@ -3,7 +3,7 @@ import { createMetrics } from '../../../src/diagnostics/metrics.js';
 import { showReport } from '../../../src/diagnostics/report-metrics.js';
 import { aCertificate, aStatusReport, aTreeStatus } from '../../support/status-report.js';
 
-test('a report shows every link, shard and slice, and drops what it no longer has', async (t) => {
+test('the metrics show every link, shard and slice of a report, and drop those that it no longer has', async (t) => {
   const metrics = createMetrics({ processMetrics: false });
 
   const certificates = [aCertificate('serving', 40), aCertificate('client-ca', 3), aCertificate('client-ca', -2)];
@@ -35,7 +35,7 @@ test('a report shows every link, shard and slice, and drops what it no longer ha
   t.notRegex(empty, /strata_(?:certificate_expires_seconds|link_connected|link_slices|shard_connected|slice_objects|slice_whole)\{/);
 });
 
-test('of too many slices each shard has its series once, and nothing is lost from the sums', async (t) => {
+test('with too many slices each shard has its series once, and the sums stay complete', async (t) => {
   const metrics = createMetrics({ processMetrics: false });
   const report = aStatusReport();
   const slices = report.shards.flatMap((shard) => shard.slices);

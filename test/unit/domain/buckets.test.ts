@@ -2,7 +2,7 @@ import { test } from '../../support/test.js';
 import { bucketCount, bucketOf, bucketSet, inBuckets, noBuckets, parseBucketSet } from '../../../src/domain/buckets.js';
 import { aKey } from '../../support/objects.js';
 
-test('every cache finds a key in the same bucket, whatever its version', (t) => {
+test('every cache puts a key into the same bucket, whatever its version', (t) => {
   const keys = [
     ['acme', '', 'one'],
     ['acme', '', 'two'],
@@ -17,7 +17,7 @@ test('every cache finds a key in the same bucket, whatever its version', (t) => 
   );
 });
 
-test('keys that hardly differ are spread over all buckets', (t) => {
+test('similar keys are spread over all buckets', (t) => {
   const counts = Array.from({ length: bucketCount }, () => 0);
   for (let i = 0; i < 100 * bucketCount; i += 1) {
     const bucket = bucketOf(aKey({ name: `export-${i}` }));
@@ -27,7 +27,7 @@ test('keys that hardly differ are spread over all buckets', (t) => {
   t.true(Math.min(...counts) > 50 && Math.max(...counts) < 200, `${Math.min(...counts)} to ${Math.max(...counts)}`);
 });
 
-test('a set has the buckets it was made of, and only a set is read as one', (t) => {
+test('a set contains the buckets from which it was made, and other texts are not parsed as a set', (t) => {
   const key = aKey();
 
   t.true(inBuckets(bucketSet([bucketOf(key)]))(key));

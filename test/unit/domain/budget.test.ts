@@ -4,7 +4,7 @@ import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { Budget } from '../../../src/domain/budget.js';
 
-test('an amount taken from a budget is taken from those above it too, and given back to them', (t) => {
+test('an amount taken from a budget is also taken from the budgets above it, and given back to them', (t) => {
   const all = new Budget(10);
   const [one, other] = [new Budget(8, all), new Budget(8, all)];
 
@@ -27,7 +27,7 @@ test('an amount larger than the bound fits while the budget is empty, and only t
   t.false(budget.tryTake(25));
 });
 
-test('waiters are served first come, first served, and not at all when they give up', (t) => {
+test('waiters are served in the order of arrival, and not at all once they give up', (t) => {
   const budget = new Budget(10);
   const served: string[] = [];
   budget.add(10);
@@ -44,7 +44,7 @@ test('waiters are served first come, first served, and not at all when they give
   t.is(budget.used, 10);
 });
 
-test('a waiter for the budget above does not keep others from the one below it', (t) => {
+test('a waiter for the upper budget does not block those who need only the lower one', (t) => {
   const all = new Budget(10);
   const [one, other] = [new Budget(10, all), new Budget(10, all)];
   const served: string[] = [];
@@ -59,7 +59,7 @@ test('a waiter for the budget above does not keep others from the one below it',
   t.is(all.used, 8);
 });
 
-test('no waiter of a budget above is overtaken by a smaller request', (t) => {
+test('no smaller request overtakes a waiter of an upper budget', (t) => {
   const all = new Budget(10);
   const [one, other, third] = [new Budget(10, all), new Budget(10, all), new Budget(10, all)];
   const served: string[] = [];
@@ -75,7 +75,7 @@ test('no waiter of a budget above is overtaken by a smaller request', (t) => {
   t.is(all.used, 9);
 });
 
-test('a waiter that a budget below held up queues behind those who already wait above it', (t) => {
+test('a waiter that a lower budget held up queues behind those who already wait at the upper one', (t) => {
   const all = new Budget(10);
   const [one, two, three] = [new Budget(4, all), new Budget(10, all), new Budget(10, all)];
   const served: string[] = [];
@@ -103,7 +103,7 @@ const steps: fc.Arbitrary<readonly Step[]> = fc.array(
   { maxLength: 60 },
 );
 
-test('whatever is taken and given: no bound is passed, sums are right, and nobody waits for free room', (t) => {
+test('whatever is taken and given: no bound is exceeded, sums are right, and nobody waits for free room', (t) => {
   fc.assert(
     fc.property(steps, (script) => {
       const all = new Budget(12);
@@ -139,7 +139,7 @@ test('whatever is taken and given: no bound is passed, sums are right, and nobod
           all.used,
           sum(() => true),
         );
-        // An amount larger than its bound is alone in it.
+        // An amount larger than its bound is the only one in the budget.
         for (const [each, max] of [[all, 12] as const, ...parts.map((part) => [part, 8] as const)]) t.true(each.used <= Math.max(max, 8));
         // Nobody is at the head of a queue while all budgets on the way have room.
         if (waiting.length > 0) t.true(held.length > 0, 'somebody waits though nothing is held');

@@ -1,4 +1,7 @@
-/** Which declarations have room: random histories beside what must hold whatever happened, and what a change costs. */
+/**
+ * Which declarations have room: random histories are checked against invariants, and the cost of a
+ * change is measured.
+ */
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { Declaration } from '../../../src/domain/declaration.js';
@@ -14,12 +17,15 @@ function aDeclaration(type: string, cluster: string, name: string, shard = 'ambe
 }
 
 for (const [i, waitingMax] of [4, 1_000].entries())
-  test(`nothing waits without need, and nothing has room that there is not, with ${waitingMax} that may wait`, (t) => {
+  test(`no declaration waits while there is room, and none gets room that does not exist, if ${waitingMax} may wait`, (t) => {
     t.log(`TEST_SEED=${seed}`);
     const random = seeded(seed + i);
     const limits = { ofShardMax: 9, ofTypeMax: 4, ofClusterMax: 3, waitingMax };
     const rooms = new DeclarationRooms(limits);
-    /** All that is known, and whether it declares its type; what was forgotten is in neither. */
+    /**
+     * Every known declaration, and whether it declares its type. Forgotten declarations are not in
+     * the map.
+     */
     const known = new Map<string, { declaration: Declaration; declares: boolean }>();
     const keyOf = ({ place: { shard, cluster, name } }: Declaration): string => `${shard}/${cluster}/${name}`;
     const all = (): readonly Readonly<{ declaration: Declaration; declares: boolean }>[] => [...known.values()];
@@ -71,7 +77,7 @@ for (const [i, waitingMax] of [4, 1_000].entries())
     t.false(['x', 'y', 'z'].some((identity) => rooms.isAwaited(aDeclaration(identity, 'c1', 'a'))));
   });
 
-test('a change costs the same however many wait, and for whatever', (t) => {
+test('a change costs the same however many declarations wait, for the type or for the shard', (t) => {
   const rooms = new DeclarationRooms();
   const put = (type: string, cluster: string, name = type): void =>
     void rooms.replace(aDeclaration(type, cluster, name).place, aDeclaration(type, cluster, name));
@@ -81,7 +87,7 @@ test('a change costs the same however many wait, and for whatever', (t) => {
 
   const startedMs = processorMs();
   for (let round = 0; round < 500; round += 1) {
-    // The type has room and the shard has none, then the other way round.
+    // First the type has room and the shard has none, then the other way round.
     put('other', `p${round}`, 'popular');
     rooms.replace(aDeclaration('', `o${round}`, `own-${round}`).place, undefined);
     put('popular', `p${round}`);

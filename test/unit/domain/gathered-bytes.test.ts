@@ -1,10 +1,13 @@
-/** What comes in pieces and is kept: every byte in its order, however it is cut, and in few objects however short the pieces are. */
+/**
+ * Bytes that arrive in pieces and are kept: in order, however they are cut, and in few objects,
+ * however short the pieces are.
+ */
 import fc from 'fast-check';
 import { GatheredBytes } from '../../../src/domain/gathered-bytes.js';
 import { pieces } from '../../support/some-pieces.js';
 import { test } from '../../support/test.js';
 
-test('whatever the pieces, all bytes are given back in their order, and few objects hold them', (t) => {
+test('whatever the pieces, all bytes are returned in order, and few objects hold them', (t) => {
   const gathered = new GatheredBytes();
   const law = fc.property(pieces, fc.boolean(), (added, asOne) => {
     for (const each of added) gathered.add(each);
@@ -23,7 +26,7 @@ test('whatever the pieces, all bytes are given back in their order, and few obje
   t.true(gathered.take().length < 20);
 });
 
-test('what was taken stays as it was when more is added', (t) => {
+test('bytes that were taken stay unchanged when more are added', (t) => {
   const gathered = new GatheredBytes();
   for (const letter of 'abc') gathered.add(Buffer.from(letter));
   const taken = gathered.takeWhole();
@@ -32,7 +35,7 @@ test('what was taken stays as it was when more is added', (t) => {
   t.is(gathered.takeWhole().toString(), 'def');
 });
 
-test('what is taken with a last piece is that piece itself where nothing came before it, and else all of it', (t) => {
+test('bytes taken together with a last piece are that very piece if nothing came before it, else all bytes', (t) => {
   const gathered = new GatheredBytes();
   const last = Buffer.from('last');
   t.is(gathered.takeWholeWith(last), last);
@@ -41,7 +44,7 @@ test('what is taken with a last piece is that piece itself where nothing came be
   t.is(gathered.bytes, 0);
 });
 
-test('little is kept of what was read from the network together with a piece', (t) => {
+test('little is kept of the network buffers from which pieces were cut', (t) => {
   const gathered = new GatheredBytes();
   for (let i = 0; i < 100; i += 1) gathered.add(Buffer.alloc(16_384).subarray(0, 1_025));
   for (const length of [5_000, 20_000]) gathered.add(Buffer.alloc(4 * length).subarray(0, length));

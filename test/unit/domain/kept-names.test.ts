@@ -2,7 +2,7 @@ import { test } from '../../support/test.js';
 import { keptNames, namesOfType, parseKeptNames } from '../../../src/domain/kept-names.js';
 import { aKey } from '../../support/objects.js';
 
-test('names are listed by type, each once; identities do not matter', (t) => {
+test('names are listed by type, each once; identities are ignored', (t) => {
   const annotations = parseKeptNames([
     'shards.core.kcp.io=x.io/cordon',
     'shards.core.kcp.io=x.io/cordon',
@@ -23,7 +23,7 @@ test('names are listed by type, each once; identities do not matter', (t) => {
   t.is(namesOfType(listed, aKey().resource), undefined);
 });
 
-test('malformed names, those that say where an object is, and too many are refused', (t) => {
+test('malformed names, names that locate an object, and too many names are refused', (t) => {
   const refused = ['shards', 'shards=', '=x', 'Shards.core.kcp.io=x', 'shards=-x', 'shards=a/b/c', 'shards=x y', 'shards=kcp.io/cluster'];
   for (const text of [...refused, 'shards=kcp.io/shard', 'shards=kcp.io/path', `shards=${'x'.repeat(64)}`])
     t.is(parseKeptNames([text]), undefined, text);

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { Line } from '../../../src/domain/line.js';
 import { fastestMs } from '../../support/fastest.js';
 
-test('the first is the one that waits longest, whoever leaves', (t) => {
+test('the first is the member that has waited longest, whoever leaves', (t) => {
   const line = new Line<string>();
   for (const name of ['a', 'b', 'c', 'd']) line.add(name);
 
@@ -22,7 +22,7 @@ test('the first is the one that waits longest, whoever leaves', (t) => {
   t.is(line.first, 'e');
 });
 
-test('whatever comes and goes, the first is a member if there is any, and each is first within one round', (t) => {
+test('whoever joins and leaves, the first is a member if there is any, and each member is first within one round', (t) => {
   const step = fc.tuple(fc.constantFrom('add', 'delete', 'pass'), fc.nat(9));
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
@@ -47,7 +47,7 @@ test('whatever comes and goes, the first is a member if there is any, and each i
   t.pass();
 });
 
-test('to take the first of 100,000 again and again takes linear time', (t) => {
+test('taking the first of 100,000 repeatedly takes linear time', (t) => {
   const takeAll = (count: number): void => {
     const line = new Line<number>();
     for (let i = 0; i < count; i += 1) line.add(i);

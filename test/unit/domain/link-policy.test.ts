@@ -28,14 +28,14 @@ function readBack(policy: LinkPolicy): LinkPolicy {
   return parsed.policy;
 }
 
-test('one rule, a list of one and nothing are policies', (t) => {
+test('one rule, a list of one rule and an empty list are policies', (t) => {
   const rule = { types: ['secrets'] };
 
   t.deepEqual(parseLinkPolicy(rule), parseLinkPolicy([rule]));
   for (const nothing of [undefined, null, []]) t.deepEqual(parseLinkPolicy(nothing), { kind: 'parsed', policy: [] });
 });
 
-test('a type is named by its group and resource, and by its identity if one is meant', (t) => {
+test('a rule names a type by group and resource, and by identity if only one identity is meant', (t) => {
   const [rule] = aPolicy({
     types: ['instances.machines.svm.io:a1B', 'secrets', 'apiexports.apis.kcp.io', 'configmaps.core', 'secrets'],
   });
@@ -72,7 +72,7 @@ test('every fault of a rule is reported with the path of its key, all at once', 
   ]);
 });
 
-test('an empty rule and an empty name are mistakes, because they would let everything through', (t) => {
+test('an empty rule and an empty name are refused, because they would let everything through', (t) => {
   t.deepEqual(problemsOf([{}]), ["0: an empty rule is a mistake; types: ['*'] lets everything through"]);
   for (const rule of [
     { types: [] },
@@ -92,7 +92,7 @@ test('anything but a rule is refused', (t) => {
   for (const value of ['*', 1, true, ['types'], [[]], [null]]) t.is(problemsOf(value).length, 1, JSON.stringify(value));
 });
 
-test('rules, lists, labels and the whole are bounded', (t) => {
+test('rules, lists, labels and the whole policy are bounded', (t) => {
   const { rulesMax, listMax, termsMax, policyCharactersMax } = linkPolicyBounds;
   const names = Array.from({ length: listMax + 1 }, (_, i) => `shard-${i}`);
   const terms = Object.fromEntries(names.slice(0, termsMax + 1).map((name) => [name, 'x']));
@@ -109,14 +109,14 @@ test('rules, lists, labels and the whole are bounded', (t) => {
   t.is(policyCharactersMax, frameBounds.policyCharactersMax);
 });
 
-test('a text that is not JSON, or nested without end, is refused', (t) => {
+test('a text that is not JSON, or nested too deep, is refused', (t) => {
   t.is(textProblem('{'), 'is no JSON');
   t.not(textProblem('['.repeat(100_000) + ']'.repeat(100_000)), '');
   t.not(textProblem('{"__proto__":{"types":["*"]}}'), '');
   t.not(textProblem('[{"annotations":{"__proto__":"x"}}]'), '');
 });
 
-test('there are never more problems than a log can bear', (t) => {
+test('the number of reported problems is small enough for a log', (t) => {
   const policy = parseLinkPolicy(Array.from({ length: 200 }, () => 7));
 
   t.is(policy.kind === 'wrong' ? policy.problems.length : 0, 100);
@@ -182,7 +182,7 @@ test('any text is parsed or refused, and a parsed policy can be formatted', (t) 
   );
 });
 
-test('a star alone stands for every shard, which differs from naming none', (t) => {
+test('a star stands for every shard and must be alone, and a rule with it differs from a rule without shards', (t) => {
   const named = aPolicy({ shards: ['*'] });
 
   t.is(formatLinkPolicy(named), '[{"types":["*"],"shards":["*"]}]');
@@ -191,7 +191,7 @@ test('a star alone stands for every shard, which differs from naming none', (t) 
   t.deepEqual(problemsOf({ shards: ['*', 'amber'] }), ["shards: '*' stands alone"]);
 });
 
-test('a rule of an accept without shards covers those that the other rules name, and none where they name none', (t) => {
+test('an accept rule without shards covers the shards that the other rules name, and none if they name none', (t) => {
   const gold = { labels: 'tier=gold' };
   const accepted = (...rules: readonly WrittenRule[]): string => formatLinkPolicy(acceptedFromChild(aPolicy(...rules)));
 
@@ -204,7 +204,7 @@ test('a rule of an accept without shards covers those that the other rules name,
   );
 });
 
-test('a child whose accept covers every shard may not claim those that another entry names, unless its own names them too', (t) => {
+test('a child that may claim every shard may not claim those of another child’s entry, unless its own entry names them too', (t) => {
   const entry = (...rules: readonly WrittenRule[]) => ({ accept: aPolicy(...rules), offer: [] });
   const children = new Map([
     ['eu', entry({ shards: ['amber', 'birch'] })],
@@ -218,7 +218,7 @@ test('a child whose accept covers every shard may not claim those that another e
   t.deepEqual(ofOthers('eu'), []);
 });
 
-test('a child has its own entry, else that for all others, else nothing', (t) => {
+test('a child has the policies of its own entry, else of the entry for all others, else none', (t) => {
   const everything = { accept: aPolicy({ types: ['*'] }), offer: aPolicy({ types: ['*'] }) };
   const own = { accept: [], offer: aPolicy({ shards: ['amber'] }) };
 

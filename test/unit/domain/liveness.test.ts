@@ -21,7 +21,7 @@ test('a peer that never answers is dead after the interval and the timeout', (t)
   t.deepEqual(seen, ['asked', 'dead']);
 });
 
-test('a peer that answers is asked again an interval later', (t) => {
+test('a peer that answers is pinged again an interval later', (t) => {
   const { clock, liveness, seen } = aPeer();
 
   for (let round = 0; round < 5; round += 1) {
@@ -36,7 +36,7 @@ test('a peer that answers is asked again an interval later', (t) => {
   t.deepEqual(seen, Array(10).fill('asked'));
 });
 
-test('a message that came before the question is no answer', (t) => {
+test('a message that arrived before the ping is no answer', (t) => {
   const { clock, liveness, seen } = aPeer();
 
   liveness.heard();
@@ -45,7 +45,7 @@ test('a message that came before the question is no answer', (t) => {
   t.deepEqual(seen, ['asked', 'dead']);
 });
 
-test('while nothing is read no peer is dead', (t) => {
+test('no peer is dead while this end reads nothing', (t) => {
   const { clock, seen, reading } = aPeer();
 
   reading.now = false;
@@ -57,7 +57,7 @@ test('while nothing is read no peer is dead', (t) => {
   t.deepEqual(seen, ['asked', 'dead']);
 });
 
-test('a connection that has ended leaves no timer behind', (t) => {
+test('a closed connection leaves no timer behind', (t) => {
   for (const elapsed of [0, 110, 500]) {
     const { clock, liveness } = aPeer();
     clock.advance(elapsed);
@@ -67,7 +67,7 @@ test('a connection that has ended leaves no timer behind', (t) => {
   }
 });
 
-test('a peer that could not be asked in time, because this process was paused, counts as silent until it answers', (t) => {
+test('a peer that was not pinged in time, because this process was paused, counts as silent until it answers', (t) => {
   const { clock, liveness, reading } = aPeer();
   clock.advance(110);
   liveness.heard();
@@ -102,7 +102,7 @@ test('a peer whose answers queue behind its other messages is alive', (t) => {
   t.false(seen.includes('dead'));
 });
 
-test('after a pause a peer has the whole time to answer, whoever notices the pause first', (t) => {
+test('after a pause a peer has the whole timeout to answer, whoever notices the pause first', (t) => {
   for (const notice of ['heard', 'silentSinceMs', undefined] as const)
     for (const beforeMs of [50, 110]) {
       const { clock, liveness, seen } = aPeer();

@@ -2,7 +2,7 @@ import { test } from '../../support/test.js';
 import { annotationCauses, labelCauses, labelKeyFlaws, labelValueFlaws } from '../../../src/domain/label-syntax.js';
 import { dnsLabelFlaws, dnsSubdomainFlaws, pathSegmentFlaws } from '../../../src/domain/name-syntax.js';
 
-test('a name is refused in the words of upstream (recorded: create bad name, long name)', (t) => {
+test('an invalid name is refused in the words of upstream (recorded: create bad name, long name)', (t) => {
   t.deepEqual(dnsSubdomainFlaws('Bad_Name!'), [
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
   ]);
@@ -20,7 +20,7 @@ test('a namespace is one label', (t) => {
   t.regex(dnsLabelFlaws('-a').join(), /a lowercase RFC 1123 label must consist/);
 });
 
-test("an RBAC object's name is whatever can stand in a path", (t) => {
+test("an RBAC object's name is anything that can be a path segment", (t) => {
   t.deepEqual(pathSegmentFlaws('system:Reader *'), []);
   t.deepEqual(pathSegmentFlaws('..'), ["may not be '..'"]);
   t.deepEqual(pathSegmentFlaws('a/b%2'), ["may not contain '/'", "may not contain '%'"]);
@@ -44,7 +44,7 @@ test('label keys and values are checked separately (recorded: bad label value)',
   );
 });
 
-test('the bounds of keys and values are bytes', (t) => {
+test('the bounds of keys and values are in bytes', (t) => {
   t.deepEqual(labelKeyFlaws('k'.repeat(63)), []);
   t.deepEqual(labelKeyFlaws('k'.repeat(64)), ['name part must be no more than 63 bytes']);
   t.deepEqual(labelKeyFlaws(`${'p'.repeat(254)}/k`), ['prefix part must be no more than 253 bytes']);
@@ -55,7 +55,7 @@ test('the bounds of keys and values are bytes', (t) => {
   t.deepEqual(labelValueFlaws('v'.repeat(64)), ['must be no more than 63 bytes']);
 });
 
-test('annotations are bounded together, and their keys may be upper case (recorded: big annotations)', (t) => {
+test('annotations have one bound together, and their keys may be upper case (recorded: big annotations)', (t) => {
   t.deepEqual(annotationCauses(new Map([['A/B', 'any thing']])), []);
   t.deepEqual(annotationCauses(new Map([['a', 'x'.repeat(262_144)]])), [
     { reason: 'FieldValueTooLong', message: 'Too long: may not be more than 262144 bytes', field: 'metadata.annotations' },

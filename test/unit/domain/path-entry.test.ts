@@ -49,7 +49,7 @@ const entries: fc.Arbitrary<PathEntry> = fc.oneof(
   }),
 );
 
-test('an entry reads back as it was written, and has less than 150 bytes', (t) => {
+test('an entry is read as it was written, and has fewer than 150 bytes', (t) => {
   fc.assert(
     fc.property(entries, (entry) => {
       const bytes = formatPathEntry(entry);
@@ -59,7 +59,7 @@ test('an entry reads back as it was written, and has less than 150 bytes', (t) =
   );
 });
 
-test('what is not so is left out of an entry', (t) => {
+test('an entry leaves out members that are false or absent', (t) => {
   const texts = (
     [
       { kind: 'cluster', path: 'root:org', isParentless: false, isMigrating: false },
@@ -78,7 +78,7 @@ test('what is not so is left out of an entry', (t) => {
   ]);
 });
 
-test('what no agent of ours sends is refused, and says why', (t) => {
+test('an entry that no agent sends is refused with the reason', (t) => {
   const refused: readonly (readonly ['logicalclusters' | 'workspaces', string | Uint8Array, RegExp])[] = [
     ['workspaces', '', /no JSON/],
     ['workspaces', '[]', /no object/],
@@ -126,7 +126,7 @@ test('what no agent of ours sends is refused, and says why', (t) => {
   t.regex(String(read('logicalclusters', '{}', 'other')), /named cluster/);
 });
 
-test('a member that is not known yet is no reason to refuse', (t) => {
+test('an unknown member is no reason to refuse an entry', (t) => {
   t.deepEqual(read('workspaces', '{"cluster":"one","type":"root:universal"}'), {
     kind: 'workspace',
     target: { cluster: clusterName('one'), shard: undefined },
@@ -134,7 +134,7 @@ test('a member that is not known yet is no reason to refuse', (t) => {
   });
 });
 
-test('only a logical cluster without an owner owns its path, and a path of one segment is the name of one anyway', (t) => {
+test('an entry gives its logical cluster a path only if that cluster has no owner and the path has several segments', (t) => {
   const cluster = { kind: 'cluster', path: 'home:alice', isParentless: true, isMigrating: false } as const;
   t.is(pathOfEntry(cluster), 'home:alice' as never);
   t.is(pathOfEntry({ ...cluster, isParentless: false }), undefined);
@@ -143,18 +143,18 @@ test('only a logical cluster without an owner owns its path, and a path of one s
   t.is(pathOfEntry({ kind: 'workspace', target: { cluster: clusterName('one'), shard: undefined }, isUnavailable: false }), undefined);
 });
 
-test('what is stored of an entry has neither labels nor annotations', (t) => {
+test('a stored entry has neither labels nor annotations', (t) => {
   const body = pathEntryBody(formatPathEntry({ kind: 'cluster', path: 'root:org', isParentless: false, isMigrating: false }));
   t.is(labelsOf(body).size, 0);
   t.is(annotationsOf(body).size, 0);
 });
 
-test('a path of a policy or an object has one segment or several', (t) => {
+test('a policy or an object may name a path of one segment or of several', (t) => {
   t.is(parseAnyPath('root'), 'root');
   t.is(parseAnyPath('root:tenant-a'), 'root:tenant-a');
   for (const text of ['', ':', 'root:', 'Root', 'system:admin', 'root:tenant_a']) t.is(parseAnyPath(text), undefined, text);
 });
 
-test('the types of entries have no group of Kubernetes', (t) => {
+test('the types of path entries have the group paths.strata, which Kubernetes does not have', (t) => {
   for (const { group } of [clusterEntries, workspaceEntries]) t.is(group, 'paths.strata');
 });

@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
 import { RecentChanges } from '../../../src/domain/recent-changes.js';
 
-test('a name has changed since a revision if its last change came after it', (t) => {
+test('a name has changed since a revision if its last change has a higher revision', (t) => {
   const changes = new RecentChanges(5);
   changes.record('a', 7);
   changes.record('b', 8);
@@ -23,7 +23,7 @@ test('a name has changed since a revision if its last change came after it', (t)
   );
 });
 
-test('of more than 10,000 names the one that changed longest ago is forgotten, and every forgotten one may have changed as late as it', (t) => {
+test('beyond 10,000 names the one that changed longest ago is forgotten, and its revision counts for all unknown names', (t) => {
   const changes = new RecentChanges(0);
   for (let revision = 1; revision <= 10_000; revision += 1) changes.record(`n${revision}`, revision);
   changes.record('n1', 10_001);

@@ -1,4 +1,4 @@
-/** Reading at the pace of the free room. */
+/** A body or an answer is read only as fast as room in the budget becomes free. */
 import { test } from '../../support/test.js';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Budget } from '../../../src/domain/budget.js';
@@ -20,7 +20,7 @@ function pieces(lengths: readonly number[]): { source: AsyncGenerator<Uint8Array
   return { source: all(), state };
 }
 
-test('a piece is read once there is room for one, and then holds room for its own size', async (t) => {
+test('a piece is read once there is room for a piece, and then holds room for its own size', async (t) => {
   const budget = new Budget(100);
   const room = new ExchangeRoom(budget, turn);
   const { source, state } = pieces([30, 30, 30]);
@@ -40,7 +40,7 @@ test('a piece is read once there is room for one, and then holds room for its ow
   t.is(budget.used, 30);
 });
 
-test('the end of the client ends the reading, and gives back all its room', async (t) => {
+test('when the client has gone, reading ends and gives back all its room', async (t) => {
   const budget = new Budget(100);
   const room = new ExchangeRoom(budget, turn);
   const { source, state } = pieces([80, 80]);
@@ -59,7 +59,7 @@ test('the end of the client ends the reading, and gives back all its room', asyn
   t.is(budget.used, 0);
 });
 
-test('an answer holds room for its own size, however much making it took', async (t) => {
+test('an answer holds room for its own size, however much room making it took', async (t) => {
   const budget = new Budget(100);
   const room = new ExchangeRoom(budget, turn);
 
@@ -72,7 +72,7 @@ test('an answer holds room for its own size, however much making it took', async
   t.is(budget.used, 0);
 });
 
-test('of many that wait for the room of a connection none reads once that has closed', async (t) => {
+test('of many readers that wait for room, none reads once its connection has closed', async (t) => {
   const budget = new Budget(100);
   const readers = Array.from({ length: 50 }, () => {
     const room = new ExchangeRoom(budget, turn);

@@ -21,7 +21,7 @@ const refusal = (result: Parsed<unknown>): string => {
   return `${result.refusal.reason}: ${result.refusal.message}`;
 };
 
-test('each operator selects what apimachinery says it selects', (t) => {
+test('each operator selects as apimachinery documents it', (t) => {
   const cases: [string, Record<string, string>, boolean][] = [
     ['', {}, true],
     ['app=x', { app: 'x' }, true],
@@ -78,7 +78,7 @@ test('bad label selectors are refused in the words of labels.Parse', (t) => {
   t.regex(refusal(parseLabelSelector('a in (-b,-c)')), /: \[values\[0\]\[a\]: .*, values\[1\]\[a\]: .*\]$/);
 });
 
-test('field selectors know names and namespaces, with escapes', (t) => {
+test('field selectors support names and namespaces, with escapes', (t) => {
   t.deepEqual(mustParse(parseFieldSelector('metadata.name=one,metadata.namespace!=a\\,b\\=\\\\')), [
     { field: 'metadata.name', kind: 'is', value: 'one' },
     { field: 'metadata.namespace', kind: 'is not', value: 'a,b=\\' },
@@ -100,7 +100,7 @@ test('bad field selectors are refused in the words of fields.ParseSelector', (t)
   for (const [selector, message] of cases) t.is(refusal(parseFieldSelector(selector)), `BadRequest: ${message}`, selector);
 });
 
-test('an object must meet both selectors', (t) => {
+test('an object must match both selectors', (t) => {
   const selector = selectorOf('app=x', 'metadata.name=one,metadata.namespace!=other');
   const object = { name: 'one', namespace: '', labels: labels({ app: 'x' }) };
 
@@ -110,7 +110,7 @@ test('an object must meet both selectors', (t) => {
   t.false(meetsSelector(selector, { ...object, labels: labels({}) }));
 });
 
-test('selectors with the same terms have the same text, others have another', (t) => {
+test('selectors with the same terms have the same text, and others have different texts', (t) => {
   const text = (labelText: string, fieldText = ''): string => formatSelector(selectorOf(labelText, fieldText));
 
   t.is(text('b,a in (y,x),a==1'), text('a=1, a in (x,y,x) ,b,b'));
@@ -169,14 +169,17 @@ test('fields with many terms agree with the obvious matcher', (t) => {
   );
 });
 
-/** Matched 20,000 times, as a large list, or a commit with many watches, does with one selector. */
+/**
+ * Matched 20,000 times, as for a large list, or for a commit with many watches, that uses one
+ * selector.
+ */
 for (const [what, selector] of [
   ['notin with 7,000 values', `a notin (${Array.from({ length: 7_000 }, (_, i) => `v${i}`).join(',')})`],
   ['in with 7,000 values', `a in (${Array.from({ length: 7_000 }, (_, i) => `v${i}`).join(',')},z)`],
   ['3,000 keys that must be absent', Array.from({ length: 3_000 }, (_, i) => `!k${i}`).join(',')],
   ['3,000 requirements on one key', Array.from({ length: 3_000 }, (_, i) => `a!=v${i}`).join(',')],
 ] as const) {
-  test(`${what} cost no more for an object than it has labels`, (t) => {
+  test(`matching ${what} costs in proportion to the labels of an object, not to the values`, (t) => {
     const parsed = selectorOf(selector, '');
     const object = { name: 'one', namespace: '', labels: labels({ a: 'z', b: 'x', c: 'y' }) };
 

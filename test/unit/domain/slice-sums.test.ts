@@ -13,6 +13,6 @@ test('slices are counted and summed, with the last change and the longest lag', 
   t.deepEqual(sumSlices(slices), { everSynced: 2, whole: 1, objects: 5, bytes: 30, removes: 14, changedAgoMs: 40, lagMs: 9 });
 });
 
-test('of no slices nothing is known', (t) => {
+test('the sums of no slices have no last change and no lag', (t) => {
   t.deepEqual(sumSlices([]), { everSynced: 0, whole: 0, objects: 0, bytes: 0, removes: null, changedAgoMs: null, lagMs: null });
 });

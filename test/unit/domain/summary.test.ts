@@ -19,7 +19,7 @@ function summaryOf(...pages: readonly (readonly StoredObject[])[]): string {
   return Buffer.from(aSummary(...pages).digests()).toString('hex');
 }
 
-test('equal content has the same summary, however it was read; other content has another', (t) => {
+test('equal content has the same summary, in whatever order it is read; other content has another', (t) => {
   const [one, two] = [anObject('one', 'body'), anObject('two', 'body')];
   const others = [
     [],
@@ -35,7 +35,7 @@ test('equal content has the same summary, however it was read; other content has
   t.is(new Set([[one, two], ...others].map((objects) => summaryOf(objects))).size, others.length + 1);
 });
 
-test('two that differ in some objects differ in their buckets alone, whatever number of digests the other end has', (t) => {
+test('two summaries differ only in the buckets of objects that differ, whatever number of digests the other end has', (t) => {
   for (const count of [1, 40, 1_000, 20_000]) {
     const all = Array.from({ length: count }, (_, i) => anObject(`o-${i}`, 'body'));
     const changed = all.filter((_, i) => i % 1_000 === 0).map(({ key }) => anObject(key.name, 'another'));
@@ -55,7 +55,7 @@ test('two that differ in some objects differ in their buckets alone, whatever nu
   }
 });
 
-test('what is no list of digests cannot be compared', (t) => {
+test('bytes that are no list of digests cannot be compared', (t) => {
   for (const length of [0, 1, 8, 16, 31, 33, 96, 512 * 32])
     t.is(aSummary([anObject('one', 'body')]).differing(new Uint8Array(length)), undefined);
 });

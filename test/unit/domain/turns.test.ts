@@ -2,7 +2,7 @@ import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { Turns } from '../../../src/domain/turns.js';
 
-test('each has its turn in the order in which it came, and those that come again while they wait keep their place', (t) => {
+test('members have turns in order of arrival, and one that is added again while it waits keeps its place', (t) => {
   const steps = fc.array(fc.option(fc.integer({ min: 0, max: 5 }), { nil: 'next' as const }), { maxLength: 60 });
   fc.assert(
     fc.property(steps, (all) => {

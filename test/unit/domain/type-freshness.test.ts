@@ -15,7 +15,7 @@ function aShard(name = 'amber', more: Partial<ShardFreshness> = {}): ShardFreshn
   return { ...shardFreshness({ shard: shardName(name), connection: connected }, [slice]), ...more };
 }
 
-test('absence counts only where the cache is ready, knows every shard, and has all objects of each', (t) => {
+test('an absence counts only if the cache is ready, knows every shard, and has all objects of each', (t) => {
   t.true(typeFreshness([aShard(), aShard('birch')], true).whole);
   t.false(typeFreshness([aShard()], false).whole);
   t.false(typeFreshness([], true).whole);
@@ -29,7 +29,7 @@ test('absence counts only where the cache is ready, knows every shard, and has a
     t.false(typeFreshness([aShard(), aShard('birch', bad)], true).whole, why);
 });
 
-test('of several identities the worst counts, and a type of which nothing is reported is not whole', (t) => {
+test('of several identities the worst counts, and a type without any report is not whole', (t) => {
   const shard = { shard: shardName('amber'), connection: connected };
   const bad = { whole: false, changedAgoMs: 5, lagMs: 70, sourceConnected: false };
 
@@ -38,7 +38,7 @@ test('of several identities the worst counts, and a type of which nothing is rep
   t.like(shardFreshness(shard, []), { slices: 0, whole: false, changedAgoMs: null, lagMs: null, sourceConnected: null });
 });
 
-test('a hundred shards are listed by name, first those that prove nothing', (t) => {
+test('at most a hundred shards are listed by name, first those that prove no absence', (t) => {
   const all = Array.from({ length: 103 }, (_, i) => aShard(`shard-${103 - i}`, { whole: i !== 0 }));
 
   const { whole, shards, shardsLeftOut } = typeFreshness(all, true);

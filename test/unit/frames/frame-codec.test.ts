@@ -12,10 +12,12 @@ import { anyFrame, aPut, exportsOfAmber, plain, someFrames } from '../../support
 import { collectGarbage } from '../../support/collect-garbage.js';
 
 const amber = ['amber', 'apis.kcp.io', 'apiexports', ''];
-/** With its number. */
+/** Including the member for the frame's number. */
 const membersOfEnd = 8;
 
-/** How many members this frame may lack, because later versions added them. */
+/**
+ * The number of members that a reader may miss in this frame, because later versions added them.
+ */
 function addedTo(frame: Frame): number {
   const positions = 'position' in frame && frame.position !== undefined ? 1 : 0;
   if (frame.kind === 'begin') return frame.compares === true ? 1 : 0;
@@ -24,7 +26,7 @@ function addedTo(frame: Frame): number {
   return mayName ? positions : 0;
 }
 
-/** The members of a frame that are known, as a reader that knows all of them has them. */
+/** The members of a frame as a reader of the latest version sees them. */
 function allMembers(frame: Frame): readonly unknown[] {
   const members = unpack(writeFrame(frame)) as unknown[];
   if (frame.kind === 'end') return [...members, ...Array<null>(membersOfEnd - members.length).fill(null)];
@@ -51,7 +53,7 @@ test('there is an example of every kind of frame', (t) => {
   t.deepEqual(new Set(someFrames.map(({ kind }) => kind)), new Set(Object.keys(frames) as Frame['kind'][]));
 });
 
-test('names that JavaScript treats specially pass unchanged and change nothing', (t) => {
+test('names that are special in JavaScript pass unchanged and have no effect', (t) => {
   const before = Object.getOwnPropertyNames(Object.prototype);
   const names = ['__proto__', 'constructor', 'prototype', 'hasOwnProperty', 'toJSON'];
   const keys = names.map((name) => ({ cluster: name, namespace: name, name }));
@@ -62,7 +64,7 @@ test('names that JavaScript treats specially pass unchanged and change nothing',
   t.deepEqual(Object.getOwnPropertyNames(Object.prototype), before);
 });
 
-test('a body is a view of its message: nothing is copied', (t) => {
+test('a body is a view of its message, without a copy', (t) => {
   const bytes = writeFrame(aPut());
 
   const frame = readFrame(bytes);
@@ -70,13 +72,13 @@ test('a body is a view of its message: nothing is copied', (t) => {
   t.is(frame.kind === 'put' ? frame.objects[0]?.body?.buffer : undefined, bytes.buffer);
 });
 
-test('members after the known ones are of a later protocol, and ignored', (t) => {
+test('members after the known ones belong to a later protocol and are ignored', (t) => {
   for (const frame of someFrames) {
     t.deepEqual(plain(readFrame(pack([...allMembers(frame), 'more', [1, Buffer.from('x')]]))), plain(frame));
   }
 });
 
-test('a frame that lacks any of its members is refused', (t) => {
+test('a frame is refused if any of its members is missing', (t) => {
   for (const frame of someFrames) {
     const members = unpack(writeFrame(frame)) as unknown[];
     for (let length = 0; length < members.length - addedTo(frame); length += 1)
@@ -84,7 +86,7 @@ test('a frame that lacks any of its members is refused', (t) => {
   }
 });
 
-test('a member of another type is refused, whichever it is', (t) => {
+test('a frame is refused if any of its members has another type', (t) => {
   for (const frame of someFrames) {
     const members = unpack(writeFrame(frame)) as unknown[];
     for (const at of members.keys()) {
@@ -158,7 +160,7 @@ const bad: readonly [string, unknown, string][] = [
 ];
 
 for (const [name, message, why] of bad) {
-  test(`${name}: refused`, (t) => {
+  test(`a frame is refused for ${name}`, (t) => {
     t.throws(() => readFrame(pack(message)), { instanceOf: BadFrame, message: why });
   });
 }
@@ -170,7 +172,7 @@ test('an error about a frame does not quote it', (t) => {
   }
 });
 
-test('half a character is written as the replacement character, and a message too long is cut', (t) => {
+test('half a surrogate pair is written as the replacement character, and too long a message is cut', (t) => {
   const broken = readFrame(writeFrame({ kind: 'route', route: ['a\ud800b', '\udc00'] }));
   const long = readFrame(writeFrame({ kind: 'resync', slice: exportsOfAmber, reason: '😀'.repeat(3000) + 'x' }));
 
@@ -178,7 +180,7 @@ test('half a character is written as the replacement character, and a message to
   t.is(long.kind === 'resync' ? long.reason : '', '😀'.repeat(2048));
 });
 
-test('junk and frames with some bytes changed are frames or refused, quickly, and leave nothing behind', (t) => {
+test('junk and altered frames are read or refused quickly, and leave no memory behind', (t) => {
   const frames = someFrames.map(writeFrame);
   const random = randomFrom(20_261_121);
   const before = keptBytes();
@@ -206,7 +208,7 @@ test('junk and frames with some bytes changed are frames or refused, quickly, an
   t.true(grownMiB < 4, `memory grew by ${grownMiB} MiB`);
 });
 
-test('the most expensive messages do not hold up the event loop for 100 ms', (t) => {
+test('even the most expensive messages block the event loop for less than 100 ms', (t) => {
   const values = 149_999;
   const head = Buffer.from('dd000249ef', 'hex');
   const dearest = [
@@ -222,7 +224,7 @@ test('the most expensive messages do not hold up the event loop for 100 ms', (t)
   }
 });
 
-test('nothing is allocated by declared lengths', (t) => {
+test('declared lengths alone allocate no memory', (t) => {
   const declared = ['ddffffffff', 'dcffff', 'dfffffffff', 'dbffffffff', 'c6ffffffff', 'c9ffffffff01', '9103ddffffffffc0'];
 
   for (const hex of declared) {
@@ -242,14 +244,14 @@ test('msgpackr is the build that generates no code and loads no native parts', (
   t.notRegex(readFileSync(resolve('msgpackr/index-no-eval'), 'utf8'), /\bnew\s+Function\b|\beval\s*\(/);
 });
 
-/** The memory in use once all garbage is gone. */
+/** The memory in use after garbage collection. */
 function keptBytes(): number {
   collectGarbage();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
 
-/** Anything else that is thrown is a bug. */
+/** Any other error is a bug. */
 function isFrame(bytes: Uint8Array): boolean {
   try {
     readFrame(bytes);
@@ -270,7 +272,7 @@ function mutated(bytes: Uint8Array, random: () => number): Uint8Array {
   return random() < 0.2 ? copy.subarray(0, Math.floor(random() * copy.length)) : copy;
 }
 
-/** Numbers from 0 to 1 that are the same in every run. */
+/** Random numbers from 0 to 1, the same in every run. */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {

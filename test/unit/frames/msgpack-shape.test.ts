@@ -72,7 +72,7 @@ for (const [name, hex, message] of refused) {
   });
 }
 
-test('a frame that is cut anywhere is refused', (t) => {
+test('a frame that is cut at any byte is refused', (t) => {
   for (const frame of someFrames) {
     const bytes = writeFrame(frame);
     t.notThrows(() => checkShape(bytes));
@@ -87,7 +87,7 @@ test('bytes before a message in its buffer are ignored', (t) => {
   t.notThrows(() => checkShape(bytes.subarray(7, bytes.length - 7)));
 });
 
-test('bodies are stepped over: a frame of 256 KiB costs far less than 0.2 ms', (t) => {
+test('checking the shape skips bodies: a frame of 256 KiB takes less than 0.2 ms', (t) => {
   const body = Buffer.alloc(2560, 0x61);
   const { objects } = aPut();
   const bytes = writeFrame(aPut({ objects: Array.from({ length: 100 }, () => objects.map((object) => ({ ...object, body }))).flat() }));

@@ -3,7 +3,7 @@ import { UnreadMessages } from '../../../src/frames/unread-messages.js';
 
 const bytes = (length: number): Uint8Array => new Uint8Array(length);
 
-test('messages are taken in order, and waited for', async (t) => {
+test('messages are taken in order, and a reader can wait for the next one', async (t) => {
   const unread = new UnreadMessages({ messagesMax: 4, bytesMax: 100 });
   unread.put(bytes(1));
   unread.put(bytes(2));
@@ -21,7 +21,7 @@ test('messages are taken in order, and waited for', async (t) => {
   );
 });
 
-test('it is full by number or by bytes, until something is taken', (t) => {
+test('the queue is full by number or by bytes, until a message is taken', (t) => {
   const byNumber = new UnreadMessages({ messagesMax: 2, bytesMax: 100 });
   const byBytes = new UnreadMessages({ messagesMax: 100, bytesMax: 10 });
 
@@ -37,7 +37,7 @@ test('it is full by number or by bytes, until something is taken', (t) => {
   t.deepEqual([byNumber.full, byBytes.full], [false, false]);
 });
 
-test('messages that came before the end are taken before it', async (t) => {
+test('messages that arrived before the end are taken before it', async (t) => {
   const unread = new UnreadMessages({ messagesMax: 4, bytesMax: 100 });
   unread.put(bytes(1));
   unread.end(new Error('broken'));
@@ -49,7 +49,7 @@ test('messages that came before the end are taken before it', async (t) => {
   t.throws(() => unread.take(), { message: 'broken' });
 });
 
-test('a dropped message is not taken, and a waiting reader learns of the end', async (t) => {
+test('a dropped message is never taken, and a waiting reader learns of the end', async (t) => {
   const unread = new UnreadMessages({ messagesMax: 4, bytesMax: 3 });
   const waiting = new UnreadMessages({ messagesMax: 4, bytesMax: 3 });
   unread.put(bytes(3));

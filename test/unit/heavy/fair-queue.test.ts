@@ -7,7 +7,7 @@ function taken(queue: FairQueue<string>): readonly (string | undefined)[] {
   return Array.from({ length: 5 }, () => queue.take());
 }
 
-test('owners take turns, each in the order it came', (t) => {
+test('owners take turns, and the items of each owner keep their order', (t) => {
   const queue = new FairQueue<string>({ itemsMax: 10, bytesMax: 100 });
   for (const [owner, item] of [
     ['a', 'a1'],
@@ -23,7 +23,7 @@ test('owners take turns, each in the order it came', (t) => {
   t.deepEqual(taken(queue), ['b1', 'a2', 'c1', 'a3', undefined]);
 });
 
-test('one owner gets half of the room, all together no more than there is', (t) => {
+test('one owner gets half of the room, and all owners together no more than there is', (t) => {
   const queue = new FairQueue<string>(limits);
 
   t.deepEqual([queue.add('a', '1', 10), queue.add('a', '2', 10), queue.add('a', '3', 10)], [true, true, false]);

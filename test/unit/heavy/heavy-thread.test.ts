@@ -1,4 +1,7 @@
-/** The thread for heavy work: a task gives the same result as here, and a task that takes too much is refused. */
+/**
+ * The thread for heavy work: a task gives the same result there as on the main thread, and a task
+ * that takes too much time or memory is refused.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { Worker } from 'node:worker_threads';
@@ -43,7 +46,7 @@ async function reasonOf(result: Promise<unknown>): Promise<Reason | 'done'> {
 
 const long = `{"a":[${'1.0,'.repeat(2_000)}1],"b":"é"}`;
 
-test('a task gives the same in the thread as here, and leaves its input as it was', async (t) => {
+test('a task gives the same in the thread as on the main thread, and leaves its input unchanged', async (t) => {
   const [here, there] = [aThread(t, { lightBytesMax: mebibyte }).of('a'), aThread(t).of('a')];
   const task = aPatch(long, '{"b":null,"c":{"d":"\u{1f600}"}}');
 
@@ -57,7 +60,7 @@ test('a task gives the same in the thread as here, and leaves its input as it wa
   t.is(await text(there.run({ kind: 'json from yaml', text: yaml, bytesMax: mebibyte })), long);
 });
 
-test('a task is refused for the same reason in the thread as here', async (t) => {
+test('a task is refused for the same reason in the thread as on the main thread', async (t) => {
   const [here, there] = [aThread(t, { lightBytesMax: mebibyte }).of('a'), aThread(t).of('a')];
 
   for (const [patch, reason] of [
@@ -129,7 +132,7 @@ test('beyond the room for waiting tasks, one caller is refused and another is no
 
   const outcomes = ['a', 'a', 'a', 'a', 'b'].map((owner) => reasonOf(thread.of(owner).run(task)));
 
-  // One is under way, two wait: half of the room.
+  // One task runs and two wait: half of the room.
   t.deepEqual(await Promise.all(outcomes), ['done', 'done', 'done', 'TooManyRequests', 'done']);
 });
 
@@ -150,7 +153,7 @@ test('callers take turns', async (t) => {
   t.deepEqual(order, ['a1', 'a2', 'b1', 'a3']);
 });
 
-test('a light task is done here, in the order of the calls, but not one that may copy or is YAML', async (t) => {
+test('light tasks run on the main thread, in the order of the calls, unless they may copy or are YAML', async (t) => {
   const thread = aThread(t, { itemsMax: 0 }).of('a');
   const small = '{"a":[1]}';
 
@@ -161,7 +164,7 @@ test('a light task is done here, in the order of the calls, but not one that may
   t.is(await reasonOf(thread.run({ kind: 'json from yaml', text: Buffer.from('a: 1'), bytesMax: 100 })), 'TooManyRequests');
 });
 
-test('closing refuses or ends what is under way, and does not keep the process alive', async (t) => {
+test('closing refuses waiting tasks, ends the running one, and does not keep the process alive', async (t) => {
   const thread = new HeavyThread({ clock: systemClock, log: { warn: () => {} } }, limits);
   const running = thread.of('a').run(aPatch(`{"a":[${'{},'.repeat(240_000)}{}]}`, '{"b":1}'));
   const settled = Promise.allSettled([running]);

@@ -1,11 +1,14 @@
-/** What short pieces of bodies count for, beside what their caller holds for other reasons. */
+/**
+ * How much room the pieces of request bodies take from their caller's budget. A fault would let
+ * many short pieces take much memory, or keep out short bodies.
+ */
 import { test } from '../../support/test.js';
 import { Budget } from '../../../src/domain/budget.js';
 import { BodyPieces } from '../../../src/http/body-pieces.js';
 
 const crumbs = (pieces: BodyPieces<number>, count: number): boolean[] => Array.from({ length: count }, () => pieces.tryTake(0, 1));
 
-test('short bodies come in though their caller’s room is full; hundreds of crumbs do not', (t) => {
+test('short bodies are accepted even if their caller’s room is full, but hundreds of one-byte pieces are not', (t) => {
   const room = new Budget(100_000);
   room.add(100_000);
   const pieces = new BodyPieces<number>(room);
@@ -20,7 +23,7 @@ test('short bodies come in though their caller’s room is full; hundreds of cru
   t.is(room.used, 100_000);
 });
 
-test('with room there are some thousand crumbs, whatever long pieces came before, and what they held ends with their request', (t) => {
+test('with room a caller may hold some thousand one-byte pieces, and their room is given back when the request ends', (t) => {
   const room = new Budget(100_000_000);
   const pieces = new BodyPieces<number>(room);
   pieces.tryTake(1, 1_000_000);

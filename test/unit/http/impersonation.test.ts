@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
 import { reservedExtra } from '../../../src/http/impersonation.js';
 
-test('a key that only kcp may grant is found however it is written', (t) => {
+test('an extra key that only kcp may grant is found in every spelling', (t) => {
   const keys = [
     'authorization.kcp.io%2fwarrant',
     'authentication.kcp.io/scopes',
@@ -13,7 +13,7 @@ test('a key that only kcp may grant is found however it is written', (t) => {
   for (const key of keys) t.is(reservedExtra(['accept', `impersonate-extra-${key}`]), key);
 });
 
-test('other keys and other headers are none', (t) => {
+test('other extra keys and other headers are not reserved', (t) => {
   t.is(
     reservedExtra([
       'impersonate-extra-scopes',

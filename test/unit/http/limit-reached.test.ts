@@ -1,4 +1,4 @@
-/** The metric of limits that are reached. It would find a first refusal that no rate sees. */
+/** The metric of limits that callers reach. It would find a first refusal that no rate sees. */
 import { PassThrough } from 'node:stream';
 import { createLog } from '../../../src/diagnostics/log.js';
 import { createMetrics } from '../../../src/diagnostics/metrics.js';
@@ -7,7 +7,7 @@ import { limitReached } from '../../../src/http/limit-reached.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { test } from '../../support/test.js';
 
-test('each limit of each kind of caller is counted from nought on', async (t) => {
+test('each limit has a series for each kind of caller that starts at 0', async (t) => {
   const clock = new ManualClock();
   const metrics = createMetrics({ processMetrics: false });
   const reached = limitReached({

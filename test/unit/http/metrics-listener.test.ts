@@ -1,4 +1,4 @@
-/** What an agent answers beside its work, over the wire. */
+/** The health and the metrics that an agent serves, over the wire. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
@@ -33,7 +33,7 @@ async function aSocket(t: ExecutionContext, port: number): Promise<Socket> {
   return socket;
 }
 
-/** All that comes until the other end closes. */
+/** Everything that is received until the other end closes. */
 async function answerTo(t: ExecutionContext, port: number, text: string): Promise<string> {
   const socket = await aSocket(t, port);
   let answer = '';
@@ -43,7 +43,7 @@ async function answerTo(t: ExecutionContext, port: number, text: string): Promis
   return answer;
 }
 
-test('health and metrics are answered, to GET and to HEAD, and nothing else is', async (t) => {
+test('the listener answers GET and HEAD for health and metrics, and nothing else', async (t) => {
   let reason: string | undefined = 'it is early';
   const health = new Health();
   health.add('readyz', { name: 'cache', isPublic: true, failure: () => reason });
@@ -66,7 +66,7 @@ test('health and metrics are answered, to GET and to HEAD, and nothing else is',
   for (const path of ['/', '/metrics/', '/livez/x', '/debug/pprof', '//metrics']) t.is((await fetch(`${url}${path}`)).status, 404, path);
 });
 
-test('another method is refused, and no body is waited for', async (t) => {
+test('other methods are refused, and the listener waits for no body', async (t) => {
   const { port, url } = await aListener(t);
 
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
@@ -82,14 +82,14 @@ test('another method is refused, and no body is waited for', async (t) => {
   t.is(await answerTo(t, port, 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'), '');
 });
 
-test('headers have a bound, and what is no HTTP is answered 400', async (t) => {
+test('headers have a bound, and bytes that are not HTTP get 400', async (t) => {
   const { port } = await aListener(t);
 
   t.regex(await answerTo(t, port, `GET /livez HTTP/1.1\r\nHost: a\r\nX-Long: ${'x'.repeat(8_192)}\r\n\r\n`), /^HTTP\/1\.1 431 /);
   t.regex(await answerTo(t, port, 'hello\r\n\r\n'), /^HTTP\/1\.1 400 /);
 });
 
-test('who holds connections keeps nobody out: the oldest give way', async (t) => {
+test('clients that hold connections keep nobody out, because the oldest connection makes room', async (t) => {
   const { port, url } = await aListener(t);
   const held: Socket[] = [];
   for (let i = 0; i < connectionsMax; i++) held.push(await aSocket(t, port));
@@ -100,7 +100,7 @@ test('who holds connections keeps nobody out: the oldest give way', async (t) =>
   t.is(held.filter(({ closed }) => closed).length, 1);
 });
 
-test('who asks again before the answer is cut off, and nothing is rendered for each request of a packet', async (t) => {
+test('a client that sends another request before the answer is cut off, and metrics are not rendered for each request', async (t) => {
   const parts = someParts();
   let rendered = 0;
   parts.metrics.beforeRender(() => void (rendered += 1));
@@ -118,7 +118,7 @@ test('who asks again before the answer is cut off, and nothing is rendered for e
   }
 });
 
-test('an address that cannot be listened to is named, with the option that helps', async (t) => {
+test('the error for an address that cannot be listened to names the address and the option', async (t) => {
   const { port } = await aListener(t);
 
   const error = await t.throwsAsync(MetricsListener.open(someParts(), { ...place, port }), { instanceOf: CacheError });

@@ -21,7 +21,7 @@ function takeAll(quotas: Quotas, peer: Peer): number {
   return taken;
 }
 
-test('a caller gets its share, all but masters together nine tenths, masters the rest', (t) => {
+test('a caller gets its share, all callers but masters together nine tenths, and masters the rest', (t) => {
   const quotas = new Quotas(limits, { callerSharePercent: 40 });
 
   t.is(takeAll(quotas, shard('amber')), 40);
@@ -47,14 +47,14 @@ test('two connections of one caller have one share, which lives until both are c
   t.not(quotas.join(shard('amber')), first);
 });
 
-test('a limit of one still lets everybody in, one at a time', (t) => {
+test('a limit of one still lets every caller in, one at a time', (t) => {
   const quotas = new Quotas({ ...limits, requests: 1 }, { callerSharePercent: 1 });
 
   t.is(takeAll(quotas, shard('amber')), 1);
   t.is(takeAll(quotas, admin), 0);
 });
 
-test('all callers without a certificate have a tenth together, whatever their addresses', (t) => {
+test('all callers without a certificate share a tenth, whatever their addresses', (t) => {
   const quotas = new Quotas(limits, { callerSharePercent: 40 });
 
   t.is(takeAll(quotas, { id: 'address 192.0.2.1', kind: 'anonymous' }), 10);

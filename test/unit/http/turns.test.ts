@@ -1,9 +1,12 @@
-/** Callers take turns, and a turn of the event loop lasts for five milliseconds of them, and one task. */
+/**
+ * Callers take turns. A turn of the event loop runs their tasks for five milliseconds, and at least
+ * one task.
+ */
 import { setImmediate as turn } from 'node:timers/promises';
 import { Turns } from '../../../src/http/turns.js';
 import { test } from '../../support/test.js';
 
-/** What was run in each turn of the event loop, by a clock that tasks move. */
+/** Returns the tasks that ran in each turn of the event loop, by a clock that the tasks advance. */
 function aTurns(): {
   add: (caller: string, name: string, costMs?: number) => void;
   run: string[];
@@ -16,7 +19,7 @@ function aTurns(): {
     run,
     add: (caller, name, costMs = 1) =>
       turns.add(caller, () => {
-        // Behind what it waits for without leaving the turn.
+        // Runs after a few microtasks, because the work of a task may await within its turn.
         void Promise.resolve().then(async () => {
           await undefined;
           run.push(name);
@@ -31,7 +34,7 @@ function aTurns(): {
   };
 }
 
-test('a caller with one request waits for one of each other caller, not for all of theirs', async (t) => {
+test('a caller with one request waits for one request of each other caller, not for all of theirs', async (t) => {
   const { add, inNextTurn } = aTurns();
   for (let i = 0; i < 1_000; i++) add('a', `a${i}`);
   add('b', 'b0');
@@ -40,7 +43,7 @@ test('a caller with one request waits for one of each other caller, not for all 
   t.deepEqual(await inNextTurn(), ['a4', 'a5', 'a6', 'a7', 'a8']);
 });
 
-test('every task is run in the end, in order of each caller, and none in the tick that adds it', async (t) => {
+test('every task runs in the end, in its caller’s order, and none in the tick that adds it', async (t) => {
   const { add, run, inNextTurn } = aTurns();
   for (let i = 0; i < 100; i++) add('a', `a${i}`, 0);
   for (let i = 0; i < 50; i++) add('b', `b${i}`, 0);
@@ -60,7 +63,7 @@ test('every task is run in the end, in order of each caller, and none in the tic
   t.deepEqual(await inNextTurn(), ['later']);
 });
 
-test('what is dear ends its turn, and who was not reached is first in the next', async (t) => {
+test('an expensive task ends its turn, and the callers that were not reached are first in the next', async (t) => {
   const { add, inNextTurn } = aTurns();
   add('a', 'a0', 40);
   add('b', 'b0', 4);

@@ -1,4 +1,7 @@
-/** What a connection may bring beside its requests, as it grows old. The wire has hostile/unasked-bytes. */
+/**
+ * How many bytes beside its requests a connection may send as it grows old. test/faults tests the
+ * wire (hostile/unasked-bytes).
+ */
 import { test } from '../../support/test.js';
 import { UnaskedBytes, type Traffic } from '../../../src/http/unasked-bytes.js';
 
@@ -6,12 +9,12 @@ const hourMs = 3_600_000;
 const mebibyte = 1024 * 1024;
 const quiet: Traffic = { wireBytes: 0, bytesRead: 0, bytesWritten: 0, openMs: 0, isHttp: true };
 
-/** Looks four times a second. */
+/** Yields a time four times a second. */
 function* looks(fromMs: number, untilMs: number): Generator<number> {
   for (let ms = fromMs; ms <= untilMs; ms += 250) yield ms;
 }
 
-test('time in which nothing came allows nothing: an old connection may flood no longer than a new one', (t) => {
+test('a quiet time gives no credit: an old connection may flood no longer than a new one', (t) => {
   for (const ageMs of [0, hourMs, 24 * hourMs]) {
     const unasked = new UnaskedBytes();
     t.false(unasked.isTooMuch({ ...quiet, openMs: ageMs }));
@@ -20,23 +23,23 @@ test('time in which nothing came allows nothing: an old connection may flood no 
   }
 });
 
-test('a watch that answers a ping every fifteen seconds stays for days, and so does one that confirms what it reads', (t) => {
+test('a watch that answers a ping every fifteen seconds stays for days, and so does one that acknowledges what it reads', (t) => {
   const pinged = new UnaskedBytes();
   const busy = new UnaskedBytes();
   for (let i = 1; i < 20_000; i += 1) {
     const openMs = i * 15_000;
     t.false(pinged.isTooMuch({ ...quiet, wireBytes: i * 39, bytesRead: i * 17, bytesWritten: i * 17, openMs }));
-    // 10 MB, and a frame of 13 bytes for 16 KiB of them.
+    // 10 MB, with a frame of 13 bytes for each 16 KiB.
     t.false(busy.isTooMuch({ ...quiet, wireBytes: i * 22_400, bytesRead: i * 8_320, bytesWritten: i * 10 * mebibyte, openMs }));
   }
 });
 
-test('what comes slower than what is allowed in a second may come for ever', (t) => {
+test('bytes below the allowed rate may arrive for ever', (t) => {
   const unasked = new UnaskedBytes();
   for (const openMs of looks(0, hourMs)) t.false(unasked.isTooMuch({ ...quiet, wireBytes: openMs * 4, openMs }));
 });
 
-test('many bytes that were read explain few changes of keys', (t) => {
+test('many bytes that the client has read explain few key updates', (t) => {
   const unasked = new UnaskedBytes();
   const read = { ...quiet, bytesWritten: 200 * mebibyte, openMs: 1_000 };
   t.false(unasked.isTooMuch(read));

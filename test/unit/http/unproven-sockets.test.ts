@@ -1,4 +1,4 @@
-/** Who makes room for others before a certificate is shown. */
+/** Which connection makes room for others before its client has shown a certificate. */
 import { test } from '../../support/test.js';
 import type { Socket } from 'node:net';
 import { networkOf, UnprovenSockets } from '../../../src/http/unproven-sockets.js';
@@ -10,7 +10,7 @@ function aSocket(): { socket: Socket; state: { destroyed: boolean } } {
   return { socket: { destroy: () => (state.destroyed = true) } as unknown as Socket, state };
 }
 
-test('an IPv6 peer is its /64, an IPv4 peer its address however it is written', (t) => {
+test('an IPv6 peer counts as its /64, and an IPv4 peer as its address in every spelling', (t) => {
   t.is(networkOf('192.0.2.7'), '192.0.2.7');
   t.is(networkOf('::ffff:192.0.2.7'), '192.0.2.7');
   t.is(networkOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2');
@@ -19,7 +19,7 @@ test('an IPv6 peer is its /64, an IPv4 peer its address however it is written', 
   t.is(networkOf('::1'), '0:0:0:0');
 });
 
-test('the oldest makes room: of its network, or of that which has the most', (t) => {
+test('the oldest socket makes room: of the given network, or of the one with the most sockets', (t) => {
   const sockets = new UnprovenSockets();
   const [a, b, c] = [aSocket(), aSocket(), aSocket()];
   sockets.add(end('192.0.2.1', 1), a.socket);
@@ -38,7 +38,7 @@ test('the oldest makes room: of its network, or of that which has the most', (t)
   t.false(sockets.dropOldest());
 });
 
-test('the close of a socket does not also remove the next one', (t) => {
+test('closing a socket does not also remove the next one of the same peer', (t) => {
   const sockets = new UnprovenSockets();
   const [old, next] = [aSocket(), aSocket()];
   const same = end('192.0.2.1', 1);
