@@ -55,7 +55,7 @@ test('a progress bar is as full as the run has come, and never more than full', 
   t.is(formatBar(13, 12), `[${'█'.repeat(24)}] 12/12`);
 });
 
-test('median and percentile pick from the sorted values', (t) => {
+test('medians and percentiles are those of the sorted values, and no values have no median', (t) => {
   t.is(median([3, 1, 2]), 2);
   t.is(median([4, 1]), 2.5);
   t.is(percentile([5, 1, 4, 2, 3], 0.99), 5);

@@ -1,6 +1,6 @@
 /**
- * How many bytes beside its requests a connection may send as it grows old. test/faults tests the
- * wire (hostile/unasked-bytes).
+ * How many bytes beside its requests a connection may send as it grows old.
+ * test/faults/hostile/unasked-bytes.test.ts tests it over the wire.
  */
 import { test } from '../../support/test.js';
 import { UnaskedBytes, type Traffic } from '../../../src/http/unasked-bytes.js';

@@ -38,7 +38,7 @@ test('each object of a put becomes an upsert by the sender of the frame, in orde
   t.deepEqual(refused, []);
 });
 
-test('metadata that no plain write may bring is taken as the shard has it', (t) => {
+test('a push may bring metadata that no plain write may bring, and it is stored unchanged', (t) => {
   const metadata = {
     name: 'one',
     uid: 'u1',
@@ -60,7 +60,7 @@ test('an object without a body becomes a keep', (t) => {
   t.deepEqual(kinds(pushes), ['keep']);
 });
 
-test('a refused object is reported by its number, holds up no other, and its stored version stays', (t) => {
+test('a refused object is reported by its number, delays no other object, and its stored version stays', (t) => {
   const broken = { ...pushed('two'), body: new TextEncoder().encode('{') };
 
   const { pushes, refused } = admitted(aPut(pushed('one'), broken, pushed('three')));
@@ -69,14 +69,14 @@ test('a refused object is reported by its number, holds up no other, and its sto
   t.like(refused[0], { sequence: 8, key: { name: 'two' } });
 });
 
-test('an invalid key is refused, and nothing is kept under it', (t) => {
+test('an invalid key is refused, and no object is kept under it', (t) => {
   const { pushes, refused } = admitted(aPut({ ...pushed('one'), cluster: 'a/b' }, pushed('two')));
 
   t.deepEqual(kinds(pushes), ['upsert']);
   t.is(refused[0]?.sequence, 7);
 });
 
-test('each key of a delete becomes a retract; a refused key becomes no keep', (t) => {
+test('each key of a delete becomes a retract; a refused key becomes nothing', (t) => {
   const keys = [
     { cluster: 'acme', namespace: '', name: 'one' },
     { cluster: 'a/b', namespace: '', name: 'two' },

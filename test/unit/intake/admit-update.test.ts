@@ -47,7 +47,7 @@ function refusedUpdate(metadata: Record<string, unknown>, changes: Partial<Updat
   );
 }
 
-test('a PUT replaces exactly the state it names, content and status together', (t) => {
+test('a PUT replaces exactly the state that it names, content and status together', (t) => {
   const current = aStored(anExport(replica));
   const { mutation, object } = updated(
     anExport({ ...replica, resourceVersion: storedVersion, generation: 9 }, { spec: { n: 2 }, status: { s: 1 } }),
@@ -114,7 +114,7 @@ test('a PUT that does not fit the stored state is refused', (t) => {
   t.is(refusedUpdate({}, { version: 'v1alpha1' }).reason, 'BadRequest');
 });
 
-test('a patch may leave the resourceVersion out, but must match if it names one', (t) => {
+test('a patch may omit the resourceVersion, but a resourceVersion that it names must match', (t) => {
   const current = aStored(anExport(replica));
 
   t.is(updated(anExport(replica, { spec: { n: 2 } }), current, { mustNameRevision: false }).mutation.expect, current.revision);
@@ -180,7 +180,7 @@ test('a PUT that changes nothing is no mutation, however it is spelled', (t) => 
   t.is(admitted(text(spec).replace('"name":"one"', '"name":"one","labels":{}'), current).kind, 'changed', 'an empty member is content');
 });
 
-test('a PUT of nothing new in another served version changes nothing', (t) => {
+test('a PUT without new content in another served version changes nothing', (t) => {
   const text = anExport({ ...replica, resourceVersion: storedVersion }).replace('v1alpha2', 'v1alpha1');
 
   t.is(admitted(text, aStored(anExport(replica)), { version: 'v1alpha1' }).kind, 'unchanged');
@@ -198,7 +198,7 @@ test('a body stored in a former storage version is compared by its content', (t)
   t.is(updated(textOf(current).replace('}}', '},"spec":1}'), current, { type: newer, version: 'v1' }).mutation.body.version, 'v2');
 });
 
-test('strings are compared wherever they stand, and however they are escaped', (t) => {
+test('strings are compared wherever they are, and however they are escaped', (t) => {
   const spec = (text: string): string => anExport(replica, { spec: 'SPEC' }).replace('"SPEC"', text);
   const current = aStored(spec('{"a":"xy","b":"","c":["é","1"]}'));
   const kindOf = (text: string): string => admitted(spec(text), current, { mustNameRevision: false }).kind;
@@ -229,7 +229,7 @@ test('text nested as deep as allowed is compared without recursion', (t) => {
   }
 });
 
-test('the namespace of a body must be that of the object, when the body has one', (t) => {
+test('if a body has a namespace, it must be that of the object', (t) => {
   const type = aDeclaredType(true);
   const text = (namespace?: string): string =>
     JSON.stringify({
@@ -248,7 +248,7 @@ test('the namespace of a body must be that of the object, when the body has one'
   t.is(refusalOf(admitUpdate(bytesOf(text('other')), anUpdate({ type, version: 'v1' }), current)).reason, 'BadRequest');
 });
 
-test('repeated fields are warned of even when nothing changes', (t) => {
+test('repeated fields give a warning even if nothing changes', (t) => {
   const current = aStored(anExport(replica));
 
   t.deepEqual(admitted(textOf(current).replace('"name":"one"', '"name":"x","name":"one"'), current).warnings, [
@@ -256,7 +256,7 @@ test('repeated fields are warned of even when nothing changes', (t) => {
   ]);
 });
 
-test('an object whose name no create would accept stays updatable', (t) => {
+test('an object whose name no create would accept can still be updated', (t) => {
   const current = aStored(anExport(replica));
   const key = { ...current.key, name: 'Bad Name!' };
 

@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
 import { arena } from '../../../src/intake/arena.js';
 
-test('pieces lie one after another in one buffer, and a piece that does not fit has a buffer of its own', (t) => {
+test('pieces are placed one after another in one buffer, and a piece that does not fit gets its own buffer', (t) => {
   const allocate = arena(10);
 
   const [first, second, third, fourth] = [allocate(4), allocate(5), allocate(2), allocate(1)];

@@ -64,7 +64,7 @@ test('every change restarts the quiet time', async (t) => {
   writers.close();
 });
 
-test('nothing is assumed of a synced slice, of a pusher’s shard, or of a shard that lives elsewhere', async (t) => {
+test('no sync is assumed for a synced slice, a pusher’s shard, or a shard with another via', async (t) => {
   const table: readonly (readonly [ShardState, number])[] = [
     [plain, 5],
     [aShardState(amber, 5), 0],
@@ -81,7 +81,7 @@ test('nothing is assumed of a synced slice, of a pusher’s shard, or of a shard
   }
 });
 
-test('after close it checks no more', async (t) => {
+test('after close nothing is checked any more', async (t) => {
   const { pushes, advance, writers, clock } = await someAssumedSyncs(plain);
 
   writers.close();
@@ -91,7 +91,7 @@ test('after close it checks no more', async (t) => {
   t.is(clock.pending, 0);
 });
 
-test('a plain writer that could not be heard during a pause of this process does not count as quiet', async (t) => {
+test('a plain writer that wrote nothing while this process was paused does not count as quiet', async (t) => {
   const { clock, since, pushes, advance, writers } = await someAssumedSyncs(plain);
 
   clock.skip(2 * quietMs);

@@ -14,7 +14,7 @@ function putOf(sizes: readonly number[]): Frame & { kind: 'put' } {
   return { kind: 'put', sequence: 10, slice: apiExports, version: 'v1alpha2', objects };
 }
 
-test('a large frame is split into parts with consecutive numbers that hold all of it in order', (t) => {
+test('a large frame is split into parts with consecutive numbers that contain all of it in order', (t) => {
   const { limits } = aContext();
   const kilobytes = 1024;
   const frame = putOf([200 * kilobytes, 100 * kilobytes, 1, -1, 300 * kilobytes, 2]);
@@ -35,7 +35,7 @@ test('a large frame is split into parts with consecutive numbers that hold all o
   );
 });
 
-test('a frame of deletes is split by the length of its keys, and by their number', (t) => {
+test('a frame of deletes is split by the total length of its keys, and by their number', (t) => {
   const { limits } = aContext({ limits: { frameBytesMax: 2 ** 24, frameMutationsMax: 512, bodyBytesMax: 2 ** 20 } });
   const keys = (count: number, characters: number) =>
     Array.from({ length: count }, (_, i) => ({ cluster: 'acme', namespace: '', name: `${i}`.padStart(characters, 'x') }));
@@ -55,7 +55,7 @@ test('a frame of deletes is split by the length of its keys, and by their number
   t.deepEqual(partsIn({ ...frame, keys: [] }), [[10, 0, '7']]);
 });
 
-test('a position is reached with the last part of its frame', (t) => {
+test('the position of a frame is on its last part', (t) => {
   const { limits } = aContext();
 
   const parts = partsOf({ ...putOf([200_000, 100_000, 1, 300_000, 2]), position: '7' }, limits);
@@ -66,7 +66,7 @@ test('a position is reached with the last part of its frame', (t) => {
   );
 });
 
-test('a frame that is small, ends with its first large object, holds too much or holds nothing is not split', (t) => {
+test('a frame is not split if it is small, ends with its first large object, holds too much or holds nothing', (t) => {
   const { limits } = aContext();
   const whole: readonly Frame[] = [putOf([1, 2]), putOf([1_000_000]), putOf(Array.from({ length: 11 }, () => 100_000)), begin(3)];
 

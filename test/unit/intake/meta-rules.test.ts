@@ -1,4 +1,7 @@
-/** The rules of metadata that plain writes keep, and pushes do not. What is expected was printed by Go's own ValidateObjectMeta (apimachinery 0.36.6). */
+/**
+ * The rules of metadata that plain writes keep, and pushes do not. Go's own ValidateObjectMeta
+ * (apimachinery 0.36.6) printed the expected texts.
+ */
 import { test } from '../../support/test.js';
 import { mustParse } from '../../../src/domain/parsed.js';
 import { admitCreate } from '../../../src/intake/admit-create.js';
@@ -15,7 +18,7 @@ function owner(changes: Metadata = {}): Metadata {
   return { apiVersion: 'v1', kind: 'A', name: 'a', uid: '1', ...changes };
 }
 
-/** What is refused on create and on update alike. */
+/** Refused on create and on update. */
 const refused: readonly (readonly [string, Metadata, readonly string[]])[] = [
   [
     'an owner that is null',
@@ -105,7 +108,7 @@ function causesOf(result: Parameters<typeof refusalOf>[0]): readonly string[] {
   return (details?.causes ?? []).map(({ field = '', message }) => `${field.replace('metadata.', '')}: ${message}`);
 }
 
-/** A PUT of what is stored, with these changes to its metadata. */
+/** A PUT of the stored object with these changes to its metadata. */
 function updated(metadata: Metadata, stored: Metadata = {}) {
   const current = aStored(anExport({ name: 'one', annotations: { 'kcp.io/shard': 'amber' }, ...stored }));
   const { metadata: held } = JSON.parse(textOf(current)) as { metadata: Metadata };
@@ -131,7 +134,7 @@ test('a generation is not negative and never falls, and a prefix of names has no
   t.deepEqual(causesOf(updated({ generateName: 'a/b-' })), ['generateName: Invalid value: "a/b-": may not contain \'/\'']);
 });
 
-test('what upstream accepts is accepted', (t) => {
+test('metadata that upstream accepts is accepted', (t) => {
   const sound: readonly Metadata[] = [
     { ownerReferences: [owner({ controller: true, blockOwnerDeletion: true }), owner({ name: 'b', controller: false })] },
     {
@@ -156,7 +159,7 @@ test('what upstream accepts is accepted', (t) => {
 
 const deleting = { deletionTimestamp: '2020-01-02T03:04:05Z', deletionGracePeriodSeconds: 30, finalizers: ['a'] };
 
-test('an update does not begin a deletion', (t) => {
+test('an update cannot begin a deletion', (t) => {
   t.deepEqual(causesOf(updated({ deletionTimestamp: '2020-01-02T03:04:05.678+01:00', deletionGracePeriodSeconds: 30 })), [
     'deletionTimestamp: Invalid value: "2020-01-02T02:04:05Z": field is immutable',
     'deletionGracePeriodSeconds: Invalid value: 30: field is immutable',
@@ -165,7 +168,7 @@ test('an update does not begin a deletion', (t) => {
   t.notThrows(() => mustParse(updated({ deletionTimestamp: null, deletionGracePeriodSeconds: null })));
 });
 
-test('an update neither ends a deletion nor changes it: what it says of its time is dropped, another grace period is refused', (t) => {
+test('an update neither ends nor changes a deletion: its deletion time is ignored, another grace period is refused', (t) => {
   for (const change of [{ deletionTimestamp: undefined }, { deletionTimestamp: null }, { deletionTimestamp: '2030-01-01T00:00:00Z' }]) {
     const { mutation } = mustParse(updated({ ...change, labels: { a: 'b' } }, deleting));
     t.regex(textOf(mutation), /"deletionTimestamp":"2020-01-02T03:04:05Z"/);
@@ -177,7 +180,7 @@ test('an update neither ends a deletion nor changes it: what it says of its time
   ]);
 });
 
-test('an object that is being deleted loses finalizers and gets none', (t) => {
+test('an object that is being deleted may lose finalizers and may not get any', (t) => {
   t.deepEqual(causesOf(updated({ finalizers: ['c', 'a', 'b', 'c'] }, deleting)), [
     'finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{"b", "c"}',
   ]);
@@ -185,7 +188,7 @@ test('an object that is being deleted loses finalizers and gets none', (t) => {
   t.notThrows(() => mustParse(updated({ finalizers: ['b'] })));
 });
 
-test('a refusal stays small, whatever is wrong how many times', (t) => {
+test('a refusal stays small, however many errors it reports', (t) => {
   const many: readonly Metadata[] = [
     { ownerReferences: Array.from({ length: 900 }, () => null) },
     { ownerReferences: Array.from({ length: 1_500 }, () => owner({ controller: true })) },

@@ -34,7 +34,7 @@ function setUp(published = 100) {
   return { newest, commit, listeners };
 }
 
-test('of a type that has not changed since the start the start counts, of any other its own last change', (t) => {
+test('a type that has not changed since the start counts as changed at the start, any other at its last change', (t) => {
   const { newest, commit } = setUp();
   t.is(newest.of(exports), 100);
 
@@ -50,7 +50,7 @@ test('of a type that has not changed since the start the start counts, of any ot
   t.is(newest.of({ ...instances('a'), identity: undefined }), 107);
 });
 
-test('no more than 50,000 types are remembered: beyond, all count as changed just now', (t) => {
+test('at most 50,000 types are remembered, and beyond that all count as changed just now', (t) => {
   const { newest, commit, listeners } = setUp();
   commit(exports);
   for (let i = 0; i < 49_999; i += 1) commit(instances(`of-${i}`));

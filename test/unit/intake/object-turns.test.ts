@@ -1,4 +1,4 @@
-/** The line of writes of one object. */
+/** Writes of one object take turns. */
 import { test } from '../../support/test.js';
 import { deferred } from '../../../src/domain/deferred.js';
 import { Refused } from '../../../src/domain/errors.js';
@@ -6,7 +6,7 @@ import { ObjectTurns } from '../../../src/intake/object-turns.js';
 import type { Asker } from '../../../src/domain/write-request.js';
 import { aKey } from '../../support/objects.js';
 
-/** One who waits, until told otherwise. */
+/** A request that waits until the test ends it. */
 class FakeAsker implements Asker {
   isEnded = false;
   readonly #tasks = new Set<() => void>();
@@ -24,7 +24,7 @@ class FakeAsker implements Asker {
 
 const lasting = new FakeAsker();
 
-/** What is decided, in order, and a way to decide on. */
+/** The order in which decisions begin, and a way to finish each. */
 function aLine(turns: ObjectTurns, begun: string[]) {
   return (name: string, asker: Asker = lasting, key = aKey()) => {
     const decision = deferred<void>();
@@ -41,7 +41,7 @@ async function ticks(): Promise<void> {
   for (let i = 0; i < 10; i += 1) await Promise.resolve();
 }
 
-test('writes of one object are decided in the order in which they came, those of others at once', async (t) => {
+test('writes of one object are decided in order of arrival, and those of other objects at once', async (t) => {
   const begun: string[] = [];
   const enter = aLine(new ObjectTurns(), begun);
   const [first, second, third] = [enter('first'), enter('second'), enter('third')];
@@ -73,7 +73,7 @@ test('a write that fails passes its turn on', async (t) => {
   t.is(await second.done, 'second');
 });
 
-test('a write whose request has ended leaves the line at once, and one that has ended before does not enter it', async (t) => {
+test('a write leaves the line at once when its request ends, and a write whose request has ended does not enter it', async (t) => {
   const begun: string[] = [];
   const turns = new ObjectTurns();
   const enter = aLine(turns, begun);

@@ -42,7 +42,7 @@ async function aPlainWrites({ shard, changedMs = 0 }: Readonly<{ shard?: ShardSt
   return { clock, seen, judged, plainWrites };
 }
 
-test('a shard without a via, or a local one, may be written, whoever was seen', async (t) => {
+test('a shard that has no via or is local may be written, whichever writer was seen', async (t) => {
   for (const shard of [undefined, aShardState(amber, 5), aShardState(amber, 5, { removed: true })]) {
     const { judged, clock } = await aPlainWrites(shard === undefined ? {} : { shard });
 
@@ -52,7 +52,7 @@ test('a shard without a via, or a local one, may be written, whoever was seen', 
   }
 });
 
-test('a local shard is written by its pusher alone while it has one, and by the shard itself', async (t) => {
+test('while a local shard has a pusher, only that pusher and the shard itself may write it', async (t) => {
   const { judged, seen } = await aPlainWrites({ shard: aShardState(amber, 5) });
 
   seen.hasPusher = true;
@@ -67,7 +67,7 @@ test('a local shard is written by its pusher alone while it has one, and by the 
   t.is(judged(kcpOf('amber')), 'writes');
 });
 
-test('a pusher that comes while a write is under way is asked to sync again, unless the shard itself wrote beside it', async (t) => {
+test('a pusher that connects during a plain write must sync again, unless the shard itself made the write', async (t) => {
   const { plainWrites, seen } = await aPlainWrites({ shard: aShardState(amber, 5) });
   const before = plainWrites.judge(amber, master);
 
@@ -80,7 +80,7 @@ test('a pusher that comes while a write is under way is asked to sync again, unl
   t.is(seen.overwritten.length, 1);
 });
 
-test('a shard of a plain writer has no pusher, though one may come', async (t) => {
+test('a plain writer’s shard has no pusher that could block writes, though one may connect', async (t) => {
   const { judged, seen } = await aPlainWrites({ shard: aShardState(amber, 5, { plain: true }) });
 
   seen.hasPusher = true;
@@ -118,7 +118,7 @@ test('a change dated hours ahead by a wrong clock does not prolong the hold', as
   t.is(judged(), 'takes');
 });
 
-test('a refusal names the cache where the shard is written', async (t) => {
+test('a refusal names the cache at which the shard is written', async (t) => {
   const parent = await aPlainWrites({ shard: aShardState(amber, 5, { via: 'parent' }) });
   const child = await aPlainWrites({ shard: aShardState(amber, 5, { via: 'child/east' }) });
   const message = ({ plainWrites }: typeof parent): string => {

@@ -20,7 +20,7 @@ function aHolder(term: number, said: string[]): Holder {
   };
 }
 
-test('a later claim ends the session before: fenced if the process is older, replaced if it is the same', (t) => {
+test('a later claim ends the former session: fenced if its process is older, replaced if it is the same', (t) => {
   const said: string[] = [];
   const sessions = new PushSessions(new FakePushes(), 0);
 
@@ -32,7 +32,7 @@ test('a later claim ends the session before: fenced if the process is older, rep
   t.is(sessions.held, 1);
 });
 
-test('a session that was replaced leaves nothing behind when it goes', (t) => {
+test('a replaced session leaves nothing behind when it ends', (t) => {
   const sessions = new PushSessions(new FakePushes(), 0);
   const [first, second] = [aHolder(1, []), aHolder(2, [])];
   sessions.enter(amber, first, 10);
@@ -53,7 +53,7 @@ test('all sessions of a shard write through one lane', (t) => {
   t.is(pushes.lanes, 2);
 });
 
-test('a shard without a pusher is away since the start, and the last report on it is kept', (t) => {
+test('a shard without a pusher counts as away since the start, and its last report is kept', (t) => {
   const sessions = new PushSessions(new FakePushes(), 5);
 
   t.like(sessions.presence(amber), { peer: undefined, sinceMs: 5 });
@@ -61,7 +61,7 @@ test('a shard without a pusher is away since the start, and the last report on i
   t.is(sessions.presence(amber).reported(apiExports)?.lagMs, 7);
 });
 
-test('a pusher’s report from before it was away does not count when it is back', (t) => {
+test('a pusher’s report from before it was away does not count once it is back', (t) => {
   const sessions = new PushSessions(new FakePushes(), 0);
   const [before, now] = [aHolder(1, []), aHolder(1, [])];
   sessions.enter(amber, before, 10);
@@ -72,7 +72,7 @@ test('a pusher’s report from before it was away does not count when it is back
   t.deepEqual(sessions.freshness(apiExports), { connected: false, lagMs: 0, whole: false });
 });
 
-test('an evicted pusher gets the reason', (t) => {
+test('an evicted pusher receives the reason', (t) => {
   const said: string[] = [];
   const sessions = new PushSessions(new FakePushes(), 0);
   sessions.enter(amber, aHolder(1, said), 10);
@@ -84,7 +84,7 @@ test('an evicted pusher gets the reason', (t) => {
   t.deepEqual(said, ['1 unavailable']);
 });
 
-test('a holder with the present claim is not evicted with the older ones', (t) => {
+test('a holder with the present claim stays when older claims are evicted', (t) => {
   const said: string[] = [];
   const sessions = new PushSessions(new FakePushes(), 0);
   sessions.enter(amber, aHolder(7, said), 10);

@@ -20,7 +20,7 @@ function someSessions() {
   return { clock, peers, pushes, elsewhere, sessions, news };
 }
 
-/** The shard is held for so long, and no longer. */
+/** Asserts that the shard is held for exactly so long. */
 function assertHeldFor(
   t: ExecutionContext,
   { clock, sessions }: Pick<ReturnType<typeof someSessions>, 'clock' | 'sessions'>,
@@ -33,7 +33,7 @@ function assertHeldFor(
   t.false(sessions.isHeld(amber, clock.now()));
 }
 
-test('a pusher that another server has counts as one, with what that server says of it', (t) => {
+test('a pusher at another server counts as a pusher, with the state that the server publishes', (t) => {
   const { clock, peers, sessions, news } = someSessions();
   clock.advance(100);
   peers.hear('b', { pushers: pushersOf(amber, { lagMs: 2_000, whole: false }) });
@@ -49,7 +49,7 @@ test('a pusher that another server has counts as one, with what that server says
   t.is(sessions.held, 0, 'of this server alone');
 });
 
-test('what another server says anew of a pusher is news of all slices of its shard, and what it repeats is not', (t) => {
+test('a new report from another server concerns all slices of the pusher’s shard, and a repeated one concerns none', (t) => {
   const { peers, pushes, news } = someSessions();
   pushes.hold(apiExports);
   for (const whole of [true, false, false, true]) peers.hear('b', { pushers: pushersOf(amber, { whole }) });
@@ -57,7 +57,7 @@ test('what another server says anew of a pusher is news of all slices of its sha
   t.deepEqual(news, [0, 1, 0, 1, 0, 0, 1]);
 });
 
-test('of a pusher that another server has, types that lack are not whole, and the others are; where none is named, none is whole', (t) => {
+test('if another server names the types that are not whole, the others are; if it names none, no type is whole', (t) => {
   const { peers, sessions } = someSessions();
   const whole = (lacks: readonly string[] | undefined): boolean => {
     peers.hear('b', { pushers: pushersOf(amber, { whole: false, ...(lacks && { lacks: new Set(lacks) }) }) });
@@ -69,7 +69,7 @@ test('of a pusher that another server has, types that lack are not whole, and th
   t.true(whole(['apibindings.apis.kcp.io:']));
 });
 
-test('a pusher whose server is gone has been away since then, not since the start', (t) => {
+test('a pusher whose server is gone counts as away since then, not since the start', (t) => {
   const { clock, peers, sessions } = someSessions();
   clock.advance(10_000);
   peers.hear('b', { pushers: pushersOf(amber) });
@@ -80,7 +80,7 @@ test('a pusher whose server is gone has been away since then, not since the star
   t.like(sessions.presence(amber), { peer: undefined, sinceMs: clock.now() });
 });
 
-test('a pusher whose server is no longer known holds its shard for five seconds more: that server may enter again', (t) => {
+test('a pusher whose server is gone holds its shard for five seconds more, because the server may enter again', (t) => {
   const { clock, peers, sessions } = someSessions();
   peers.hear('b', { pushers: pushersOf(amber) });
   clock.advance(5_000);
@@ -89,7 +89,7 @@ test('a pusher whose server is no longer known holds its shard for five seconds 
   assertHeldFor(t, { clock, sessions }, 5_000);
 });
 
-test('a pusher that its server names no more has left it, and holds nothing', (t) => {
+test('a pusher that its server no longer lists holds nothing', (t) => {
   const { clock, peers, sessions } = someSessions();
   peers.hear('b', { pushers: pushersOf(amber) });
   peers.hear('b', {});
@@ -97,7 +97,7 @@ test('a pusher that its server names no more has left it, and holds nothing', (t
   t.false(sessions.isHeld(amber, clock.now()));
 });
 
-test('a pusher that keeps its shard no longer does not hold it, but is still there', (t) => {
+test('a pusher that no longer keeps its shard does not hold it, but is still there', (t) => {
   const { clock, peers, sessions } = someSessions();
   peers.hear('b', { pushers: pushersOf(amber, { isHeld: false, connected: false }) });
 
@@ -105,7 +105,7 @@ test('a pusher that keeps its shard no longer does not hold it, but is still the
   t.false(sessions.isHeld(amber, clock.now()));
 });
 
-test('a shard that another server has just given away is held until that has told by whom', (t) => {
+test('a shard that another server has just given away is held until that server publishes its pusher', (t) => {
   const { clock, peers, pushes, sessions } = someSessions();
   peers.hear('b', {});
   pushes.publish({ shards: [aShardState(amber, 5)] });
@@ -113,7 +113,7 @@ test('a shard that another server has just given away is held until that has tol
   assertHeldFor(t, { clock, sessions }, 2_000);
 });
 
-test('where there is no other server, a shard is held by its session alone', (t) => {
+test('without other servers, only a session holds a shard', (t) => {
   const { clock, pushes, sessions } = someSessions();
   pushes.publish({ shards: [aShardState(amber, 5)] });
 

@@ -44,7 +44,7 @@ type SliceEvent =
   | 'unbegun';
 type Row = Readonly<Partial<Record<SliceEvent, readonly [next: Phase, ...effects: string[]]>>>;
 
-/** Whoever sends it. */
+/** For either sender. */
 const stale: Row = {
   begin: ['syncing', 'push begin'],
   put: ['stale', 'push', 'send resync'],
@@ -55,7 +55,7 @@ const stale: Row = {
   declared: ['stale', 'send resync'],
 };
 
-/** What each event comes to in each phase of its slice. */
+/** The next phase and the effects of each event in each phase of its slice. */
 const tables: Readonly<Record<Sender, Readonly<Partial<Record<Phase, Row>>>>> = {
   link: {
     unknown: {
@@ -122,7 +122,10 @@ const tables: Readonly<Record<Sender, Readonly<Partial<Record<Phase, Row>>>>> = 
   },
 };
 
-/** A receiver whose slice is in that phase, with one object put since its begin; `stale`: its type was gone, and is back. */
+/**
+ * A receiver whose slice is in that phase, with one object put since its begin. `stale`: the type
+ * of the slice was gone, and is back.
+ */
 function inPhase(sender: Sender, phase: Phase): SteppedReceiver {
   const contextOf = sender === 'link' ? aContext : aPusherContext;
   const receiver = new SteppedReceiver(
@@ -181,7 +184,7 @@ for (const sender of ['link', 'pusher'] as const)
         t.deepEqual([phaseOf(receiver), ...textsOf(effects)], [...expected]);
       });
 
-test('RECEIVE-1: a number that is not the next one ends the connection, and takes nothing along', (t) => {
+test('RECEIVE-1: a number that is not the next one ends the connection, and its frame has no effect', (t) => {
   for (const sequence of [0, 2, -1, 1.5, Number.MAX_SAFE_INTEGER]) {
     for (const frame of [
       put(sequence, [pushed('one')]),
@@ -199,7 +202,7 @@ test('RECEIVE-1: a number that is not the next one ends the connection, and take
   }
 });
 
-test('logical clusters of a slice are synced by themselves, overlap, and count what came of each', (t) => {
+test('logical clusters of a slice are synced separately, may overlap, and each counts its own objects', (t) => {
   const receiver = SteppedReceiver.ofPusher();
 
   const effects = receiver.frame(
@@ -222,7 +225,7 @@ for (const [what, frames] of [
   ['a second end', [clusterBegin(1), clusterEnd(2, 0), clusterEnd(3, 0)]],
   ['a begin of the slice in between', [clusterBegin(1), begin(2), clusterEnd(3, 0)]],
 ] as const)
-  test(`${what} of a logical cluster: nothing is removed, and the slice is asked for anew`, (t) => {
+  test(`after ${what} of a logical cluster nothing is removed, and the cache asks for a resync of the slice`, (t) => {
     const receiver = SteppedReceiver.ofPusher();
 
     const effects = textsOf(receiver.frame(...frames));
@@ -231,7 +234,7 @@ for (const [what, frames] of [
     t.is(phaseOf(receiver), 'stale');
   });
 
-test('a logical cluster that begins again counts anew, and the end of the slice leaves it open', (t) => {
+test('a logical cluster that begins again counts from 0, and the end of the slice leaves it open', (t) => {
   const receiver = SteppedReceiver.ofPusher();
   const syncing = receiver.frame(begin(1), clusterBegin(2), put(3, [pushed('one')]), clusterBegin(4), put(5, [pushed('two')]), end(6, 2));
   t.deepEqual(textsOf(syncing).slice(-1), ['push end']);
@@ -239,7 +242,7 @@ test('a logical cluster that begins again counts anew, and the end of the slice 
   t.deepEqual(textsOf(receiver.frame(clusterEnd(7, 1))), ['push end']);
 });
 
-test('a logical cluster that is kept is one to the store that has begun, unless it is under way; it may begin, and ends by that alone', (t) => {
+test('a kept logical cluster is a begin to the store, unless it is under way; it may begin, but not end without a begin', (t) => {
   const receiver = SteppedReceiver.ofPusher();
   const syncing = receiver.frame(
     begin(1),
@@ -257,7 +260,7 @@ test('a logical cluster that is kept is one to the store that has begun, unless 
   t.deepEqual(textsOf(receiver.frame(clusterKeep(9, 'cool'), clusterEnd(10, 0, 'cool'))).slice(-2), ['push invalidate', 'send resync']);
 });
 
-test('as many logical clusters may be kept as may be under way, both together', (t) => {
+test('logical clusters that are kept and under way share one bound', (t) => {
   const receiver = SteppedReceiver.ofPusher([apiExports]);
   const take = (frame: FrameOf<'clusterBegin' | 'clusterKeep'>) => {
     const effects = textsOf(receiver.frame(frame));
@@ -272,7 +275,7 @@ test('as many logical clusters may be kept as may be under way, both together', 
   t.deepEqual(take(clusterKeep(50_003, 'another')), ['bye protocol']);
 });
 
-test('as many logical clusters as may be under way can be, and no more, whatever their slices', (t) => {
+test('the bound of logical clusters under way is shared by all slices', (t) => {
   const receiver = SteppedReceiver.ofPusher([apiExports, schemas]);
   const take = (sequence: number, slice = apiExports) => {
     const effects = receiver.frame(clusterBegin(sequence, `c${sequence}`, slice));
@@ -290,7 +293,7 @@ test('as many logical clusters as may be under way can be, and no more, whatever
   t.deepEqual(textsOf(take(75_003)), ['bye protocol']);
 });
 
-test('a slice that its pusher names no longer is not being synced any more, in the store neither', (t) => {
+test('a slice that its pusher no longer names stops being synced, in the store too', (t) => {
   const receiver = SteppedReceiver.ofPusher([apiExports, schemas]);
   receiver.frame(clusterBegin(1));
   receiver.settleAll();
@@ -301,7 +304,7 @@ test('a slice that its pusher names no longer is not being synced any more, in t
   t.deepEqual(textsOf(receiver.take({ kind: 'named', slices: new Set() })), []);
 });
 
-test('numbers count mutations: those of a frame stand for all that is in it', (t) => {
+test('sequence numbers count mutations: a frame uses one for each mutation in it', (t) => {
   const receiver = new SteppedReceiver();
 
   receiver.frame(begin(1), put(2, [pushed('one'), pushed('two')]), remove(4, ['three', 'four', 'five']), end(7, 2), progress(8));
@@ -313,7 +316,7 @@ test('numbers count mutations: those of a frame stand for all that is in it', (t
   );
 });
 
-test('the position of a put or delete is reached with what it came with, whatever becomes of that', (t) => {
+test('the position of a put or delete is stored with its objects, or without them if they are refused', (t) => {
   const open = new SteppedReceiver();
   t.deepEqual(textsOf(open.frame({ ...put(1, [pushed('one')]), position: '9' })), ['push upsert reach']);
   t.deepEqual(textsOf(open.frame({ ...remove(2, ['one']), position: '10' })), ['push retract reach']);
@@ -332,7 +335,7 @@ test('the position of a put or delete is reached with what it came with, whateve
   t.deepEqual(textsOf(parked.frame({ ...put(2, [pushed('one')]), position: '10' })), ['push reach']);
 });
 
-test('RECEIVE-2: what is settled is acknowledged up to its last number, and frees its credit', (t) => {
+test('RECEIVE-2: a settled mutation is acknowledged up to its last number, and frees its credit', (t) => {
   const receiver = new SteppedReceiver();
   receiver.frame(put(1, [pushed('one'), pushed('two')]), remove(3, ['one']));
 
@@ -342,7 +345,7 @@ test('RECEIVE-2: what is settled is acknowledged up to its last number, and free
   t.deepEqual(receiver.state.unsettled, { mutations: 0, bytes: 0 });
 });
 
-test('what a link sent and is fenced, unbegun or differs is acknowledged all the same; what can be mended is asked for anew', (t) => {
+test('pushes of a link that are fenced, unbegun or differ are acknowledged too, and unbegun or differing slices are resynced', (t) => {
   const fenced = new SteppedReceiver();
   fenced.frame(put(1, [pushed('one')]));
   t.deepEqual(textsOf(fenced.settle({ kind: 'fenced', holder: undefined })), ['send ack 1']);
@@ -356,7 +359,7 @@ test('what a link sent and is fenced, unbegun or differs is acknowledged all the
   t.deepEqual(textsOf(differs.settle({ kind: 'differs', digest: '1', isCurrent: true })), ['send ack 1', 'differs', 'send resync']);
 });
 
-test('a store that takes nothing ends the connection, without an acknowledgement', (t) => {
+test('a store that is unavailable ends the connection without an acknowledgement', (t) => {
   const receiver = new SteppedReceiver();
   receiver.frame(put(1, [pushed('one')]));
 
@@ -365,7 +368,7 @@ test('a store that takes nothing ends the connection, without an acknowledgement
   ]);
 });
 
-test('more than there was credit for, or than a frame may hold, ends the connection', (t) => {
+test('a frame beyond the credit or beyond the bounds of a frame ends the connection', (t) => {
   const names = (count: number): string[] => Array.from({ length: count }, (_, i) => `o-${i}`);
   const tooMany = new SteppedReceiver();
   t.deepEqual(textsOf(tooMany.frame(remove(1, names(11)))), ['bye protocol']);
@@ -383,7 +386,7 @@ test('more than there was credit for, or than a frame may hold, ends the connect
   t.deepEqual(textsOf(heavy.frame(put(1, [pushed('one'), pushed('two')]))), ['bye protocol']);
 });
 
-test('RECEIVE-4: a type that nobody declares parks its slice, once, behind what might declare it; others go on', (t) => {
+test('RECEIVE-4: a slice of an undeclared type waits until pushes that may declare it are settled, then is parked; other slices go on', (t) => {
   const receiver = new SteppedReceiver();
   receiver.frame(put(1, [pushed('one')]));
 
@@ -397,7 +400,7 @@ test('RECEIVE-4: a type that nobody declares parks its slice, once, behind what 
   t.deepEqual(textsOf(receiver.frame(put(4, [pushed('two')]))), ['push upsert']);
 });
 
-test('what waited for its declaration is asked for once it is there', (t) => {
+test('a parked slice is resynced once its type is declared', (t) => {
   const receiver = new SteppedReceiver();
   receiver.frame(begin(1, instances));
   receiver.settleAll();
@@ -409,7 +412,7 @@ test('what waited for its declaration is asked for once it is there', (t) => {
   t.deepEqual(receiver.take({ kind: 'declared' }), []);
 });
 
-test('what the policy of this end does not take is refused one by one, counted, and removes nothing', (t) => {
+test('objects of a slice that this end does not take are refused one by one and counted, and nothing is removed', (t) => {
   const receiver = new SteppedReceiver(aContext({ takes: () => false }));
 
   const effects = receiver.frame(begin(1), put(2, [pushed('one'), pushed('two')]), remove(4, ['three']), digest(5), end(6, 2));
@@ -417,7 +420,7 @@ test('what the policy of this end does not take is refused one by one, counted, 
   t.deepEqual(textsOf(effects), ['push', 'send refuse 2', 'refused', 'send refuse 3', 'refused', 'push', 'push', 'push', 'push']);
 });
 
-test('an object that the policy of this end does not let in is refused by its number, whatever the other end let out', (t) => {
+test('an object that this end’s policy does not accept is refused by its number, whatever the other end offers', (t) => {
   const receiver = new SteppedReceiver(aContext({ accepts: ({ key }) => key.name !== 'two' }));
 
   const effects = receiver.frame(begin(1), put(2, [pushed('one'), pushed('two')]));
@@ -425,7 +428,7 @@ test('an object that the policy of this end does not let in is refused by its nu
   t.deepEqual(textsOf(effects), ['push begin', 'send refuse 3', 'refused', 'push upsert keep']);
 });
 
-test('a slice of which something was refused is sent in full at its end, and not current', (t) => {
+test('a slice with a refused object does not become current at its end', (t) => {
   const receiver = new SteppedReceiver(aContext({ accepts: ({ key }) => key.name !== 'two' }));
 
   receiver.frame(begin(1), put(2, [pushed('one'), pushed('two')]), end(4, 2));
@@ -433,7 +436,7 @@ test('a slice of which something was refused is sent in full at its end, and not
   t.like(receiver.works.at(-1)?.pushes, [{ kind: 'end', filterHash: '' }]);
 });
 
-test('a slice current of which something is refused becomes stale in that very commit, and is asked for anew, once', (t) => {
+test('a current slice with a refused object becomes stale in the same commit, and is asked for once', (t) => {
   const receiver = new SteppedReceiver(aContext({ accepts: ({ key }) => !key.name.startsWith('bad') }));
 
   t.deepEqual(textsOf(receiver.frame(put(1, [pushed('bad-1')]))), ['send refuse 1', 'refused', 'push keep invalidate', 'send resync']);
@@ -448,7 +451,7 @@ test('a slice current of which something is refused becomes stale in that very c
   t.like(receiver.works.at(-1)?.pushes, [{ kind: 'end', filterHash: 'e' }]);
 });
 
-test('what was refused in a sync and is taken before its end lacks nothing', (t) => {
+test('an object that is refused in a sync and accepted before its end is not missing', (t) => {
   const receiver = new SteppedReceiver(aContext({ accepts: () => false }));
   receiver.frame(begin(1), put(2, [pushed('one')]));
   receiver.context = aContext();
@@ -459,7 +462,7 @@ test('what was refused in a sync and is taken before its end lacks nothing', (t)
   t.like(receiver.works.at(-1)?.pushes, [{ kind: 'end', filterHash: 'e' }]);
 });
 
-test('a report holds once everything before it is settled', (t) => {
+test('a report takes effect once everything before it is settled', (t) => {
   const receiver = new SteppedReceiver();
   const report = { kind: 'report', sequence: 2, freshness: [], heartbeat: 1, isAll: false, isComplete: true } as const;
 
@@ -468,7 +471,7 @@ test('a report holds once everything before it is settled', (t) => {
   t.deepEqual(textsOf(receiver.settle()), ['send ack 2', 'reported']);
 });
 
-test('an object that cannot be read is refused by its number and kept as it was; the others go on', (t) => {
+test('an object that cannot be parsed is refused by its number and kept as it was; the others go on', (t) => {
   const receiver = new SteppedReceiver();
   const broken = { ...pushed('two'), body: new TextEncoder().encode('[') };
 
@@ -492,7 +495,7 @@ const anyEvent = fc.record({
 });
 
 for (const contextOf of [aContext, aPusherContext])
-  test(`whatever a ${contextOf().by.kind} sends in whatever order: numbers rise, what is under way is counted, and what is acknowledged has come`, (t) => {
+  test(`whatever a ${contextOf().by.kind} sends: numbers rise, unsettled mutations are counted, and only received ones are acknowledged`, (t) => {
     fc.assert(
       fc.property(fc.array(anyEvent, { maxLength: 40 }), (events) => {
         const receiver = new SteppedReceiver(contextOf({ typeOf: everyType, credit: { mutations: 1_000, bytes: 1_000_000 } }));
@@ -529,14 +532,14 @@ for (const contextOf of [aContext, aPusherContext])
     );
   });
 
-test('the digest of a slice that is not current here is no alarm; the slice is asked for', (t) => {
+test('a digest that differs for a slice that is not current is no alarm; the slice is resynced', (t) => {
   const receiver = new SteppedReceiver();
   receiver.frame({ kind: 'digest', sequence: 1, slice: apiExports, value: '0' });
 
   t.deepEqual(textsOf(receiver.settle({ kind: 'differs', digest: '1', isCurrent: false })), ['send ack 1', 'send resync']);
 });
 
-test('what is under way of a slice that was asked for again is passed over up to its begin, its digest too', (t) => {
+test('after a resync was requested, frames of the slice are ignored until its begin, digests too', (t) => {
   const receiver = new SteppedReceiver();
   receiver.frame(begin(1, instances));
   receiver.settleAll();
@@ -550,7 +553,7 @@ test('what is under way of a slice that was asked for again is passed over up to
   t.deepEqual(behind, [['push begin'], ['push upsert']]);
 });
 
-test('what is open costs nothing for the others: 20,000 slices are begun, parked and asked for in seconds, not in half a minute', (t) => {
+test('open slices cost nothing for each other: 20,000 are begun, parked and resynced within 20 seconds', (t) => {
   const count = 20_000;
   const slices = Array.from({ length: count }, (_, i) => aSlice('instances', `s-${i}`, 'A1'));
   const credit = { mutations: 10 * count, bytes: 2 ** 40 };
@@ -572,7 +575,7 @@ test('what is open costs nothing for the others: 20,000 slices are begun, parked
   t.true(elapsedMs < 20_000, `${elapsedMs} ms`);
 });
 
-test('a begin that compares is answered once it is durable: with what is held, and with nothing to who has not the slice', (t) => {
+test('a begin that compares is answered once it is durable: with a summary, which is empty if this end lacks the slice', (t) => {
   for (const [outcome, answer] of [
     [{ kind: 'unchanged' }, 'summarise'],
     [{ kind: 'fenced', holder: undefined }, 'send summary 1'],
@@ -587,21 +590,21 @@ test('a begin that compares is answered once it is durable: with what is held, a
   t.deepEqual(textsOf(notTaken.settle()), ['send ack 1', 'send summary 1']);
 });
 
-test('an end names to the store the claim that it was given for', (t) => {
+test('an end passes its claim’s term to the store', (t) => {
   const receiver = new SteppedReceiver();
   receiver.frame(begin(1), { ...end(2, 0), term: 7 });
 
   t.like(receiver.works[1]?.pushes, [{ kind: 'end', term: 7 }]);
 });
 
-test('an end of some buckets names them to the store', (t) => {
+test('an end of some buckets passes them to the store', (t) => {
   const receiver = new SteppedReceiver();
   receiver.frame({ ...begin(1), compares: true }, { ...end(2, 0), buckets: noBuckets });
 
   t.like(receiver.works[1]?.pushes, [{ kind: 'end', buckets: noBuckets }]);
 });
 
-test('RECEIVE-3: what is refused touches that object alone, and its number is acknowledged like the others', (t) => {
+test('RECEIVE-3: a refused object affects no other, and its number is acknowledged like theirs', (t) => {
   const receiver = SteppedReceiver.ofPusher();
   const bad: readonly (readonly [string, ReturnType<typeof pushed>, string])[] = [
     ['a path', pushed('one', { cluster: 'root:org' }), 'BadRequest'],
@@ -658,13 +661,13 @@ test('RECEIVE-3: what is refused touches that object alone, and its number is ac
   });
 });
 
-test('a system cluster that is listed is taken', (t) => {
+test('an object of a system cluster that is listed is accepted', (t) => {
   const receiver = SteppedReceiver.ofPusher();
 
   t.deepEqual(textsOf(receiver.frame(put(1, [pushed('one', { cluster: 'system:shard' })]))), ['push upsert']);
 });
 
-test('what a pusher put and deleted is pushed in order', (t) => {
+test('puts and deletes of a pusher are pushed in order', (t) => {
   const receiver = SteppedReceiver.ofPusher();
 
   receiver.frame(put(1, [pushed('one'), pushed('two')]), remove(3, ['one']));
@@ -677,7 +680,7 @@ test('what a pusher put and deleted is pushed in order', (t) => {
   t.like(receiver.works[1]?.pushes, [{ kind: 'retract', key: { name: 'one' }, by }]);
 });
 
-test('a sync of a pusher ends when as much came as it sent, refused and kept objects included', (t) => {
+test('a pusher’s sync ends if as many objects arrived as it sent, refused and kept ones included', (t) => {
   const receiver = SteppedReceiver.ofPusher([]);
   receiver.frame(begin(1), put(2, [pushed('one'), { ...pushed('kept'), body: undefined }, pushed('bad', { uid: '' })]));
 
@@ -697,7 +700,7 @@ test('RECEIVE-4: a stale slice of a pusher is asked for once, and goes on with i
   t.deepEqual(textsOf(receiver.frame(begin(4), put(5, [pushed('one')]), end(6, 1))), ['push begin', 'push upsert', 'push end']);
 });
 
-test('a type of a pusher that what is under way may declare is waited for; one that nothing declares is refused', (t) => {
+test('a pusher’s slice waits while unsettled pushes may declare its type, and is refused if nothing declares it', (t) => {
   const receiver = SteppedReceiver.ofPusher();
   receiver.frame(put(1, [pushed('one')]));
 
@@ -707,7 +710,7 @@ test('a type of a pusher that what is under way may declare is waited for; one t
   t.is(receiver.works[0]?.last, 2);
 });
 
-test('what is refused because nothing declares its type makes its slice stale; that is asked for once its type is declared', (t) => {
+test('an object of an undeclared type makes its slice stale, and the slice is asked for once the type is declared', (t) => {
   const receiver = SteppedReceiver.ofPusher([apiExports, schemas], aPusherContext({ typeOf: () => undefined }));
 
   t.deepEqual(textsOf(receiver.frame(put(1, [pushed('one')]))), ['send refuse 1', 'refused', 'push invalidate']);
@@ -720,7 +723,7 @@ test('what is refused because nothing declares its type makes its slice stale; t
   t.deepEqual(textsOf(receiver.frame(remove(3, ['one'], schemas))), ['push retract'], 'another slice goes on');
 });
 
-test('a begin that is refused because nothing declares its type is asked for once that is declared, and not before', (t) => {
+test('a slice whose begin was refused for an undeclared type is asked for once that type is declared, and not before', (t) => {
   const receiver = SteppedReceiver.ofPusher([], aPusherContext({ typeOf: () => undefined }));
   t.deepEqual(textsOf(receiver.frame(begin(1))), ['send refuse 1', 'refused', 'push']);
   receiver.settle();
@@ -731,7 +734,7 @@ test('a begin that is refused because nothing declares its type is asked for onc
   t.deepEqual(textsOf(receiver.take({ kind: 'declared' })), []);
 });
 
-test('a slice that its pusher names no more must begin anew when it is named again', (t) => {
+test('a slice that its pusher stops naming must begin again when it is named again', (t) => {
   const receiver = SteppedReceiver.ofPusher([apiExports, schemas]);
 
   receiver.take({ kind: 'named', slices: new Set(['amber|apiexports.apis.kcp.io:']) });
@@ -743,7 +746,7 @@ test('a slice that its pusher names no more must begin anew when it is named aga
   ]);
 });
 
-test('a pusher that is fenced, or that the store cannot serve, is not acknowledged', (t) => {
+test('a push that is fenced, or that the store cannot serve, is not acknowledged', (t) => {
   const table: readonly (readonly [PushOutcome, string])[] = [
     [{ kind: 'fenced', holder: undefined }, 'fenced'],
     [{ kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'no disk' } }, 'bye unavailable'],
@@ -756,7 +759,7 @@ test('a pusher that is fenced, or that the store cannot serve, is not acknowledg
   }
 });
 
-test('a pusher reaches no position, and compares nothing', (t) => {
+test('positions and comparisons of a pusher are ignored', (t) => {
   const receiver = SteppedReceiver.ofPusher();
 
   t.deepEqual(textsOf(receiver.frame({ ...put(1, [pushed('one')]), position: '9' })), ['push upsert']);

@@ -4,7 +4,7 @@ import type { Push } from '../../../src/domain/push.js';
 import { Receiver } from '../../../src/intake/receiver.js';
 import { aContext, begin, end, everyType, pushed, put, schemas } from '../../support/intake/a-receiver.js';
 
-test('an end that is held is held as well where it waits for what might declare its type', async (t) => {
+test('an end that is held for approval stays held where it waits for a declaration of its type', async (t) => {
   const given: Push[] = [];
   let decide = (): void => {};
   const lane: PushLane = {
@@ -40,7 +40,7 @@ test('an end that is held is held as well where it waits for what might declare 
   );
 });
 
-test('what could not be settled cuts the connection off, and whoever closes the receiver gets the error', async (t) => {
+test('an error in the receiver cuts the connection off, and close throws that error', async (t) => {
   let cuts = 0;
   const lane: PushLane = { room: () => Promise.resolve(), push: () => Promise.reject(new Error('a bug of the store')) };
   const receiver = new Receiver({

@@ -39,13 +39,13 @@ test('a session begins with a hello that this cache and the certificate allow', 
     );
 });
 
-test('a pusher comes with its shard, its process, its term and its position, whatever newer protocol it speaks', (t) => {
+test('a hello gives a pusher’s shard, process, term and position, whatever newer protocol it speaks', (t) => {
   const coming = comingOf(hello({ protocol: 9, term: 3, takesOver: true, position: '7' }), () => true);
 
   t.deepEqual(coming, { kind: 'coming', ...amber, term: 3, takesOver: true, position: '7' });
 });
 
-test('who has lost its shard is fenced for good; who has it at another cache comes back; who finds no room comes later', (t) => {
+test('a pusher that lost its shard is fenced for good; one without room or with its shard elsewhere may come back', (t) => {
   const holder = aShardState(shardName('amber'), 7);
   t.like(byeTo(amber, { kind: 'fenced', holder }), { reason: 'fenced', retryAfterMs: undefined });
   t.like(byeTo(amber, { kind: 'fenced', holder: { ...holder, removed: true } }), { reason: 'fenced', retryAfterMs: undefined });

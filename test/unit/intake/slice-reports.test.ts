@@ -1,10 +1,13 @@
-/** What a peer reports of slices is kept for 48 MiB of names; which types are not whole is named as long as those are few. */
+/**
+ * A peer's reports about slices are kept up to 48 MiB of names. The types that are not whole are
+ * named as long as they are few.
+ */
 import { test } from '../../support/test.js';
 import { SliceReports } from '../../../src/intake/slice-reports.js';
 import { formatResource } from '../../../src/domain/resource.js';
 import { aSlice } from '../../support/pushes.js';
 
-test('of reports with names of 700 characters those beyond 48 MiB are ignored, and there is room again once some are withdrawn', (t) => {
+test('reports with names of 700 characters are ignored beyond 48 MiB, and there is room again once some are withdrawn', (t) => {
   const reports = new SliceReports();
   const slice = (i: number): ReturnType<typeof aSlice> => aSlice({ identity: `${i}-`.padEnd(700, 'x') });
   const report = (i: number): number => reports.note([{ slice: slice(i), connected: true, synced: true, lagMs: 0, whole: true }], 0).length;
@@ -19,7 +22,7 @@ test('of reports with names of 700 characters those beyond 48 MiB are ignored, a
   t.is(report(count + 1), 0);
 });
 
-test('the types of a shard that are not whole are named while there are some, and their names fit', (t) => {
+test('the types of a shard that are not whole are named if there are any and their names fit', (t) => {
   const reports = new SliceReports();
   const [one, two] = [aSlice({ identity: 'one' }), aSlice({ identity: 'two' })];
   const note = (slice: typeof one, whole: boolean): unknown => reports.note([{ slice, connected: true, synced: true, lagMs: 0, whole }], 0);

@@ -67,7 +67,7 @@ function aHolder(process = 'first', silentSinceMs: () => number | undefined = ()
   };
 }
 
-test('a shard that nobody holds, that was removed or is written over plain HTTP is given at once', async (t) => {
+test('a shard that has no holder, was removed or is written over plain HTTP is given at once', async (t) => {
   const plain = aShardState(amber, 5, { plain: true, process: '' });
   for (const shard of [undefined, aShardState(amber, 5, { removed: true }), plain, aShardState(amber, 5, { process: 'second' })]) {
     const { come, settled } = await someStandbys(shard);
@@ -78,7 +78,7 @@ test('a shard that nobody holds, that was removed or is written over plain HTTP 
   }
 });
 
-test('a standby waits for a local holder until it is gone, is silent, or has had no source for ten seconds', async (t) => {
+test('a standby waits for a local holder until that is gone, is silent, or has had no source for ten seconds', async (t) => {
   const stage = await someStandbys(aShardState(amber, 5));
   const { sessions, clock, come, settled, advance } = stage;
   let silentMs: number | undefined;
@@ -121,7 +121,7 @@ test('a holder from before the start has five seconds to come back', async (t) =
   t.deepEqual(await advance(100), ['second']);
 });
 
-test('a standby waits for a holder at another cache while it is seen there, and for the hold where the claim is unreached', async (t) => {
+test('a standby waits for a holder at another cache while it is seen there, and for the hold while its claim is not reached', async (t) => {
   for (const [isReached, waitMs] of [
     [true, 1_500],
     [false, holdMs],
@@ -153,7 +153,7 @@ for (const [where, isReached, waitMs] of [
     t.deepEqual(await advance(200), ['second']);
   });
 
-test('standbys get the shard one after the other, and one that leaves is skipped', async (t) => {
+test('standbys get the shard one after the other, and a standby that leaves is skipped', async (t) => {
   const { sessions, standbys, clock, come, settled, advance } = await someStandbys(aShardState(amber, 5));
   const holder = aHolder();
   sessions.enter(amber, holder, clock.now());
@@ -187,7 +187,7 @@ test('the removal of a shard fences its standbys together with its holder', asyn
   t.deepEqual(await settled(), ['second is fenced', 'third is fenced']);
 });
 
-test('a server without the links does not let anybody wait for a shard of another cache, but for one of its own', async (t) => {
+test('a server without the links lets a standby wait only for a shard that is local, not for one of another cache', async (t) => {
   for (const [shard, refused] of [
     [aShardState(amber, 5, { via: 'child/leaf' as Neighbour, origin: 'leaf' }), 'ServiceUnavailable'],
     [aShardState(amber, 5), undefined],

@@ -36,7 +36,7 @@ function aServer() {
   return { clock, peers, sessions, told, heardHere, heardElsewhere, enter };
 }
 
-test('nothing is told where there is nobody else; whoever comes is told at once', (t) => {
+test('a server publishes nothing while it is alone, and everything as soon as another one appears', (t) => {
   const { clock, peers, enter } = aServer();
   enter();
   clock.advance(5_000);
@@ -46,7 +46,7 @@ test('nothing is told where there is nobody else; whoever comes is told at once'
   t.is(peers.told.at(-1)?.pushers.get(amber)?.peer, '10.0.0.1');
 });
 
-test('a pusher that comes is told at once, what it reports within a second, and what is the same not again', (t) => {
+test('a server publishes a new pusher at once, its reports within a second, and no repetition', (t) => {
   const { clock, peers, sessions, enter } = aServer();
   peers.hear('b', {});
   enter();
@@ -60,7 +60,7 @@ test('a pusher that comes is told at once, what it reports within a second, and 
   t.is(peers.told.length, 2);
 });
 
-test('types that are not whole are named to the others, up to 256 KiB of names for all shards and 2 KiB for each', (t) => {
+test('a server names types that are not whole, up to 256 KiB of names for all shards and 2 KiB for each', (t) => {
   const { peers, sessions, clock, enter } = aServer();
   const shards = Array.from({ length: 200 }, (_, i) => shardName(`shard-${i}`));
   const lacking = (shard: typeof amber, characters: number): void => {
@@ -83,7 +83,7 @@ test('types that are not whole are named to the others, up to 256 KiB of names f
   t.is([...pushers.values()].filter(({ lacks }) => lacks?.size === 1).length, 128);
 });
 
-test('plain writers are told every five seconds at most, and what others tell is noted when it changes', (t) => {
+test('plain writers are published at most every five seconds, and those of other servers are noted when they change', (t) => {
   const { clock, peers, heardHere, heardElsewhere } = aServer();
   peers.hear('b', { heard: new Map([[amber, 7]]) });
   peers.hear('b', { heard: new Map([[amber, 7]]) });
@@ -98,7 +98,7 @@ test('plain writers are told every five seconds at most, and what others tell is
   t.is(peers.told.length, 3, 'at the start, and after five and ten seconds');
 });
 
-test('a server that stops tells nothing more', (t) => {
+test('a server that stops publishes nothing more', (t) => {
   const { clock, peers, told, enter } = aServer();
   peers.hear('b', {});
   told.close();

@@ -46,7 +46,7 @@ function composed(text: string, metadata: MetadataStamp = {}): { stored: string;
   return { stored, read: parsed, raw };
 }
 
-test('a body that carries both place annotations comes back byte for byte, with its revision in place', (t) => {
+test('a body with both place annotations is returned byte for byte, with its revision inserted', (t) => {
   const head =
     '{"apiVersion":"apis.kcp.io/v1","kind":"X","metadata":{"annotations":{"kcp.io/cluster":"acme","kcp.io/shard":"amber"},"name":"n",';
   for (const tail of [
@@ -57,10 +57,10 @@ test('a body that carries both place annotations comes back byte for byte, with 
   }
 });
 
-test('wherever white space stands, and whatever stands in the metadata already, the revision has its place', (t) => {
+test('wherever white space is, and whatever the metadata holds already, the revision gets its place', (t) => {
   const names = ['uid', 'generation', 'labels', 'annotations', 'resourceVersion', 'selfLink', 'creationTimestamp', 'strange'];
   const values: Record<string, string> = { annotations: '{"kcp.io/cluster":"acme","kcp.io/shard":"amber"}', labels: '{}', generation: '1' };
-  // An object without a name is refused before.
+  // An object without a name is refused earlier.
   const namedMembers = fc
     .tuple(fc.uniqueArray(fc.constantFrom(...names)), fc.nat())
     .map(([members, at]) => members.toSpliced(at % (members.length + 1), 0, 'name'));
@@ -82,7 +82,7 @@ test('wherever white space stands, and whatever stands in the metadata already, 
   );
 });
 
-test('what a text lacks is inserted, what differs is replaced, and members that are not stored are dropped', (t) => {
+test('missing members are inserted, different ones replaced, and members that are not stored dropped', (t) => {
   const cases: [string, MetadataStamp, Record<string, unknown>][] = [
     ['{"kind":"X","metadata":{"name":"n"}}', { uid: '"u"', generation: '1' }, { name: 'n', uid: 'u', generation: 1 }],
     ['{"kind":"X","metadata":{"resourceVersion":"5","name":"n"}}', { uid: '"u"' }, { name: 'n', uid: 'u' }],
@@ -113,7 +113,7 @@ test('what a text lacks is inserted, what differs is replaced, and members that 
   }
 });
 
-test('a stored body is one line without space around it, its strings untouched', (t) => {
+test('a stored body is one line without surrounding space, and its strings are unchanged', (t) => {
   const { raw, stored } = composed('\n {"kind":"X",\r\n "metadata":{\n"name":"n"},"spec":"a\\nb"}\n\n');
 
   t.false(/[\r\n]/.test(stored));
@@ -189,7 +189,7 @@ test('nesting beyond the bound is refused, however deep, without recursion', (t)
   t.throws(() => scanObject(nested(1_000_000), 10_000), { instanceOf: NotJson });
 });
 
-test('what ObjectMeta does not know is dropped, wherever it stands', (t) => {
+test('members that ObjectMeta does not have are dropped, wherever they are', (t) => {
   const known = '"name":"n","labels":{"x":"y"}';
   const metadata = (text: string): Record<string, unknown> => {
     const {

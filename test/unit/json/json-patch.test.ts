@@ -17,7 +17,7 @@ function patched(target: string, patch: string): string {
   return result.kind === 'parsed' ? formatJson(result.value) : `${result.refusal.reason}: ${result.refusal.message}`;
 }
 
-test('the examples of RFC 6902, appendix A, and those of its test suite', (t) => {
+test('patches give the results of RFC 6902, appendix A, and of its test suite', (t) => {
   const cases: [string, string, string, string][] = [
     ['A.1', '{"foo":"bar"}', '[{"op":"add","path":"/baz","value":"qux"}]', '{"foo":"bar","baz":"qux"}'],
     ['A.2', '{"foo":["bar","baz"]}', '[{"op":"add","path":"/foo/1","value":"qux"}]', '{"foo":["bar","qux","baz"]}'],
@@ -72,7 +72,7 @@ test('the examples of RFC 6902, appendix A, and those of its test suite', (t) =>
   for (const [title, target, patch, expected] of cases) t.is(patched(target, patch), expected, title);
 });
 
-test('a failing operation refuses the whole patch, and the error names it', (t) => {
+test('a failing operation refuses the whole patch, and the error names that operation', (t) => {
   const cases: [string, string, RegExp][] = [
     ['{"baz":"qux"}', '{"op":"test","path":"/baz","value":"bar"}', /operation 0 \(test "\/baz"\): the value there is another/],
     ['{"a":9007199254740993}', '{"op":"test","path":"/a","value":9007199254740992}', /the value there is another/],
@@ -102,7 +102,7 @@ test('a failing operation refuses the whole patch, and the error names it', (t) 
   for (const [target, operation] of cases) t.regex(patched(target, `[${operation}]`), /^Invalid: /, operation);
 });
 
-test('what RFC 6902 does not know is passed over, but in a strict patch', (t) => {
+test('members that RFC 6902 does not have are ignored, except in a strict patch', (t) => {
   for (const member of ['"bogus":1', '"Op":"remove"', '"form":"/x"', '"not":true']) {
     const patch = tree(`[{"op":"add","path":"/a","value":1,${member}}]`);
     t.is(parseJsonPatch(patch).kind, 'parsed', member);
@@ -111,12 +111,12 @@ test('what RFC 6902 does not know is passed over, but in a strict patch', (t) =>
   }
 });
 
-test('anything but a list of operations is a bad request', (t) => {
+test('a patch that is not a list of operations is a bad request', (t) => {
   t.regex(patched('{}', '{}'), /^BadRequest: /);
   t.regex(patched('{}', '[1]'), /^BadRequest: operation 0/);
 });
 
-test('a refusal quotes little of what it refuses', (t) => {
+test('a refusal quotes only a little of the patch', (t) => {
   const long = '\u0001'.repeat(100_000);
   for (const operation of [
     { op: long, path: '/a' },
@@ -133,12 +133,12 @@ test('more than 10,000 operations are too many', (t) => {
   t.is(patched('{}', operations(10_001)), 'RequestEntityTooLarge: The allowed maximum operations in a JSON patch is 10000, got 10001');
 });
 
-test('copies that double each time end at the bound', (t) => {
+test('copies that double the document each time end at the bound', (t) => {
   const copies = Array.from({ length: 60 }, (_, index) => `{"op":"copy","from":"","path":"/${index}"}`).join();
   t.regex(patched('{"a":"b"}', `[${copies}]`), /^RequestEntityTooLarge: /);
 });
 
-test('inserting at the front of a huge array again and again ends at the bound', (t) => {
+test('repeated inserts at the front of a huge array end at the bound', (t) => {
   const target = `[${'0,'.repeat(100_000)}0]`;
   const operations = Array(1000).fill('{"op":"add","path":"/0","value":1}').join();
   t.regex(patched(target, `[${operations}]`), /^RequestEntityTooLarge: .* may move 50000000 array elements/);
@@ -154,10 +154,10 @@ test('a patch does not change its target, and shares what it does not name', (t)
   t.is((result as ReadonlyMap<string, JsonTree>).get('b'), target.get('b'));
 });
 
-test('a member that an object lacks is null to a test, as in Kubernetes; RFC 6902 refuses that', (t) => {
+test('an absent member equals null in a test, as in Kubernetes and against RFC 6902', (t) => {
   const isTaken = (target: string, path: string, value: string): boolean =>
     patched(target, `[{"op":"test","path":"${path}","value":${value}}]`) === target;
-  // As gopkg.in/evanphx/json-patch.v4 has it.
+  // As in gopkg.in/evanphx/json-patch.v4.
   for (const [target, path, isNull] of [
     ['{}', '/a', true],
     ['{"a":{}}', '/a/b', true],

@@ -72,11 +72,11 @@ test('a path finds what Kubernetes finds', (t) => {
   }
 });
 
-test('a path finds an own member whose name JavaScript treats specially', (t) => {
+test('a path finds an own member whose name is special in JavaScript', (t) => {
   t.deepEqual(find(parseJsonPath('.__proto__.x') ?? [], JSON.parse('{"__proto__":{"x":1}}')), [1]);
 });
 
-test('a path that is malformed, or beyond the subset, is refused and not misread', (t) => {
+test('a path that is malformed, or outside the subset, is refused and not misread', (t) => {
   const refused = [
     'metadata',
     '.a[',
@@ -98,13 +98,13 @@ test('a path that is malformed, or beyond the subset, is refused and not misread
   for (const text of refused) t.is(parseJsonPath(text), undefined, text);
 });
 
-test('every column of a built-in type has a path we understand', (t) => {
+test('every column of a built-in type has a supported path', (t) => {
   for (const { versions } of kcpTypes) {
     for (const { columns } of versions) for (const { jsonPath } of columns) t.truthy(parseJsonPath(jsonPath), jsonPath);
   }
 });
 
-test('a hostile path takes no longer than its length allows', (t) => {
+test('a hostile path takes time in proportion to its length at most', (t) => {
   const startedAt = processorMs();
 
   for (const text of [`.a[?(${'"'.repeat(50_000)}`, `.${'\\'.repeat(50_001)}`, `.a[?(${'('.repeat(50_000)}`, `['${'a'.repeat(50_000)}`])

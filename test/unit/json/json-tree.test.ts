@@ -12,18 +12,18 @@ const messageOf = (input: string | Uint8Array, options?: { depthMax: number }): 
   return result.kind === 'refused' ? result.refusal.message : undefined;
 };
 
-test('the tree keeps what JSON.parse would lose: big integers, spellings of numbers, member order and odd names', (t) => {
+test('the tree keeps details that JSON.parse would lose: big integers, spellings of numbers, member order and odd names', (t) => {
   const text = '{"b":9007199254740993,"10":1.0,"1":1e3,"__proto__":{"polluted":-0},"constructor":{"prototype":[1E+2]},"":"\\u0000\\ud800"}';
 
   t.is(formatJson(tree(text)), text);
   t.is(({} as { polluted?: unknown }).polluted, undefined);
 });
 
-test('a repeated member has its last value, in its first place', (t) => {
+test('a repeated member has its last value, at its first place', (t) => {
   t.is(formatJson(tree('{"a":1,"b":2,"a":3}')), '{"a":3,"b":2}');
 });
 
-test('a repeated member is refused where that is asked for, at any depth', (t) => {
+test('a repeated member is refused at any depth if the caller asks for that', (t) => {
   const refusal = (text: string): string => {
     const result = parseJson(text, { duplicates: 'refused' });
     return result.kind === 'refused' ? result.refusal.message : '';
@@ -72,7 +72,7 @@ test('nesting up to the bound is parsed, compared and printed without recursion;
   t.is(messageOf(deep(500_000)), 'exceeded max depth');
 });
 
-test('numbers are equal by exact value, however they are spelled', (t) => {
+test('numbers are equal if their exact values are, however they are spelled', (t) => {
   const equal = ['1 1.0', '1 1e0', '10e-1 1', '100 1e2', '-0 0', '0.00 0e9', '12345678901234567890.0 12345678901234567890', '1E+2 100'];
   const different = ['9007199254740993 9007199254740992', '1 -1', '1 "1"', '1e400 1e401', '0.1 0.10000000000000001', '1 null'];
 
@@ -80,19 +80,19 @@ test('numbers are equal by exact value, however they are spelled', (t) => {
   for (const pair of different) t.false(equalJson(...vias(pair)), pair);
 });
 
-test('a number with an absurd exponent equals itself and costs nothing', (t) => {
+test('a number with an absurd exponent equals itself and costs little', (t) => {
   const number = `1e${'9'.repeat(1_000_000)}`;
 
   t.true(equalJson(tree(number), tree(number)));
   t.false(equalJson(tree(number), tree('1')));
 });
 
-test('the canonical text of a number is the same for each spelling of its value', (t) => {
+test('all spellings of a number have the same canonical text', (t) => {
   t.is(canonicalNumber({ number: '-1.50e3' }), '-15e2');
   t.is(canonicalNumber({ number: '-0.0' }), '0e0');
 });
 
-test('member order does not matter to equality, and a missing member does', (t) => {
+test('equality ignores the order of members, and not a missing member', (t) => {
   t.true(equalJson(tree('{"a":1,"b":[2,{}]}'), tree('{"b":[2,{}],"a":1.0}')));
   t.false(equalJson(tree('{"a":1,"b":2}'), tree('{"a":1,"c":2}')));
   t.false(equalJson(tree('{"constructor":1}'), tree('{"toString":1}')));

@@ -23,7 +23,7 @@ function aBody(metadata: string): Body {
 
 const textOf = ({ bytes }: Body): string => Buffer.from(bytes).toString();
 
-test('what is kept is put in and taken out byte for byte, wherever annotations and labels stand, and a revision still finds its place', (t) => {
+test('kept members are inserted and removed byte for byte, wherever annotations and labels are, and a revision still fits', (t) => {
   for (const metadata of [
     '"name":"one"',
     '"name":"one","annotations":{}',
@@ -64,7 +64,7 @@ test('what is kept is put in and taken out byte for byte, wherever annotations a
   }
 });
 
-test('labels that are all kept go as a whole, and what a shard has under other names stays', (t) => {
+test('labels are removed as a whole if all are kept, and the shard’s own labels stay', (t) => {
   t.is(textOf(withoutNames(aBody('"name":"one","labels":{"x.io/l":"v"}'), names)), textOf(aBody('"name":"one"')));
   t.is(
     textOf(withoutNames(aBody('"name":"one","annotations":{"x.io/b":"v","z":"1"}'), names)),

@@ -8,7 +8,7 @@ import { mustParse } from '../../../src/domain/parsed.js';
 const merged = (target: string, patch: string): string =>
   formatJson(applyMergePatch(mustParse(parseJson(target)), mustParse(parseJson(patch))));
 
-test('the examples of RFC 7386, appendix A', (t) => {
+test('patches give the results of RFC 7386, appendix A', (t) => {
   const cases: [string, string, string][] = [
     ['{"a":"b"}', '{"a":"c"}', '{"a":"c"}'],
     ['{"a":"b"}', '{"b":"c"}', '{"a":"b","b":"c"}'],
@@ -41,7 +41,7 @@ test('a patch as deep as a body may be is merged without recursion', (t) => {
   t.is(merged('{}', deep), deep);
 });
 
-test('merging twice is merging once', (t) => {
+test('merging the same patch twice gives the same as merging it once', (t) => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (target, patch) => {
       const once = merged(JSON.stringify(target), JSON.stringify(patch));

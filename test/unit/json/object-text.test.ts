@@ -4,7 +4,7 @@ import { NotJson, scanObject } from '../../../src/json/object-text.js';
 
 const scan = (text: string, membersMax?: number) => scanObject(new TextEncoder().encode(text), 100, membersMax);
 
-test('names whose bytes have the same hash are distinguished, however often they come', (t) => {
+test('names whose bytes have the same hash are distinguished, however often they occur', (t) => {
   for (let i = 0; i < 3; i += 1) {
     const { top } = scan('{"Aa":1,"BB":2,"AaBB":3,"BBAa":4,"é":5,"\\u0041a":6}');
 
@@ -24,7 +24,7 @@ test('a repeated name is found among few members and among many', (t) => {
   t.deepEqual(duplicates(scan('{"metadata":{"labels":{"a":"1","a":"3"}},"x":1,"x":2}')), ['x', 'metadata.labels.a']);
 });
 
-test('line breaks between tokens are found, those in strings are not counted', (t) => {
+test('line breaks between tokens are found, and those in strings are not counted', (t) => {
   t.true(scan('{"a":\n1}').hasLineBreaks);
   t.true(scan('{"a":1}\r').hasLineBreaks);
   t.false(scan('{"a":"\\n", "b":\t1}').hasLineBreaks);

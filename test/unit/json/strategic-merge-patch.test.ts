@@ -21,7 +21,7 @@ test('only the groups with a schema accept strategic merge patches', (t) => {
   t.false(takesStrategicMergePatch('apis.kcp.io'));
 });
 
-test('the variables of a ValidatingAdmissionPolicy are merged by name, those of a MutatingAdmissionPolicy replaced', (t) => {
+test('the variables of a ValidatingAdmissionPolicy are merged by name, and those of a MutatingAdmissionPolicy replaced', (t) => {
   const [target, patch] = [
     '{"spec":{"matchConditions":[{"name":"m"}],"variables":[{"name":"a"},{"name":"b"}]}}',
     '{"spec":{"matchConditions":[{"name":"n"}],"variables":[{"name":"a","expression":"1"}]}}',
@@ -93,7 +93,7 @@ test('lists with a merge key merge item by item', (t) => {
   for (const [target, patch, expected] of cases) t.is(patched(target, patch), expected, patch);
 });
 
-test('directives are obeyed and never stored', (t) => {
+test('directives are followed and never stored', (t) => {
   const cases: [string, string, string, string][] = [
     ['replace an object', '{"spec":{"a":1,"b":2}}', '{"spec":{"$patch":"replace","c":3,"d":null}}', '{"spec":{"c":3}}'],
     ['delete an object', '{"spec":{"a":1}}', '{"spec":{"$patch":"delete"}}', '{"spec":{}}'],
@@ -208,7 +208,7 @@ test('two long lists merge in time that grows with their length', (t) => {
   t.true(long < 24 * short, `${short} ms, then ${long} ms`);
 });
 
-test('junk is a bad request at worst, and no directive of a patch is ever stored', (t) => {
+test('junk patches are applied or refused as a bad request, and no directive of a patch is ever stored', (t) => {
   const leaf = fc.oneof(fc.constantFrom('a', 'b', 1, null, 'delete', 'replace'), fc.record({ name: fc.constantFrom('a', 'b') }));
   const { value } = fc.letrec((tie) => ({
     value: fc.oneof(leaf, fc.array(tie('value'), { maxLength: 3 }), tie('object')),

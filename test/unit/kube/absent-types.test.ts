@@ -1,4 +1,4 @@
-/** How often a shard is asked for the types that it does not serve. */
+/** How often the agent asks a shard for the types that the shard does not serve. */
 import { test } from '../../support/test.js';
 import { AbsentTypes } from '../../../src/kube/absent-types.js';
 
@@ -8,7 +8,7 @@ for (const [readers, seconds] of [
   [60, 60],
   [5_000, 120],
 ] as const)
-  test(`each of ${readers} types that are absent is asked for after ${seconds} s at most`, (t) => {
+  test(`each of ${readers} absent types is asked for after ${seconds} s at most`, (t) => {
     const absent = new AbsentTypes();
     const all = Array.from({ length: readers }, () => ({}));
     for (const reader of all) absent.add(reader);

@@ -21,7 +21,7 @@ async function* each(chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array> 
 
 const places = fc.array(fc.nat(), { maxLength: 8 });
 
-test('a list is cut into the very texts of its items, wherever its chunks end and whatever is around the items', (t) => {
+test('a list is cut into exactly the texts of its items, wherever chunks end and whatever surrounds the items', (t) => {
   const item = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 })).map((object) => JSON.stringify(object));
   const property = fc.property(fc.array(item, { maxLength: 6 }), places, fc.boolean(), fc.boolean(), (items, cuts, pretty, behind) => {
     const space = pretty ? '\n  ' : '';
@@ -54,7 +54,7 @@ test('a list that breaks off, holds too much or has no resourceVersion is refuse
   t.throws(() => ended(`{"other":"${'x'.repeat(300_000)}`), { message: /this is no list/ });
 });
 
-/** Of each, whoever took what it says would remove what it has. */
+/** A reader that took one of these answers for a list would remove all its objects. */
 for (const [what, text] of [
   ['has no items', '{"metadata":{"resourceVersion":"5"}}'],
   ['has an object of items', '{"items":{"a":{}},"metadata":{"resourceVersion":"5"}}'],
@@ -79,16 +79,16 @@ for (const [what, text] of [
   ['is an array', '[{"items":[],"metadata":{"resourceVersion":"5"}}]'],
   ['has a number as its resourceVersion', '{"items":[],"metadata":{"resourceVersion":5}}'],
 ] as const)
-  test(`an answer that ${what} is no list, and not an empty one`, (t) => {
+  test(`an answer that ${what} is refused, and not taken for an empty list`, (t) => {
     t.throws(() => ended(text), { instanceOf: CacheError });
   });
 
-test('a continue token may be long: a name in it may be', (t) => {
+test('a continue token may be long, because a name in it may be', (t) => {
   const token = 'x'.repeat(67_000);
   t.like(ended(`{"items":[{}],"metadata":{"resourceVersion":"5","continue":"${token}"}}`) as object, { items: 1, continueToken: token });
 });
 
-test('what servers write around their items is read: null for none, no continue, one that is empty', (t) => {
+test('the variants that servers write are accepted: null items, no continue token, an empty one', (t) => {
   const envelope = { apiVersion: '', resourceVersion: '5', continueToken: '' };
   t.deepEqual(ended('{"items":null,"metadata":{"resourceVersion":"5"}}'), { items: 0, ...envelope });
   t.deepEqual(ended('{"items":[ ],"metadata":{"resourceVersion":"5","continue":""}}'), { items: 0, ...envelope });
@@ -103,7 +103,7 @@ test('what servers write around their items is read: null for none, no continue,
   );
 });
 
-test('a watch is cut at its newlines, wherever its chunks end; text after the last newline is no event', async (t) => {
+test('a watch is cut at its newlines, wherever chunks end; text after the last newline is no event', async (t) => {
   await t.notThrowsAsync(
     fc.assert(
       fc.asyncProperty(fc.array(fc.string({ maxLength: 20 }).map((line) => line.replaceAll('\n', 'é'))), places, async (all, cuts) => {
@@ -123,7 +123,7 @@ test('a line without an end is given up at its bound', async (t) => {
   await t.throwsAsync(endless.next(), { message: /more than 100 bytes/ });
 });
 
-test('an event is cut as servers usually write it, and in every other way JSON allows', (t) => {
+test('an event is cut as servers usually write it, and in every other way that JSON allows', (t) => {
   const cut = (line: string): [string, string] => {
     const { type, object } = cutWatchEvent(encoder.encode(line));
     return [type, decoder.decode(object)];

@@ -15,7 +15,7 @@ const expired = refusalOf(410, status(410, 'Expired'));
 const broken = new Error('ECONNRESET');
 const absent = refusalOf(404, '404 page not found\n');
 
-test('what a reader asks for after a request that was refused', (t) => {
+test('each refused request of a reader leads to the next step that the table names', (t) => {
   const cases: [asked: ReadStep, error: unknown, next: ReadStep][] = [
     [watchList, new Error('ECONNREFUSED'), watchList],
     [watchList, refusalOf(403, status(403, 'Forbidden')), watchList],
@@ -54,7 +54,7 @@ test('what a reader asks for after a request that was refused', (t) => {
   }
 });
 
-test('what a reader asks for after a request that broke off', (t) => {
+test('each broken request of a reader leads to the next step that the table names', (t) => {
   const cases: [asked: ReadStep, error: unknown, next: ReadStep][] = [
     [watchList, broken, first],
     [watchList, refusalOf(0, status(410, 'Expired')), first],
@@ -68,7 +68,7 @@ test('what a reader asks for after a request that broke off', (t) => {
     t.deepEqual(stepAfter(asked, error, { wasAccepted: true, refusesWatchList: false }).step, next, JSON.stringify(asked));
 });
 
-test('a shard that refuses watch-lists once is asked for none again', (t) => {
+test('a reader asks a shard for no more watch-lists once the shard has refused one', (t) => {
   const { refusesWatchList } = stepAfter(watchList, refusalOf(422, ''), { wasAccepted: false, refusesWatchList: false });
 
   t.true(refusesWatchList);
@@ -81,7 +81,7 @@ test('a shard that refuses watch-lists once is asked for none again', (t) => {
     });
 });
 
-test('an answer that is no Status is its own message, shortened', (t) => {
+test('an answer that is no Status is used as the message, shortened', (t) => {
   const refusal = refusalOf(502, `<html>${'x'.repeat(1_000)}`);
 
   t.true(refusal instanceof KubeRefusal);
@@ -90,7 +90,7 @@ test('an answer that is no Status is its own message, shortened', (t) => {
   t.is(refusalOf(500, 'null').message, 'null');
 });
 
-test('the longer of the two waits that a refusal may name counts', (t) => {
+test('if a refusal names two waits, the longer one counts', (t) => {
   const details = { details: { retryAfterSeconds: 3 } };
   t.is(refusalOf(429, status(429, 'TooManyRequests', '', details), '2').retryAfterMs, 3_000);
   t.is(refusalOf(429, status(429, 'TooManyRequests', '', details), '20').retryAfterMs, 20_000);

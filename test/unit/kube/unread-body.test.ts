@@ -1,4 +1,8 @@
-/** A body that gathers what is unread of it: its reader gets every byte and the end, however they come and it reads, also behind the end of its source; and what it does not take counts. */
+/**
+ * A body that gathers its unread bytes. Its reader must get every byte and the end, in whatever way
+ * they arrive and it reads, even after its source has ended; bytes that it does not take count
+ * against the room.
+ */
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -9,7 +13,9 @@ import { pieces } from '../../support/some-pieces.js';
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 
-/** Pushes the pieces as a socket does, some in each turn of the event loop, and its end. */
+/**
+ * Pushes the pieces as a socket does, `together` in each turn of the event loop, and then the end.
+ */
 function arriving(all: readonly Buffer[], together: number, room?: UnreadRoom): Readable {
   const source = new Readable({ read: () => {} });
   const next = (at: number): void => {
@@ -48,7 +54,7 @@ function aPausedBody({ room, read = () => {}, highWaterMark }: { room?: UnreadRo
   return { source, body, taken: () => taken };
 }
 
-/** Each returns all that it has read. */
+/** Each reader returns all that it has read. */
 const readers: Readonly<Record<string, (body: Readable) => Promise<string>>> = {
   'in a loop': (body) => text(body),
   'as it flows': (body) =>
@@ -70,7 +76,7 @@ const readers: Readonly<Record<string, (body: Readable) => Promise<string>>> = {
 };
 
 for (const [how, read] of Object.entries(readers))
-  test(`a body that is read ${how} has all its bytes and its end, however they come`, async (t) => {
+  test(`a body that is read ${how} has all its bytes and its end, in whatever pieces they arrive`, async (t) => {
     const law = fc.asyncProperty(pieces, fc.integer({ min: 1, max: 70 }), async (all, together) => {
       const wanted = Buffer.concat(all).toString();
       const counted = aRoom();
@@ -80,7 +86,7 @@ for (const [how, read] of Object.entries(readers))
     await t.notThrowsAsync(fc.assert(law, { numRuns: rounds(60) }));
   });
 
-test('what a paused reader does not take counts until it is taken or given up, and without room the body ends', (t) => {
+test('bytes that a paused reader does not take count until they are taken or given up, and without room the body ends', (t) => {
   const counted = aRoom(1_000);
   const { source, body, taken } = aPausedBody({ room: counted.room });
   for (let i = 0; i < 9; i += 1) source.push(Buffer.alloc(100, 'x'));
@@ -92,7 +98,7 @@ test('what a paused reader does not take counts until it is taken or given up, a
   t.true(source.destroyed);
 });
 
-test('a reader that takes a piece and pauses again leaves the others where they count', async (t) => {
+test('a reader that takes a piece and pauses again leaves the other pieces counted', async (t) => {
   const counted = aRoom();
   const { source, body } = aPausedBody({ room: counted.room });
   for (let i = 0; i < 9; i += 1) source.push(Buffer.alloc(10_000, 'x'));
@@ -106,7 +112,7 @@ test('a reader that takes a piece and pauses again leaves the others where they 
   t.is(counted.used(), 0);
 });
 
-test('who sends is told to wait once as much is unread as without gathering', (t) => {
+test('the sender must wait once as many bytes are unread as without gathering', (t) => {
   const source = new Readable({ read: () => {}, highWaterMark: 100 });
   const body = new UnreadBody(source);
   t.is(body.readableHighWaterMark, 100);
@@ -115,7 +121,7 @@ test('who sends is told to wait once as much is unread as without gathering', (t
   t.true(isMoreWanted.slice(99).every((each) => !each));
 });
 
-test('nobody who sends is asked for more while as much is unread as without gathering', async (t) => {
+test('the source is asked for no more bytes while as many are unread as without gathering', async (t) => {
   let asked = 0;
   const { source, body, taken } = aPausedBody({ read: () => void (asked += 1), highWaterMark: 100 });
   // It begins to flow, and asks by itself once.
@@ -135,7 +141,7 @@ test('nobody who sends is asked for more while as much is unread as without gath
   t.true(asked > 0);
 });
 
-test('a source that has ended closes at once, and its reader still gets all of it; what ends it later is nothing to that', async (t) => {
+test('a source that has ended closes at once; its reader still gets all of it, and a later destroy does not affect the source', async (t) => {
   const counted = aRoom();
   const { source, body, taken } = aPausedBody({ room: counted.room });
   for (let i = 0; i < 9; i += 1) source.push(Buffer.alloc(10_000, 'x'));
@@ -148,7 +154,7 @@ test('a source that has ended closes at once, and its reader still gets all of i
   t.deepEqual([taken(), counted.used()], [90_000, 0]);
 });
 
-test('a source that breaks destroys its body with the error; one that is cut off without one ends it behind what has come', async (t) => {
+test('a source that breaks destroys its body with the error; one that is cut off without an error ends it after its bytes', async (t) => {
   const broken = aPausedBody();
   broken.source.push(Buffer.from('x'));
   broken.source.destroy(new Error('the connection has broken'));
@@ -161,7 +167,7 @@ test('a source that breaks destroys its body with the error; one that is cut off
   t.is(await text(body), 'some');
 });
 
-test('a body that is given up gives up its source, and its signal ends it also when all of it has come', async (t) => {
+test('giving up a body gives up its source, and its signal ends it even when all bytes have arrived', async (t) => {
   const { source, body } = aPausedBody();
   body.destroy();
   t.true(source.destroyed);

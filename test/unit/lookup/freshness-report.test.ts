@@ -31,7 +31,7 @@ test('each shard keeps its own freshness, with the age of the report', (t) => {
   });
 });
 
-test('the freshness of a shard is unknown if it is not listed, or nothing of the type was reported there', (t) => {
+test('the freshness of a shard is unknown if the shard is not listed, or its report lacks the type', (t) => {
   const report = aReport([aShard('amber'), aShard('birch', { slices: 0 })]);
 
   t.like(freshnessOn(report, 'amber', 0), { shard: 'amber', whole: true });
@@ -39,7 +39,7 @@ test('the freshness of a shard is unknown if it is not listed, or nothing of the
   t.is(freshnessOn(report, 'cedar', 0), undefined);
 });
 
-test('an unknown word of a newer cache counts as unknown; a body that is no freshness is a fault', (t) => {
+test('an unknown word of a newer cache counts as unknown; a body that is no freshness report is a fault', (t) => {
   const odd = { ...aShard('amber'), lagMs: { some: 'thing' }, sourceConnected: 'perhaps', changedAgoMs: undefined, more: 1 };
   const report = aReport([{ ...odd, connection: { kind: 'through-a-parent' } }], { whole: 'nearly' });
 

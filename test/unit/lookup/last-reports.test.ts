@@ -6,7 +6,7 @@ import { ManualClock } from '../../support/store/manual-clock.js';
 
 const report: FreshnessReport = { whole: true, newestChange: undefined, shards: [], shardsLeftOut: 0 };
 
-test('of a thousand questions each has its last report; of more, the one is forgotten that nobody has asked for longest', async (t) => {
+test('the last reports of a thousand questions are kept; beyond that, the question unused for longest is forgotten', async (t) => {
   const asked: string[] = [];
   const reports = new LastReports({
     clock: new ManualClock(),
@@ -32,7 +32,7 @@ test('of a thousand questions each has its last report; of more, the one is forg
   t.deepEqual(asked.slice(1_000), ['question 1000', 'question 1']);
 });
 
-test('a report is used while it is young enough, counted from when it was asked for', async (t) => {
+test('a report is used while it is young enough, counted from the time of its request', async (t) => {
   const clock = new ManualClock();
   let asked = 0;
   const last = new LastReports({
@@ -55,7 +55,7 @@ test('a report is used while it is young enough, counted from when it was asked 
   t.is(asked, 2);
 });
 
-test('callers that come while a report is asked for wait for the same answer; one that gives up does not disturb the others', async (t) => {
+test('callers that ask while a report is requested share the answer; one that gives up does not disturb the others', async (t) => {
   const answer = deferred<FreshnessReport>();
   let asked = 0;
   const last = new LastReports({ clock: new ManualClock(), ask: () => ((asked += 1), answer.promise) });
@@ -71,7 +71,7 @@ test('callers that come while a report is asked for wait for the same answer; on
   t.is(asked, 1);
 });
 
-test('a failure goes to all who wait and is not remembered; a clock that was set back makes nothing fresh', async (t) => {
+test('a failure goes to all waiting callers and is not remembered; a clock that is set back makes nothing fresh', async (t) => {
   const clock = new ManualClock();
   const answers: (() => Promise<FreshnessReport>)[] = [
     () => Promise.reject(new Error('down')),
@@ -88,7 +88,7 @@ test('a failure goes to all who wait and is not remembered; a clock that was set
   t.false((await last.within('a', 1_000)).report.whole);
 });
 
-test('who accepts no age gets a report that is asked for now, whatever is under way; one that fails late takes away no later one', async (t) => {
+test('a caller that accepts no age gets a newly requested report; if an older request fails late, the newer one stays', async (t) => {
   const clock = new ManualClock();
   const answers: Deferred<FreshnessReport>[] = [];
   const last = new LastReports({

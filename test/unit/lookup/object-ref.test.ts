@@ -3,7 +3,7 @@ import { collectionTarget, freshnessTarget, lookUpTarget, objectTarget } from '.
 import type { ObjectRef } from '../../../src/lookup/object-ref.js';
 import { aRef } from '../../support/lookup/a-reader.js';
 
-test('a reference is read where kcp would read it, on any shard unless it names one', (t) => {
+test('a reference becomes the path at which kcp would read the object, on any shard unless it names one', (t) => {
   const roles = { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'roles', namespace: 'team' };
 
   t.is(objectTarget(aRef()), '/services/cache/shards/*/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports/one');
@@ -33,7 +33,7 @@ test('a reference that names nothing, or would lead elsewhere in a URL, is refus
       t.throws(() => targetOf(aRef(ref)), { message: why });
 });
 
-test('the freshness of a type is asked for by its names, and by those of an identity and a shard where they are given', (t) => {
+test('the freshness of a type is requested by its names, and by identity and shard if they are given', (t) => {
   const type = { group: '', resource: 'configmaps' };
 
   t.is(freshnessTarget(type), '/services/cache/freshness?resource=configmaps');
@@ -45,7 +45,7 @@ test('the freshness of a type is asked for by its names, and by those of an iden
   t.is(freshnessTarget({ group: 'a&shard=b', resource: '#' }), '/services/cache/freshness?resource=%23&group=a%26shard%3Db');
 });
 
-test('an object is looked up by all that its reference has, and a report may be as old as a cache accepts', (t) => {
+test('a look-up uses every part of a reference, and asks for at most the age that a cache accepts', (t) => {
   const opening = '/services/cache/look-up?version=v1alpha2&resource=apiexports&cluster=acme&name=one&reportAgeMaxMs=';
 
   t.is(lookUpTarget(aRef(), 0), `${opening}0&group=apis.kcp.io`);

@@ -12,7 +12,7 @@ function aStatus(reason: string, message = 'why'): Readonly<Record<string, unkno
 const object =
   '{"kind":"APIExport","metadata":{"name":"one","annotations":{"kcp.io/shard":"amber"}},"spec":{"big":9007199254740993,"one":1.0}}';
 
-test('an object comes as its text, unchanged, with its shard', (t) => {
+test('an object is returned as its unchanged text, with its shard', (t) => {
   t.deepEqual(readObject(anAnswer(200, object)), { kind: 'found', object: { shard: 'amber', text: object } });
 });
 
@@ -23,7 +23,7 @@ test('NotFound and ambiguous are answers, with the words of the cache', (t) => {
   t.like(readList(anAnswer(404, { ...aStatus('NotFound'), details: { kind: 'apiexports' } })), { kind: 'absent', missing: 'type' });
 });
 
-test('any other answer that is no object is a fault: above all a 404 that no cache has sent', (t) => {
+test('any other answer that is no object is a fault, above all a 404 that no cache has sent', (t) => {
   for (const [answer, kind] of [
     [anAnswer(404, '<html>not found</html>'), 'unreadable'],
     [anAnswer(404, { reason: 'NotFound' }), 'unreadable'],
@@ -46,7 +46,7 @@ test('any other answer that is no object is a fault: above all a 404 that no cac
   });
 });
 
-test('a page of a list has its objects with every digit, and says whether there are more', (t) => {
+test('a page of a list has its objects with every digit, and says whether more follow', (t) => {
   const page = (metadata: string): string => `{"kind":"APIExportList","items":[${object},${object}],"metadata":${metadata}}`;
 
   const more = readList(anAnswer(200, page('{"resourceVersion":"7","continue":"abc"}')));
