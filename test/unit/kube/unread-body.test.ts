@@ -124,7 +124,7 @@ test('the sender must wait once as many bytes are unread as without gathering', 
 test('the source is asked for no more bytes while as many are unread as without gathering', async (t) => {
   let asked = 0;
   const { source, body, taken } = aPausedBody({ read: () => void (asked += 1), highWaterMark: 100 });
-  // It begins to flow, and asks by itself once.
+  // The body begins to flow, and asks the source once by itself.
   await nextTurn();
   for (let i = 0; i < 10; i += 1) source.push(Buffer.alloc(2_000, 'x'));
   asked = 0;
@@ -141,7 +141,7 @@ test('the source is asked for no more bytes while as many are unread as without 
   t.true(asked > 0);
 });
 
-test('a source that has ended closes at once; its reader still gets all of it, and a later destroy does not affect the source', async (t) => {
+test('a source that has ended closes at once; its reader still gets all of it, even if the source breaks later', async (t) => {
   const counted = aRoom();
   const { source, body, taken } = aPausedBody({ room: counted.room });
   for (let i = 0; i < 9; i += 1) source.push(Buffer.alloc(10_000, 'x'));

@@ -1,8 +1,8 @@
 import { test } from '../../support/test.js';
 import { homeOf, parsePathSegments } from '../../../src/paths/kcp-path.js';
 
-test('the home of a user is where kcp makes it', (t) => {
-  // From kcp's own tests; the last has a leading zero byte.
+test('the home of a user has the name that kcp computes for it', (t) => {
+  // From kcp's own tests; the last name has a leading zero byte.
   for (const [user, home] of [
     ['', '36ks9xj4a2n61'],
     ['alice', 'v1u4alow0iv9'],
@@ -14,7 +14,7 @@ test('the home of a user is where kcp makes it', (t) => {
     t.is(homeOf(user), home as never);
 });
 
-test('a path is segments of letters, digits and hyphens; user:NAME becomes the name of a home', (t) => {
+test('a path consists of segments of letters, digits and hyphens; user:NAME becomes the name of a home', (t) => {
   const paths: readonly (readonly [string, readonly string[] | undefined])[] = [
     ['root', ['root']],
     ['root:org:team', ['root', 'org', 'team']],

@@ -39,7 +39,7 @@ const town = (): MemoryEntries =>
     .edge('root', 'org1', 'team', 'team1')
     .edge('birch', 'team1', 'sub', 'sub1');
 
-test('a path leads from Workspace to Workspace, over shards, and begins with any logical cluster', (t) =>
+test('a path leads from Workspace to Workspace, across shards, and may begin with any logical cluster', (t) =>
   leads(t, town(), {
     root: 'root on root',
     'root:org': 'org1 on root',
@@ -54,7 +54,7 @@ test('a path leads from Workspace to Workspace, over shards, and begins with any
     'nope:org': 'missing on any shard',
   }));
 
-test('what is found names the shards that led there', async (t) => {
+test('a result names the shards that led to it', async (t) => {
   const found = await walked(town(), 'org1:team:sub');
   t.deepEqual(found, {
     kind: 'cluster',
@@ -70,10 +70,10 @@ test('a Workspace counts only on the shard where its parent is active', async (t
   await leads(t, entries, { 'root:org': 'org1 on root', 'root:more': 'missing on root' });
 });
 
-test('a Workspace that leads to a logical cluster on no shard may lead to one on any', (t) =>
+test('a Workspace may lead to any shard if its logical cluster is on none', (t) =>
   leads(t, town().edge('root', 'root', 'gone', 'nowhere'), { 'root:gone': 'missing on any shard' }));
 
-test('an unavailable Workspace anywhere on the way makes what is found unavailable, and nothing else', (t) =>
+test('an unavailable Workspace anywhere on the way makes the result unavailable, and changes nothing else', (t) =>
   leads(t, town().edge('root', 'org1', 'team', 'team1', true), {
     'root:org': 'org1 on root',
     'root:org:team': 'team1 on birch, unavailable',
@@ -93,11 +93,11 @@ test('a mounted Workspace leads to its URL, whatever follows', (t) =>
     },
   ));
 
-/** As `town`, and each Workspace names the shard of its logical cluster. */
+/** Like `town`, and each Workspace names the shard of its logical cluster. */
 const told = (): MemoryEntries =>
   town().edge('root', 'root', 'org', 'org1@root').edge('root', 'org1', 'team', 'team1@birch').edge('birch', 'team1', 'sub', 'sub1@root');
 
-test('a logical cluster that migrates is where its Workspace says, and in dispute while that has not heard of its arrival', async (t) => {
+test('a migrating logical cluster is on the shard that its Workspace names, and disputed if it is active only elsewhere', async (t) => {
   const begun = told().cluster('cedar', 'team1', { path: 'root:org:team', isMigrating: true }).edge('cedar', 'team1', 'sub', 'other@cedar');
   await leads(t, begun, { 'root:org:team': 'team1 on birch', team1: 'team1 on birch', 'root:org:team:sub': 'sub1 on root' });
   t.deepEqual(begun.conflicts, []);
@@ -109,7 +109,7 @@ test('a logical cluster that migrates is where its Workspace says, and in disput
   await leads(t, arrived.edge('root', 'root', 'team', 'team1@cedar'), { 'root:team': 'team1 on cedar', team1: 'team1 on cedar' });
 });
 
-test('a shard that claims what a Workspace says is elsewhere gets nothing, and is reported', async (t) => {
+test('a shard that claims a logical cluster against its Workspace does not get it, and the conflict is reported', async (t) => {
   const entries = told()
     .cluster('mallory', 'org1', { path: 'root:org' })
     .cluster('mallory', 'team1')
@@ -127,7 +127,7 @@ test('a shard that claims what a Workspace says is elsewhere gets nothing, and i
   t.true(entries.conflicts.includes('org1 on root,mallory'));
 });
 
-test('a shard that is alone with a claim has no logical cluster to which its own path does not lead', (t) =>
+test('a shard that alone claims a logical cluster does not get it if the cluster’s own path leads to another shard', (t) =>
   leads(
     t,
     new MemoryEntries()
@@ -137,7 +137,7 @@ test('a shard that is alone with a claim has no logical cluster to which its own
     { org1: 'disputed: org1 on mallory', 'root:org': 'disputed: org1 on mallory, not root' },
   ));
 
-test('where no Workspace says it, one shard alone may claim a logical cluster, whoever came last and whatever is current', async (t) => {
+test('without a Workspace that decides, only a single shard may claim a logical cluster; several claims are a dispute', async (t) => {
   const entries = new MemoryEntries()
     .cluster('root', 'one')
     .cluster('birch', 'two')
@@ -149,10 +149,10 @@ test('where no Workspace says it, one shard alone may claim a logical cluster, w
   await leads(t, migrating, { one: 'disputed: one on root,birch' });
 });
 
-test('a logical cluster that has not arrived where its Workspace says may still come there, and only there', (t) =>
+test('a logical cluster that is not yet on its Workspace’s shard is missing on that shard, and may appear there', (t) =>
   leads(t, town().edge('root', 'root', 'new', 'new1@birch'), { 'root:new': 'missing on birch', new1: 'missing on any shard' }));
 
-test('root is on the shard of that name, and on no other one, alone with its claim or not', async (t) => {
+test('root is only on the shard named root, whether or not another shard alone claims it', async (t) => {
   const claimed = (...shards: string[]): MemoryEntries => {
     const entries = new MemoryEntries();
     for (const shard of shards) entries.cluster(shard, 'root', { path: 'root', isParentless: true }).edge(shard, 'root', 'org', 'org1');
@@ -165,7 +165,7 @@ test('root is on the shard of that name, and on no other one, alone with its cla
   await leads(t, claimed('mallory').cluster('mallory', 'm1', { path: 'root:org', isParentless: true }), missing);
 });
 
-test('what is below a path that one shard has is not another one’s', (t) =>
+test('a path below one that a shard owns cannot belong to another shard', (t) =>
   leads(
     t,
     new MemoryEntries()
@@ -176,7 +176,7 @@ test('what is below a path that one shard has is not another one’s', (t) =>
     { 'home:alice': 'al1 on birch', 'home:alice:team': 'disputed: mal1 on mallory,birch', al2: 'al2 on birch' },
   ));
 
-test('a logical cluster without an owner is found by its path, and its Workspaces below it', async (t) => {
+test('a logical cluster without an owner is found by its path, and so are its Workspaces below it', async (t) => {
   const entries = town()
     .cluster('birch', 'al1', { path: 'home:alice', isParentless: true })
     .cluster('birch', 'al2', { path: 'home:alice:deep:own', isParentless: true })
@@ -194,7 +194,7 @@ test('a logical cluster without an owner is found by its path, and its Workspace
   });
 });
 
-test('the name of a logical cluster goes before a path that another one of its shard has', (t) =>
+test('the name of a logical cluster takes precedence over a path of another one on its shard', (t) =>
   leads(
     t,
     new MemoryEntries()
@@ -205,7 +205,7 @@ test('the name of a logical cluster goes before a path that another one of its s
     { 'home:bob': 'bob1 on root', 'home:alice': 'missing on root' },
   ));
 
-test('a shard does not get the paths of another one by a logical cluster that is named as they begin', (t) =>
+test('a shard does not get another shard’s paths by naming a logical cluster like their first segment', (t) =>
   leads(
     t,
     town()
@@ -227,7 +227,7 @@ test('a shard does not get the paths of another one by a logical cluster that is
     },
   ));
 
-test('a path that two logical clusters without an owner have is ambiguous', (t) =>
+test('a path is ambiguous if two logical clusters without an owner have it', (t) =>
   leads(
     t,
     new MemoryEntries()
@@ -236,14 +236,14 @@ test('a path that two logical clusters without an owner have is ambiguous', (t) 
     { 'home:alice': 'ambiguous: al1,al2', 'home:alice:team': 'ambiguous: al1,al2' },
   ));
 
-test('a path that a logical cluster without an owner has belongs to the one shard that claims it', async (t) => {
+test('a path of a logical cluster without an owner is disputed while two shards claim that cluster', async (t) => {
   const entries = new MemoryEntries()
     .cluster('root', 'h3', { path: 'home:y', isParentless: true, isMigrating: true })
     .cluster('birch', 'h3', { path: 'home:z' });
   await leads(t, entries, { 'home:y': 'disputed: h3 on root,birch', 'home:z': 'missing on any shard', h3: 'disputed: h3 on root,birch' });
 });
 
-test('the home of a user is found by the name that kcp makes of it', (t) =>
+test('the home of a user is found by the name that kcp computes for it', (t) =>
   leads(t, new MemoryEntries().cluster('root', 'v1u4alow0iv9').edge('root', 'v1u4alow0iv9', 'team', 'one').cluster('root', 'one'), {
     'user:alice': 'v1u4alow0iv9 on root',
     'user:alice:team': 'one on root',
@@ -251,21 +251,22 @@ test('the home of a user is found by the name that kcp makes of it', (t) =>
     user: 'missing on any shard',
   }));
 
-test('entries that lead in a circle end with the path', async (t) => {
+test('a walk through entries that form a cycle ends with the path', async (t) => {
   const entries = new MemoryEntries().cluster('root', 'a').cluster('birch', 'b').edge('root', 'a', 'x', 'b').edge('birch', 'b', 'x', 'a');
   await leads(t, entries, { [['a', ...Array.from({ length: 63 }, () => 'x')].join(':')]: 'b on birch' });
   t.true(entries.reads <= 3 * 64, `${entries.reads} reads`);
 });
 
-test('a path of the greatest length that begins with nothing known costs two reads for each segment at most', async (t) => {
+test('a path of maximum length with unknown segments costs at most two reads for each segment', async (t) => {
   const entries = town();
   await walked(entries, Array.from({ length: 64 }, () => 'x').join(':'));
   t.true(entries.reads <= 2 * 64, `${entries.reads} reads`);
 });
 
 /**
- * The rules of kcp's index (pkg/index/index.go of August 2026) in a few lines, for installations without migrations, whose logical clusters
- * have one shard each: all of a logical cluster's Workspaces are on its shard.
+ * The rules of kcp's index (pkg/index/index.go of August 2026) in a few lines, for installations
+ * without migrations, in which each logical cluster has one shard: all of its Workspaces are on its
+ * own shard.
  */
 class KcpIndex {
   readonly shards = new Map<string, string>();
@@ -288,7 +289,7 @@ class KcpIndex {
   }
 }
 
-test('a path leads where it leads in kcp', async (t) => {
+test('a path leads to the same logical cluster as in kcp', async (t) => {
   const clusters = ['c0', 'c1', 'c2', 'c3', 'c4'];
   const names = ['a', 'b', 'c1'];
   const edges = fc.array(
@@ -329,7 +330,7 @@ test('a path leads where it leads in kcp', async (t) => {
   );
 });
 
-test('whatever a hostile shard claims, a path of Workspaces leads where it led without it, and nothing of another shard leads there', async (t) => {
+test('whatever a hostile shard claims, paths of Workspaces lead where they led without it, and no other shard’s path leads to it', async (t) => {
   const honest = ['root', 'birch'];
   const clusters = ['root', 'c1', 'c2', 'c3', 'c4'];
   const names = ['a', 'b', 'c'];
@@ -387,7 +388,8 @@ test('whatever a hostile shard claims, a path of Workspaces leads where it led w
           const byName = shown(await walked(attacked, cluster));
           t.true(byName === wanted || byName.startsWith('disputed'), `${cluster}: ${byName}, not ${wanted}`);
         }
-        // No Workspace says where these begin, so they may come into dispute, and nothing else.
+        // No Workspace decides about the first segments of these paths, so they may become
+        // disputed, and nothing else.
         for (const path of ['v1u4alow0iv9', 'user:alice', 'user:alice:team', 'al1', 'hx', 'home:x', 'home:x:a']) {
           const [found, wanted] = [shown(await walked(attacked, path)), shown(await walked(alone, path))];
           t.true(found === wanted || /^(?:disputed|ambiguous)/.test(found), `${path}: ${found}, not ${wanted}`);

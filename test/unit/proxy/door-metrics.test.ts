@@ -23,13 +23,13 @@ const cases: readonly (readonly [code: string, type: ReturnType<typeof tlsErrorT
 ];
 
 for (const [code, type] of cases) {
-  test(`an error of the code ${code} counts as ${type ?? 'none of TLS'}, also as the cause of another`, (t) => {
+  test(`an error of the code ${code} counts as ${type ?? 'no TLS error'}, also as the cause of another`, (t) => {
     t.is(tlsErrorTypeOf(anError(code)), type);
     t.is(tlsErrorTypeOf(new Error('not sent', { cause: new Error('again', { cause: anError(code) }) })), type);
   });
 }
 
-test('what is no error is none of TLS, and causes that go round end', (t) => {
+test('a value that is no Error counts as no TLS error, and a cycle of causes ends', (t) => {
   const round = new Error('round');
   round.cause = round;
 

@@ -21,19 +21,19 @@ function forwarded(rawHeaders: readonly string[], identity: Identity | 'nobody' 
 
 const everyGroup = { passed: [], dropped: [] };
 
-/** Who asks, by a certificate that names these. */
+/** The identity of a caller whose certificate has these names. */
 function asked(user: string, groups: readonly string[]): Identity | 'untrusted' | undefined {
   const socket = { getPeerX509Certificate: () => ({ fingerprint256: 'AB:CD' }) };
   return identityOf({ user, groups }, { socket, rawHeaders: [] } as never, everyGroup);
 }
 
-/** Who asks, by the certificate of an authenticating proxy and these headers. */
+/** The identity that an authenticating proxy asserts by these headers. */
 function asserted(rawHeaders: readonly string[]): Identity | undefined {
   const identity = identityOf({ user: 'shard', groups: [], isAuthenticatingProxy: true }, { rawHeaders } as never, everyGroup);
   return identity === 'untrusted' ? undefined : identity;
 }
 
-test('a backend is told who asks, from where, and what the client asked for', (t) => {
+test('a backend receives the caller, the caller’s address, and the requested authority', (t) => {
   t.deepEqual(
     forwarded([
       'Host',
@@ -61,7 +61,7 @@ test('a backend is told who asks, from where, and what the client asked for', (t
   );
 });
 
-test('a key of extra that no header may be called is escaped', (t) => {
+test('a key of extra is escaped if it cannot be the name of a header', (t) => {
   const identity = { user: 'alice', groups: [], extra: { 'a(b)/C d': ['1'] } };
   const headers = requestHeaders({ rawHeaders: [], authority: 'a', clientAddress: '10.0.0.7', identity }, names);
   t.deepEqual(
@@ -70,7 +70,7 @@ test('a key of extra that no header may be called is escaped', (t) => {
   );
 });
 
-test('what a client says of who asks never reaches a backend, whoever asks and however it is spelled', (t) => {
+test('a client’s own identity headers never reach a backend, whoever the client is and however they are spelled', (t) => {
   const said = [
     'X-Remote-User',
     'x-remote-USER',
@@ -102,7 +102,7 @@ test('what a client says of who asks never reaches a backend, whoever asks and h
   );
 });
 
-test('a header may have any name, and one of no header does no harm', (t) => {
+test('a header may have any name that JavaScript treats specially, and text that is no header does no harm', (t) => {
   for (const name of ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf']) {
     const headers = forwarded([name, 'a', name, 'b'], 'nobody');
     t.true(Object.hasOwn(headers, name.toLowerCase()));
@@ -116,7 +116,7 @@ test('a header may have any name, and one of no header does no harm', (t) => {
   );
 });
 
-test('names of other letters are written as their UTF-8, and never become other names', (t) => {
+test('names with other letters are written as their UTF-8, and never become other names', (t) => {
   const odd = asked('Ųoot', ['ųystem:masters', 'ýes']);
   const written = (value: unknown) => Buffer.from(String(value), 'latin1').toString();
   if (odd === 'untrusted' || odd === undefined) return t.fail('the certificate names somebody');
@@ -126,7 +126,7 @@ test('names of other letters are written as their UTF-8, and never become other 
   t.notRegex(JSON.stringify(headers), /"(?:root|system:masters)"/);
 });
 
-test('a certificate whose names no header can carry as they are names nobody', (t) => {
+test('a certificate names nobody if no header can carry its names unchanged', (t) => {
   const identity = (user: string, ...groups: string[]) => asked(user, groups);
   t.like(identity('alice', 'team'), { user: 'alice', groups: ['system:authenticated', 'team'] });
   for (const name of [' admin', 'admin ', 'a\nb', 'a\rb', '\u0000', '\u0085', '\u2028x'.trim() === '\u2028x' ? 'a\u0007' : '\u2028x', '']) {
@@ -137,7 +137,7 @@ test('a certificate whose names no header can carry as they are names nobody', (
   t.is(identityOf({ user: 'alice', groups: [] }, withoutCertificate as never, { passed: [], dropped: [] }), undefined);
 });
 
-test('an authenticating proxy says for whom it asks, as servers of Kubernetes read it', (t) => {
+test('an authenticating proxy names the caller as servers of Kubernetes read it', (t) => {
   const raw = [
     'X-Remote-User',
     'zo\u00c3\u00ab',
@@ -166,7 +166,7 @@ test('an authenticating proxy says for whom it asks, as servers of Kubernetes re
   t.notRegex(JSON.stringify(headers), /"root"|masters|uid/);
 });
 
-test('an authenticating proxy that says of nobody that they ask names nobody, and nobody becomes authenticated by passing it', (t) => {
+test('an authenticating proxy that names no user authenticates nobody, and an anonymous caller stays unauthenticated', (t) => {
   for (const raw of [[], ['X-Remote-Group', 'team'], ['X-Remote-User', ''], ['X-Remote-User', '', 'X-Remote-User', 'root']])
     t.is(asserted(raw), undefined, raw.join(' '));
   t.deepEqual(asserted(['X-Remote-User', 'system:anonymous', 'X-Remote-Group', 'system:unauthenticated'])?.groups, [
@@ -176,7 +176,7 @@ test('an authenticating proxy that says of nobody that they ask names nobody, an
   t.deepEqual(asserted(['X-Remote-User', 'alice', 'X-Remote-Group', 'system:unauthenticated'])?.groups, ['system:unauthenticated']);
 });
 
-test('what is about one connection stays on it, in both directions', (t) => {
+test('headers about one connection are not forwarded, in either direction', (t) => {
   const raw = [
     'Connection',
     'keep-alive, X-Hop',
@@ -215,7 +215,7 @@ test('what is about one connection stays on it, in both directions', (t) => {
   );
 });
 
-test('lines that stand several times stay so, and addresses are added to', (t) => {
+test('repeated header lines stay repeated, and addresses are appended', (t) => {
   const headers = forwarded([
     'Accept',
     'a',

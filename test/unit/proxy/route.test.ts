@@ -22,7 +22,7 @@ const usual = mappings(
   '/named/{cluster}/api',
 );
 
-/** In one line: `cluster PATH REST`, `mapped MAPPING PATH`. */
+/** The route in one line: `cluster PATH REST`, `mapped MAPPING PATH`. */
 function shown(target: string): string {
   const route = routeOf(target, usual);
   switch (route.kind) {
@@ -115,7 +115,7 @@ test('a request goes where kcp’s proxy sends it, by its path', (t) => {
     t.is(shown(target), wanted, target);
 });
 
-test('dots that are encoded are refused: decoded again, they would lead elsewhere', (t) => {
+test('encoded dots are refused, because a backend that decodes them again would read another path', (t) => {
   for (const target of [
     '/clusters/root/%2e%2e/%2e%2e/clusters/other',
     '/clusters/%2E%2e/api',
@@ -127,7 +127,7 @@ test('dots that are encoded are refused: decoded again, they would lead elsewher
   t.is(shown('/clusters/root/a%2eb'), 'cluster root /a%2eb');
 });
 
-test('a path that is below another mapping once it is decoded is refused: its backend would read it there', (t) => {
+test('a path that decodes to one below another mapping is refused, because its backend would read that one', (t) => {
   for (const target of [
     '/services/apiexport%2Froot/x/clusters/root:org/apis',
     '/services/%61piexport/root/x/clusters/root:org/apis',
@@ -143,7 +143,7 @@ test('a path that is below another mapping once it is decoded is refused: its ba
   t.is(shown('/services/none%2Fapiexport/root'), 'mapped /services –');
 });
 
-test('a path that is about another logical cluster once it is decoded is refused: its backend may read either', (t) => {
+test('a path that decodes to another logical cluster is refused, because its backend may read either', (t) => {
   for (const target of [
     '/services/apiexport/root/x%2Fclusters%2Froot:other/clusters/root:org',
     '/services/none/a%2Fclusters%2Froot/clusters/root:nope/x',
@@ -160,7 +160,7 @@ test('a path that is about another logical cluster once it is decoded is refused
   t.is(shown('/services/none/a%2Fb/clusters/root%3Aorg/c%2Fd?e=/clusters/f'), 'mapped /services root:org');
 });
 
-test('a mapping file is read as kcp’s proxy reads it, and what is wrong with it is said with its place', (t) => {
+test('a mapping file is read as kcp’s proxy reads it, and each error has its place', (t) => {
   const parsed = parseMappings([
     {
       path: '/clusters/',
@@ -205,7 +205,7 @@ test('a mapping file is read as kcp’s proxy reads it, and what is wrong with i
   t.notRegex(JSON.stringify(problems([{ ...one, backend: 'https://user:secret@b' }])), /secret/);
 });
 
-test('of mappings that stand for the same path the most specific one counts, in whatever order they come', (t) => {
+test('of several mappings that match a path the most specific one counts, in whatever order they are listed', (t) => {
   const paths = ['/a', '/a/{cluster}', '/a/b', '/a/{cluster}/c', '/a/b/c', '/{any}/b'];
   const sorted = mappings(...paths).map(({ path }) => path);
   t.deepEqual(sorted, ['/a/b/c', '/a/b', '/a/{cluster}/c', '/a/{cluster}', '/a', '/{any}/b']);

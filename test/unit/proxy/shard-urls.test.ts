@@ -14,7 +14,7 @@ async function urlOf(baseURL: unknown): Promise<string | undefined> {
   return place && `${place.origin}${place.path}`;
 }
 
-test('a shard is where its Shard says, and nowhere where that is no plain https URL', async (t) => {
+test('a shard has the URL that its Shard names, and none if that is no plain https URL', async (t) => {
   for (const [baseURL, expected] of [
     ['https://amber:6443', 'https://amber:6443'],
     ['https://amber:443/', 'https://amber'],
@@ -32,7 +32,7 @@ test('a shard is where its Shard says, and nowhere where that is no plain https 
     t.is(await urlOf(baseURL), expected, String(baseURL));
 });
 
-test('a Shard whose URL has 60,000 slashes is read in no time', async (t) => {
+test('a Shard whose URL has 60,000 slashes is read quickly', async (t) => {
   const path = `${'/'.repeat(60_000)}x`;
   const beganMs = processorMs();
 

@@ -2,7 +2,7 @@ import { test } from '../../support/test.js';
 import { AckWatch } from '../../../src/sender/ack-watch.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 
-test('a wait is overdue once nothing was acknowledged for so long while something is under way', (t) => {
+test('a wait is overdue once no acknowledgement has arrived for so long while something is unacknowledged', (t) => {
   const clock = new ManualClock();
   const watch = new AckWatch(clock, { ackTimeoutMs: 60_000 });
   const window = { acknowledged: 0, unacknowledged: { mutations: 0, bytes: 0 } };

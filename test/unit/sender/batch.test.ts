@@ -82,7 +82,7 @@ for (const { law, outgoing, bounds: own, sent, tooLarge = 0 } of table) {
   });
 }
 
-test('within a sync an object that is too large is sent without its body, in its place, and reported', (t) => {
+test('in a sync an object that is too large is sent in its place without its body, and reported', (t) => {
   const outgoing = syncing(put('a'), put('large', 5_001), put('b'));
 
   const { taken, sent, bytes, tooLarge } = cutBatch(exports, outgoing, bounds);
@@ -97,7 +97,7 @@ test('within a sync an object that is too large is sent without its body, in its
   );
 });
 
-test('an object that is too large and comes in the next frame is reported there alone', (t) => {
+test('an object that is too large and belongs to the next frame is reported only with that frame', (t) => {
   const outgoing = syncing(put('a'), put('b'), put('c'), put('large', 5_001));
 
   const first = cutBatch(exports, outgoing, bounds);
@@ -142,7 +142,7 @@ const anyOutgoing: fc.Arbitrary<Outgoing> = fc.oneof(
   }),
 );
 
-test('whatever a source gives comes out once and in order, in frames that the cache accepts', (t) => {
+test('whatever a source gives is sent once and in order, in frames that the cache accepts', (t) => {
   fc.assert(
     fc.property(
       fc.array(anyOutgoing, { maxLength: 60 }),

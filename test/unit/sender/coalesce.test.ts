@@ -1,4 +1,4 @@
-/** What of a batch a sender leaves out, by examples and by what is there in the end. */
+/** What a sender may leave out of a batch, by examples and by the final state of a receiver. */
 import fc from 'fast-check';
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
@@ -9,7 +9,10 @@ import type { Outgoing } from '../../../src/sender/source.js';
 const encoder = new TextEncoder();
 const acme = parseClusterName('acme')!;
 
-/** `a7`: a is put in its seventh state; `a=`: it is as it was; `a-`: it is deleted; `<`, `>`: a begin, an end; `(`, `)`: of acme, where all are. */
+/**
+ * `a7`: a is put in its seventh state; `a=`: a is kept; `a-`: a is deleted; `<`, `>`: begin and end
+ * of the slice; `(`, `)`: begin and end of acme, which contains all objects.
+ */
 function batchOf(words: string): readonly Outgoing[] {
   return words.split(' ').map((word): Outgoing => {
     if (word === '<') return { kind: 'begin', revision: '' };
@@ -51,7 +54,7 @@ for (const [given, expected, why] of [
     t.is(wordsOf(coalesce(batchOf(given))), expected);
   });
 
-test('keys whose texts look alike joined are different objects', (t) => {
+test('keys that are equal when joined as text are different objects', (t) => {
   const put = (cluster: string, namespace: string, name: string): Outgoing => ({
     kind: 'put',
     version: 'v1',
@@ -60,7 +63,7 @@ test('keys whose texts look alike joined are different objects', (t) => {
   t.is(coalesce([put('a', 'b', 'c'), put('a', '', 'b/c'), put('ab', '', 'c'), put('a', 'bc', '')]).length, 4);
 });
 
-test('in the end the same is there, and what was deleted and came again was seen deleted', (t) => {
+test('a coalesced batch gives the same final state, and shows a deletion before an object that was recreated', (t) => {
   const word = fc.constantFrom('a1', 'a2', 'a=', 'a-', 'b1', 'b2', 'b-', '<', '>', '(', ')');
   fc.assert(
     fc.property(fc.array(word, { minLength: 1, maxLength: 12 }), (words) => {
@@ -73,7 +76,7 @@ test('in the end the same is there, and what was deleted and came again was seen
   );
 });
 
-/** What a receiver holds in the end, with what was named since the last begin. */
+/** What a receiver holds at the end, and what was named since the last begin. */
 function endOf(batch: readonly Outgoing[]): unknown {
   let held = new Map<string, string>();
   let named: Set<string> | undefined;
@@ -101,7 +104,10 @@ function endOf(batch: readonly Outgoing[]): unknown {
   return [...held].toSorted();
 }
 
-/** Between begins and ends: what becomes of each object last, and whether one that is put then was deleted before. */
+/**
+ * Between begins and ends: the last state of each object, and whether it was deleted before it was
+ * put.
+ */
 function lasts(batch: readonly Outgoing[]): Readonly<Record<string, string>> {
   const found: Record<string, string> = {};
   let stretch = 0;

@@ -1,7 +1,8 @@
 /**
- * What C1 of sender.ts, V1 and V2 of window.ts promise, against everything that breaks: whatever a source gives and whatever happens to
- * connections, caches and acknowledgements, in the end the cache holds what the sources do, and on the way it receives nothing forbidden.
- * TEST_SEED=n repeats a failure.
+ * Tests the promises C1 of sender.ts, V1 and V2 of window.ts against every failure: whatever
+ * sources give and whatever happens to connections, caches and acknowledgements, the cache ends
+ * with what the sources hold, and receives nothing forbidden on the way. TEST_SEED=n repeats a
+ * failure.
  */
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
@@ -78,7 +79,7 @@ class World {
     for (const source of this.sources) source.batchMax = 3;
   }
 
-  /** The cache that a connection is open to, or that would be next. */
+  /** The cache of the open connection, or else the one for the next connection. */
   get cache(): FakeCache {
     return this.caches.find(({ connection }) => connection?.isOpen === true) ?? this.caches[0];
   }
@@ -127,7 +128,8 @@ class World {
       case 'shutdown':
         return cache.bye('shutdown', 1_000);
       case 'credit':
-        // For later connections: an open one would first have to receive the new limits.
+        // Applies to later connections, because an open one would first have to receive the new
+        // limits.
         for (const each of this.caches) if (each.connection?.isOpen !== true) each.credit = action.credit;
         return;
       case 'settle':
@@ -140,7 +142,7 @@ class World {
     }
   }
 
-  /** Nothing breaks any more; true once the cache holds what the sources do. */
+  /** Ends all failures; true once the cache holds what the sources hold. */
   async heal(): Promise<boolean> {
     const roundsMax = 300;
     for (const source of this.sources) source.release();
@@ -189,7 +191,7 @@ test('whatever breaks, the cache ends with what the sources hold, within its cre
       fc.array(action, { minLength: 5, maxLength: 60 }),
       credit,
       fc.double({ min: 0, max: 0.99, noNaN: true }),
-      // With 0 every connection counts as one that lasted, and is tried again at the same cache.
+      // With 0 every connection counts as long enough, so the sender tries the same cache again.
       fc.constantFrom(0, 0, 1_000),
       fc.boolean(),
       async (actions, first, share, lastedMs, begunWhole) => {

@@ -1,11 +1,14 @@
-/** How a sender names its slices. That each is named before its begin, and at most a thousand in a frame, the cache in memory checks. */
+/**
+ * How a sender names its slices. The cache in memory checks that each is named before its begin,
+ * and at most a thousand in a frame.
+ */
 import { test } from '../../support/test.js';
 import { formatSlice } from '../../../src/domain/slice.js';
 import { aSlice, exports, schemas, SenderRig } from '../../support/sender/a-sender.js';
 
 const many = Array.from({ length: 2_500 }, (_, i) => aSlice(`r${i}`));
 
-test('all slices are named in parts, and are all only with the last one', async (t) => {
+test('all slices are named in parts, and only the last part says that these are all', async (t) => {
   const rig = new SenderRig(t);
   for (const slice of many) rig.source(slice);
   rig.sender.complete(true);
@@ -21,7 +24,7 @@ test('all slices are named in parts, and are all only with the last one', async 
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('what comes or goes is named by itself', async (t) => {
+test('a slice that is added or withdrawn is named by itself', async (t) => {
   const rig = new SenderRig(t);
   for (const slice of many) rig.source(slice);
   rig.sender.complete(true);
@@ -40,7 +43,7 @@ test('what comes or goes is named by itself', async (t) => {
   t.deepEqual(rig.cache.named, [...many.slice(1), exports].map(formatSlice).toSorted());
 });
 
-test('slices that are not all are named as such, and as all with the next one that says so', async (t) => {
+test('an incomplete set of slices is named as such, and as complete with the next frame that says so', async (t) => {
   const rig = new SenderRig(t);
   rig.source(exports);
   await rig.start();
@@ -62,7 +65,7 @@ test('slices that are not all are named as such, and as all with the next one th
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('a new connection is told everything anew', async (t) => {
+test('on a new connection all slices are named again', async (t) => {
   const rig = new SenderRig(t);
   rig.source(exports);
   rig.sender.complete(true);

@@ -99,7 +99,7 @@ for (const { law, from, parting, urls, decided } of table) {
   });
 }
 
-test('a wait lies anywhere between nothing and its bound', (t) => {
+test('a wait is a random time between nothing and its bound', (t) => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 10_000 }), fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }), (failures, random) => {
       const ms = backoffMs(failures, () => random, bounds);

@@ -7,7 +7,7 @@ function aPace(random: number) {
   return { clock, pace: new ResyncPace({ clock, random: () => random }) };
 }
 
-test('the first resync that is asked for comes at once, later ones after half to whole of a bound that doubles up to a minute', (t) => {
+test('the first requested resync starts at once, later ones after half to all of a bound that doubles up to a minute', (t) => {
   const [shortest, longest] = [aPace(0).pace, aPace(0.999_999).pace];
   const times = Array.from({ length: 9 });
 
@@ -21,13 +21,13 @@ test('the first resync that is asked for comes at once, later ones after half to
   );
 });
 
-test('a failed sync waits from the first time on', (t) => {
+test('a failed sync waits even the first time', (t) => {
   const { pace } = aPace(0);
 
   t.deepEqual([pace.failedMs(), pace.failedMs(), pace.wantedMs()], [500, 1_000, 2_000]);
 });
 
-test('only a sync that stayed good for a minute makes the next one the first', (t) => {
+test('only a sync that stayed good for a minute makes the next resync count as the first', (t) => {
   const { clock, pace } = aPace(0);
   pace.wantedMs();
   clock.advance(600_000);

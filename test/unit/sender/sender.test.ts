@@ -1,4 +1,7 @@
-/** The rules of sender.ts (C), slice-turns.ts (N) and slice-feed.ts (L), against a cache that is played. */
+/**
+ * The rules of sender.ts (C), slice-turns.ts (N) and slice-feed.ts (L), tested against a fake
+ * cache.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { deferred } from '../../../src/domain/deferred.js';
@@ -39,7 +42,7 @@ test('a sender names itself, and syncs its slice', async (t) => {
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('changes after a sync are sent in the order the source gives them', async (t) => {
+test('changes after a sync are sent in the order of the source', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -54,7 +57,7 @@ test('changes after a sync are sent in the order the source gives them', async (
   t.deepEqual(rig.cache.kinds().slice(-2), ['put', 'delete']);
 });
 
-test('a logical cluster that is synced again is not whole until that is acknowledged, and what was refused of it is asked anew', async (t) => {
+test('a resynced logical cluster is not whole until its sync is acknowledged, and refused objects of it are requested again', async (t) => {
   const rig = new SenderRig(t);
   const acme = parseClusterName('acme')!;
   rig.cache.refuses = ({ name }) => (name === 'bad' ? 'Invalid' : undefined);
@@ -77,7 +80,7 @@ test('a logical cluster that is synced again is not whole until that is acknowle
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('a slice that keeps a logical cluster is synced and not whole until that is, and a lost connection costs nothing', async (t) => {
+test('a slice that keeps a logical cluster is synced but not whole until that cluster is, and survives a lost connection', async (t) => {
   const rig = new SenderRig(t);
   const [acme, bold] = ['acme', 'bold'].map((name) => parseClusterName(name)!) as [ClusterName, ClusterName];
   const source = rig.source(exports, []);
@@ -109,7 +112,7 @@ test('a slice that keeps a logical cluster is synced and not whole until that is
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('a connection that is lost while a logical cluster is synced has the slice synced as a whole', async (t) => {
+test('if the connection is lost while a logical cluster is synced, the whole slice is synced', async (t) => {
   for (const [sent, kinds] of [
     [[], []],
     [[{ kind: 'clusterBegin', cluster: parseClusterName('acme')! }], ['begin', 'put', 'end']],
@@ -164,7 +167,7 @@ test('nothing that a source gives before its first begin is sent', async (t) => 
   t.deepEqual(rig.cache.kinds(), ['hello', 'begin', 'end']);
 });
 
-test('a slice that comes after another is opened once that one is acknowledged as synced', async (t) => {
+test('a slice that follows another slice is opened once that one is acknowledged as synced', async (t) => {
   const rig = new SenderRig(t);
   rig.source(exports, ['one']);
   const after = rig.source(schemas, ['two'], { after: exports });
@@ -181,7 +184,7 @@ test('a slice that comes after another is opened once that one is acknowledged a
   t.deepEqual(rig.cache.held(schemas), after.truth);
 });
 
-test('a slice that comes after a withdrawn one is not held back', async (t) => {
+test('a slice that follows a withdrawn slice is not held back', async (t) => {
   const rig = new SenderRig(t);
   rig.source(exports, ['one']);
   const after = rig.source(schemas, ['two'], { after: exports });
@@ -193,7 +196,7 @@ test('a slice that comes after a withdrawn one is not held back', async (t) => {
   t.is(after.opened, 1);
 });
 
-test('after the cache lost its state, a slice waits again for the one it comes after', async (t) => {
+test('after the cache lost its state, a slice waits again for the one that it follows', async (t) => {
   const rig = new SenderRig(t);
   rig.source(exports, ['one']);
   const after = rig.source(schemas, ['two'], { after: exports });
@@ -208,7 +211,7 @@ test('after the cache lost its state, a slice waits again for the one it comes a
   t.deepEqual(rig.cache.held(schemas), after.truth);
 });
 
-test('a slice is of the sender’s own shard, is added once, and names an added slice to come after', (t) => {
+test('a slice must be of the sender’s own shard, may be added once, and may follow only an added slice', (t) => {
   const { sender } = new SenderRig(t);
   sender.add(exports, new FakeSource());
 
@@ -249,7 +252,7 @@ test('a slice that is added again after it was withdrawn is synced', async (t) =
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('a slice that the cache asks for again is read anew, and its earlier deletes are not sent', async (t) => {
+test('a slice that the cache requests again is read anew, and its earlier deletes are not sent', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one', 'two']);
   await rig.start();
@@ -271,7 +274,7 @@ test('a slice that the cache asks for again is read anew, and its earlier delete
   t.deepEqual(rig.cache.held(exports), source.truth);
 });
 
-test('an end that was under way when the slice was asked for again does not make the slice synced', async (t) => {
+test('an end that was under way when the cache requested the slice again does not make the slice synced', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -311,7 +314,7 @@ for (const [boundary, sequence] of [
   });
 }
 
-test('a sync that is refused again and again is repeated ever more seldom, until it is accepted', async (t) => {
+test('a sync that is refused repeatedly is repeated ever more rarely, until it is accepted', async (t) => {
   const cache = new FakeCache();
   cache.refusesBegin = true;
   const rig = new SenderRig(t, { cache });
@@ -343,7 +346,7 @@ async function anUndeclared(t: ExecutionContext) {
   return { cache, rig, source };
 }
 
-test('a slice whose type the cache does not know is read no more until the cache asks for it', async (t) => {
+test('a slice whose type the cache does not know is not read again until the cache requests it', async (t) => {
   const { cache, rig, source } = await anUndeclared(t);
 
   for (let second = 0; second < 540; second += 1) {
@@ -360,7 +363,7 @@ test('a slice whose type the cache does not know is read no more until the cache
   t.is(rig.sender.state.slices[0]?.phase, 'synced');
 });
 
-test('a slice whose type the cache does not know is tried again after ten minutes by itself', async (t) => {
+test('a slice whose type the cache does not know is tried again after ten minutes without a request', async (t) => {
   const { cache, rig, source } = await anUndeclared(t);
   await rig.commit();
 
@@ -372,7 +375,7 @@ test('a slice whose type the cache does not know is tried again after ten minute
   t.is(rig.sender.state.slices[0]?.phase, 'synced');
 });
 
-test('a slice that a cache asks for again is resynced at once the first time, then ever more seldom while the cache goes on asking', async (t) => {
+test('a slice that a cache requests repeatedly is resynced at once the first time, then ever more rarely', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -394,7 +397,7 @@ test('a slice that a cache asks for again is resynced at once the first time, th
   t.is(source.opened, 6);
 });
 
-test('a slice that waits for a resync gets one, however often it is asked for', async (t) => {
+test('a slice that waits for a resync gets one, however often the cache requests it', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -476,7 +479,7 @@ test('an object that is larger than the cache accepts is not sent, is counted an
   t.like(rig.events('sender.refused')[0], { name: 'large', reason: 'RequestEntityTooLarge' });
 });
 
-test('an object that became too large keeps its old version, in a sync and after it, and is counted each time', async (t) => {
+test('an object that became too large keeps its old version, in a sync and after it, and counts each time', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one', 'grown']);
   await rig.start();
@@ -497,7 +500,7 @@ test('an object that became too large keeps its old version, in a sync and after
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('a cache that acknowledges nothing stops its sources at the credit and one batch', async (t) => {
+test('a cache that acknowledges nothing stops the sources at the credit plus one batch', async (t) => {
   const cache = new FakeCache();
   cache.credit = { mutations: 10, bytes: 1_000_000 };
   const rig = new SenderRig(t, { cache });
@@ -514,7 +517,7 @@ test('a cache that acknowledges nothing stops its sources at the credit and one 
   t.deepEqual(cache.violations, []);
 });
 
-test('a network that accepts nothing stops the sources', async (t) => {
+test('a network that accepts no bytes stops the sources', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -581,7 +584,7 @@ test('a lost connection is resumed: unacknowledged changes are sent again and no
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('a standby that waited for long comes back as soon as a pusher that was welcome', async (t) => {
+test('a standby that waited long reconnects as soon as a pusher that had been welcomed', async (t) => {
   const cache = new FakeCache();
   cache.welcomes = false;
   const rig = new SenderRig(t, { cache, random: () => 0.999 });
@@ -597,7 +600,7 @@ test('a standby that waited for long comes back as soon as a pusher that was wel
   }
 });
 
-test('a sender that has its shard tries at least every three seconds, for however long its cache is away', async (t) => {
+test('a sender that has its shard tries at least every three seconds, however long its cache is away', async (t) => {
   const rig = new SenderRig(t, { random: () => 0.999 });
   await rig.start();
   rig.cache.refusal = new Error('nobody is there');
@@ -610,7 +613,7 @@ test('a sender that has its shard tries at least every three seconds, for howeve
   t.true(waits.length >= 8 && Math.max(...waits) <= 3_000, `${waits.join()} ms`);
 });
 
-test('what is sent again comes before later changes', async (t) => {
+test('changes that are sent again precede later changes', async (t) => {
   const cache = new FakeCache();
   cache.credit = { mutations: 3, bytes: 1_000_000 };
   const rig = new SenderRig(t, { cache, lastedMs: 0 });
@@ -634,7 +637,7 @@ test('what is sent again comes before later changes', async (t) => {
   t.deepEqual(cache.violations, []);
 });
 
-test('a begin that was queued when the connection broke follows in the next one', async (t) => {
+test('a begin that was queued when the connection broke is sent on the next one', async (t) => {
   const rig = new SenderRig(t, { lastedMs: 0 });
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -654,7 +657,7 @@ test('a begin that was queued when the connection broke follows in the next one'
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('what an aborted reading gave is not kept for another connection', async (t) => {
+test('changes from an aborted reading are not kept for another connection', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -673,7 +676,7 @@ test('what an aborted reading gave is not kept for another connection', async (t
   t.is(rig.sender.state.unacknowledged.mutations, 0);
 });
 
-test('what a source gave while no cache was connected is sent once one is', async (t) => {
+test('changes that a source gave while no cache was connected are sent once one is', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -706,7 +709,7 @@ test('a sync that was interrupted begins again', async (t) => {
   t.deepEqual(rig.cache.held(exports), source.truth);
 });
 
-test('a sender that reconnects names the position up to which it was acknowledged, by whichever connection', async (t) => {
+test('a sender that reconnects names the last position acknowledged on any connection', async (t) => {
   const rig = new SenderRig(t);
   rig.source(exports, ['one']);
   await rig.start();
@@ -789,7 +792,7 @@ test('a server that forbids the upgrade ends the run; a busy one is tried again 
   t.deepEqual(await rig.ended, { kind: 'refused', reason: 'forbidden', message: 'not you' });
 });
 
-test('whoever forbids the upgrade without being a cache is asked again', async (t) => {
+test('a server that forbids the upgrade without being a cache is tried again', async (t) => {
   const rig = new SenderRig(t, { random: () => 0 });
   rig.cache.refusal = new UpgradeRefused(403, 'RBAC: access denied');
   await rig.start();
@@ -799,7 +802,7 @@ test('whoever forbids the upgrade without being a cache is asked again', async (
   t.is(rig.cache.tried.length, 2);
 });
 
-test('an unreachable cache is tried again by the clock, even when the jitter comes to nothing', async (t) => {
+test('an unreachable cache is tried again by the clock, even if the random wait is zero', async (t) => {
   const rig = new SenderRig(t, { random: () => 0 });
   rig.cache.refusal = new Error('nobody there');
   await rig.start();
@@ -826,7 +829,7 @@ test('when a cache stops, the sender goes to the next URL', async (t) => {
   t.deepEqual(two.held(exports), source.truth);
 });
 
-test('at another URL a sender names the term it has, so that the cache there finds that it was elsewhere', async (t) => {
+test('at another URL a sender names its term, so that the cache there learns that the pusher was elsewhere', async (t) => {
   const [one, two] = [new FakeCache('one'), new FakeCache('two')];
   const connect = (url: string) => (url === 'wss://one' ? one : two).connect(url);
   const rig = new SenderRig(t, { cache: two, urls: ['wss://one', 'wss://two'], connect });
@@ -860,7 +863,7 @@ test('a cache of another protocol version ends the run', async (t) => {
   t.like(await rig.ended, { kind: 'refused', reason: 'unsupported' });
 });
 
-test('an acknowledgement of what was never sent ends the connection, not the run', async (t) => {
+test('an acknowledgement of an unsent number ends the connection, not the run', async (t) => {
   const rig = new SenderRig(t);
   await rig.start();
 
@@ -873,7 +876,7 @@ test('an acknowledgement of what was never sent ends the connection, not the run
   t.is(rig.sender.state.connection.kind, 'connected');
 });
 
-test('an aborted run waits for what was sent, says goodbye and leaves nothing behind', async (t) => {
+test('an aborted run waits for acknowledgements, sends a bye and leaves nothing behind', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -916,7 +919,7 @@ test('a run that is aborted while it waits to connect again ends at once', async
   t.is(rig.clock.pending, 0);
 });
 
-test('a source that does not end is left behind after the grace', async (t) => {
+test('a source that does not end is abandoned after the grace', async (t) => {
   const rig = new SenderRig(t, { shutdownGraceMs: 300 });
   rig.sender.add(exports, { connected: true, open: () => stubborn() });
   await rig.start();
@@ -929,7 +932,7 @@ test('a source that does not end is left behind after the grace', async (t) => {
   t.is(rig.events('sender.source.stuck').length, 1);
 });
 
-test('the cache gets reports on each slice: at once and soon after a change, and while it lags every interval', async (t) => {
+test('the cache gets reports on each slice: at once and soon after a change, and at every interval while the slice lags', async (t) => {
   const rig = new SenderRig(t, { statusIntervalMs: 1_000 });
   const source = rig.source(exports, ['one']);
   source.connected = false;
@@ -959,7 +962,7 @@ test('the cache gets reports on each slice: at once and soon after a change, and
   t.deepEqual(received(), [], 'a quiet slice is not reported again');
 });
 
-test('the cache is told once of a slice that is not pushed any more, and again of what is pushed anew', async (t) => {
+test('the cache is informed once that a slice is no longer pushed, and again about a slice that is pushed anew', async (t) => {
   const rig = new SenderRig(t);
   rig.source(exports, ['one']);
   rig.source(schemas, ['two']);
@@ -1041,7 +1044,7 @@ test('a late acknowledgement of an object’s earlier version does not make its 
   t.false(isWhole(), 'the other one is still missing');
 });
 
-test('a sync that is sent again after a lost connection still lacks its too large object', async (t) => {
+test('a sync that is repeated after a lost connection still lacks its too large object', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   source.put('large', tooLarge);
@@ -1053,7 +1056,7 @@ test('a sync that is sent again after a lost connection still lacks its too larg
   t.like(rig.sender.state.slices[0], { phase: 'synced', whole: false });
 });
 
-test('a late refusal that belongs to an earlier sync does not count against the present one', async (t) => {
+test('a late refusal from an earlier sync does not count against the present one', async (t) => {
   const rig = new SenderRig(t);
   rig.cache.refuses = ({ name }) => (name === 'bad' ? 'Invalid' : undefined);
   const source = rig.source(exports, ['one']);
@@ -1074,7 +1077,7 @@ test('a late refusal that belongs to an earlier sync does not count against the 
   t.like(rig.sender.state.slices[0], { phase: 'synced', whole: true });
 });
 
-test('a connected cache that acknowledges nothing is left, and tried again', async (t) => {
+test('a sender leaves a connected cache that acknowledges nothing, and tries again', async (t) => {
   const rig = new SenderRig(t);
   rig.source(exports, ['one']);
   await rig.start();
@@ -1097,7 +1100,7 @@ test('a sender without slices sends no freshness', async (t) => {
   );
 });
 
-test('the state shows what is under way and how old the oldest of it is', async (t) => {
+test('the state shows how much is unacknowledged and how old the oldest of it is', async (t) => {
   const rig = new SenderRig(t);
   rig.source(exports, ['one', 'two']);
   t.is(rig.sender.state.connection.kind, 'idle');
@@ -1112,7 +1115,7 @@ test('the state shows what is under way and how old the oldest of it is', async 
   t.is(lagMs, 250);
 });
 
-test('the lag of changes that wait for another connection goes on rising', async (t) => {
+test('the lag of changes that wait for another connection keeps rising', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -1128,7 +1131,7 @@ test('the lag of changes that wait for another connection goes on rising', async
   t.is(rig.sender.state.slices[0]?.phase, 'synced');
 });
 
-test('states gives one at once, then changes no more often than the interval, and ends with the run', async (t) => {
+test('`states` gives one state at once, then changes at most once an interval, and ends with the run', async (t) => {
   const rig = new SenderRig(t, { stateIntervalMs: 100 });
   const seen: SenderState[] = [];
   const watching = (async () => {
@@ -1155,7 +1158,7 @@ test('states gives one at once, then changes no more often than the interval, an
   t.is(seen.at(-1)?.connection.kind, 'idle');
 });
 
-test('states ends when its signal is aborted', async (t) => {
+test('`states` ends when its signal is aborted', async (t) => {
   const rig = new SenderRig(t);
   const abort = new AbortController();
   const states = rig.sender.states(abort.signal);
@@ -1168,7 +1171,7 @@ test('states ends when its signal is aborted', async (t) => {
   t.is(rig.clock.pending, 0);
 });
 
-test('a sender has a URL and runs once', async (t) => {
+test('a sender needs a URL and runs once', async (t) => {
   t.throws(() => new SenderRig(t, { urls: [] }), { message: /URL/ });
   const rig = new SenderRig(t);
   await rig.start();

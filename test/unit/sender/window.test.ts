@@ -16,7 +16,7 @@ function pending(bytes = 10, sinceMs = 0): Pending {
   };
 }
 
-test('mutations are numbered from 1, a frame by its first', (t) => {
+test('mutations are numbered from 1, and a frame has the number of its first', (t) => {
   const window = new Window<string>(credit);
 
   t.is(window.add('a', [pending(), pending()]), 1);
@@ -34,7 +34,7 @@ test('beyond the credit nothing fits, in mutations or in bytes', (t) => {
   t.false(window.fits(1, 21));
 });
 
-test('an object that is larger than the credit in bytes fits when nothing else is under way', (t) => {
+test('an object larger than the credit in bytes fits if nothing else is unacknowledged', (t) => {
   const window = new Window<string>(credit);
 
   t.true(window.fits(1, 1_000));
@@ -43,12 +43,12 @@ test('an object that is larger than the credit in bytes fits when nothing else i
   t.false(window.hasRoom);
 });
 
-test('a cache that gives no credit is sent nothing', (t) => {
+test('nothing fits while a cache gives no credit', (t) => {
   t.false(new Window<string>({ mutations: 0, bytes: 100 }).fits(1, 1));
   t.false(new Window<string>({ mutations: 1, bytes: 0 }).fits(1, 1));
 });
 
-test('an acknowledgement may end inside a frame, come twice, or carry new credit alone', (t) => {
+test('an acknowledgement may end inside a frame, arrive twice, or only carry new credit', (t) => {
   const window = new Window<string>(credit);
   window.add('a', [pending(), pending(), pending()]);
 
@@ -67,7 +67,7 @@ test('a number that was never sent cannot be acknowledged', (t) => {
   t.is(window.unacknowledged.mutations, 1);
 });
 
-test('a mutation is found by its number for as long as it is not acknowledged', (t) => {
+test('a mutation is found by its number until it is acknowledged', (t) => {
   const window = new Window<string>(credit);
   const [first, second] = [pending(1), pending(2)];
   window.add('a', [first, second]);
@@ -79,7 +79,7 @@ test('a mutation is found by its number for as long as it is not acknowledged', 
   t.is(window.find(3), undefined);
 });
 
-test('each owner sees how much of it is under way and how old the oldest is', (t) => {
+test('each owner sees how much of its own is unacknowledged and how old the oldest is', (t) => {
   const window = new Window<string>(credit);
   window.add('a', [pending(1, 100), pending(2, 200)]);
   window.add('b', [pending(3, 300)]);

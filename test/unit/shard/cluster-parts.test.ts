@@ -1,4 +1,7 @@
-/** A slice that is read in parts: what it sends, and when it counts as connected, whatever its parts do. */
+/**
+ * A slice that is read in parts, one for each logical cluster: what it sends, and when it counts as
+ * connected, whatever its parts do.
+ */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
@@ -13,7 +16,7 @@ const bold = parseClusterName('bold')!;
 const begin: Outgoing = { kind: 'begin', revision: '' };
 const end: Outgoing = { kind: 'end', revision: '7' };
 
-/** Sends what a test says. */
+/** A source that sends what the test gives it. */
 class Part implements SliceSource {
   connected = true;
   opened = 0;
@@ -72,7 +75,7 @@ function opened(t: ExecutionContext, sources: Readonly<Record<string, Part>>) {
   return { parts, abort, words, ended, settle, tools };
 }
 
-test('the slice has ended once each part was read to its end, and is connected while each is read and followed', async (t) => {
+test('the slice ends once each part was read completely, and is connected while each part is read and followed', async (t) => {
   const [one, two] = [new Part(), new Part()];
   const { parts, words, settle } = opened(t, { acme: one, bold: two });
   one.send(begin);
@@ -98,7 +101,7 @@ test('the slice has ended once each part was read to its end, and is connected w
   t.deepEqual(words.slice(6), ['clusterBegin bold', 'clusterEnd bold'], 'the slice itself goes on');
 });
 
-test('another source is read from its beginning, and the one before is stopped; one that is taken away leaves nothing', async (t) => {
+test('a new source is read from its beginning and the former one is stopped; a removed source leaves no objects', async (t) => {
   const [one, two, other] = [new Part(), new Part(), new Part()];
   const { parts, words, settle } = opened(t, { acme: one, bold: two });
   one.send(begin, end);
@@ -126,7 +129,7 @@ test('another source is read from its beginning, and the one before is stopped; 
   t.deepEqual([two.stopped, parts.connected], [1, true]);
 });
 
-test('a part that gets another source and is taken away while another one leaves is gone too', async (t) => {
+test('a part that gets another source is removed even if it is taken away while another part leaves', async (t) => {
   const [one, two, other] = [new Part(), new Part(), new Part()];
   const parts = new ClusterParts({ clock: new ManualClock(), isDeclared: () => true });
   parts.set(acme, one);
@@ -147,7 +150,7 @@ test('a part that gets another source and is taken away while another one leaves
   await batches.return();
 });
 
-test('what nobody asks for has an age, and what is declared is not known while nobody can read it', async (t) => {
+test('unread changes have an age, and a slice is not connected while its declarations are unknown', async (t) => {
   const one = new Part();
   const clock = new ManualClock();
   const declared = { isKnown: true };
@@ -171,7 +174,7 @@ test('what nobody asks for has an age, and what is declared is not known while n
   await batches.return();
 });
 
-test('an edit of a logical cluster that was read keeps the slice from its end no longer than the others take', async (t) => {
+test('an edit of a logical cluster that was read delays the end of the slice no longer than the other parts take', async (t) => {
   const [one, two, other] = [new Part(), new Part(), new Part()];
   const { parts, words, settle } = opened(t, { acme: one, bold: two });
   one.send(begin, end);
@@ -185,7 +188,7 @@ test('an edit of a logical cluster that was read keeps the slice from its end no
   t.false(parts.connected);
 });
 
-test('the end of the slice waits for an edit that waits, and for a part that came later', async (t) => {
+test('the end of the slice waits for a pending edit, and for a part that was added later', async (t) => {
   const [one, two] = [new Part(), new Part()];
   const { parts, words, settle } = opened(t, { acme: one });
   parts.expect(bold);
@@ -201,7 +204,7 @@ test('the end of the slice waits for an edit that waits, and for a part that cam
   t.is(words.at(-1), 'end');
 });
 
-test('the slice ends after a minute though one cannot be read: that is kept as it is, until it is read, or is not read any more', async (t) => {
+test('the slice ends after a minute even if a part cannot be read: that part is kept until it is read or removed', async (t) => {
   const [one, two, three, four] = [new Part(), new Part(), new Part(), new Part()];
   const { parts, words, settle, tools } = opened(t, { acme: one, bold: two, cool: three, dear: four });
   one.send(begin, end);
@@ -233,7 +236,7 @@ test('the slice ends after a minute though one cannot be read: that is kept as i
   t.is(words.filter((word) => word === 'end').length, 1);
 });
 
-test('what is declared at the very end of that minute is not taken for gone', async (t) => {
+test('a part that is added at the very end of that minute is kept, not removed', async (t) => {
   const clock = new ManualClock();
   const parts = new ClusterParts({ clock, isDeclared: () => true });
   const [one, two] = [new Part(), new Part()];
@@ -250,7 +253,7 @@ test('what is declared at the very end of that minute is not taken for gone', as
   t.deepEqual(words, ['begin', 'clusterBegin acme', 'clusterKeep bold', 'end']);
 });
 
-test('what is expected and was never read is kept, and leaves when it turns out that nothing is read there', async (t) => {
+test('a part that is expected and was never read is kept, and removed when it turns out to have no source', async (t) => {
   const one = new Part();
   const { parts, words, settle, tools } = opened(t, { acme: one });
   parts.expect(bold);
@@ -265,7 +268,7 @@ test('what is expected and was never read is kept, and leaves when it turns out 
   t.deepEqual(words.slice(-2), ['clusterBegin bold', 'clusterEnd bold']);
 });
 
-test('one that was read is not kept for an edit that is taken back, and one that never came is let go', async (t) => {
+test('a part that was read is not kept for an edit that is withdrawn, and an expected part without a source is removed', async (t) => {
   const [one, two] = [new Part(), new Part()];
   const { parts, words, settle, tools } = opened(t, { acme: one, bold: two });
   const cool = parseClusterName('cool')!;
@@ -286,7 +289,7 @@ test('one that was read is not kept for an edit that is taken back, and one that
   t.true(parts.connected);
 });
 
-test('the minute is over for those as well whose next changes are always there', async (t) => {
+test('the minute also ends while other parts always have their next changes ready', async (t) => {
   const clock = new ManualClock();
   const parts = new ClusterParts({ clock, isDeclared: () => true });
   const busy: SliceSource = {
@@ -309,7 +312,7 @@ test('the minute is over for those as well whose next changes are always there',
   t.true(batches < 100, `${batches} batches`);
 });
 
-test('with more unread ones than can be kept the slice has no end until fewer are', async (t) => {
+test('if more parts are unread than can be kept, the slice has no end until fewer are', async (t) => {
   const parts = Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`c${i}`, new Part()]));
   const { words, settle, tools } = opened(t, parts);
   await settle();
@@ -327,7 +330,7 @@ test('with more unread ones than can be kept the slice has no end until fewer ar
 });
 
 for (const how of ['fails', 'ends'] as const)
-  test(`a part that ${how} fails the slice, so that it is opened anew, and nothing of it is left`, async (t) => {
+  test(`a part that ${how} fails the slice, so that it is opened again, and stops all parts`, async (t) => {
     const [one, two] = [new Part(), new Part()];
     const { ended, settle } = opened(t, { acme: one, bold: two });
     await settle();
@@ -338,7 +341,7 @@ for (const how of ['fails', 'ends'] as const)
     t.deepEqual([one.stopped, two.stopped], [1, 1]);
   });
 
-test('one that is stopped, and opened again, starts over', async (t) => {
+test('a slice that is stopped and opened again starts over', async (t) => {
   const [one, two] = [new Part(), new Part()];
   const { parts, abort, ended, settle } = opened(t, { acme: one, bold: two });
   one.send(begin, end);

@@ -1,4 +1,7 @@
-/** When edits take effect, on a clock of the test's. What the pace is for is seen on the real one in declared.test.ts. */
+/**
+ * When edits take effect, on a manual clock. declared.test.ts tests the purpose of the pace on the
+ * real one.
+ */
 import { test } from '../../support/test.js';
 import { EditPace } from '../../../src/shard/edit-pace.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
@@ -12,7 +15,7 @@ function aPace() {
   return { clock, pace, applied, edit };
 }
 
-test('an edit counts at once; those that follow within a second count together, a second after the last of them', (t) => {
+test('an edit takes effect at once; edits that follow within a second take effect together, a second after the last', (t) => {
   const { clock, applied, edit } = aPace();
 
   edit('a');
@@ -31,7 +34,7 @@ test('an edit counts at once; those that follow within a second count together, 
   t.deepEqual(applied, ['a 0', 'a 1900', 'a 11900']);
 });
 
-test('edits without end count twice in ten seconds, and delay nobody else', (t) => {
+test('endless edits of one object take effect twice in ten seconds, and delay no other object', (t) => {
   const { clock, applied, edit } = aPace();
 
   for (let ms = 0; ms < 30_000; ms += 100) {
@@ -47,7 +50,7 @@ test('edits without end count twice in ten seconds, and delay nobody else', (t) 
   t.true(applied.includes('b 15000'));
 });
 
-test('a third one within ten seconds of the first waits for these to be over, however far apart they are made', (t) => {
+test('a third edit within ten seconds of the first waits until those have passed, however far apart the edits are', (t) => {
   const { clock, applied, edit } = aPace();
   for (let ms = 0; ms < 40_000; ms += 1_100) {
     edit('a');
@@ -60,7 +63,7 @@ test('a third one within ten seconds of the first waits for these to be over, ho
   t.true(times.length >= 7 && times.length <= 9, times.join(' '));
 });
 
-test('what waits when it is closed has no effect, and no timer is left', (t) => {
+test('edits that wait at the close take no effect, and no timer is left', (t) => {
   const { clock, pace, applied, edit } = aPace();
   edit('a');
   edit('a');

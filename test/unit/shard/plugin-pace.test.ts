@@ -33,7 +33,7 @@ test('a credential that is refused at once counts as a failure of the plugin, wh
   t.deepEqual(waitsMs, [1_000, 2_000, 4_000]);
 });
 
-test('a credential that has lasted a minute is replaced at once, and failures count anew', (t) => {
+test('a credential that has lasted a minute is replaced at once, and failures count from zero again', (t) => {
   const { clock, pace } = setUp();
   pace.failed();
   pace.failed();
@@ -47,7 +47,7 @@ test('a credential that has lasted a minute is replaced at once, and failures co
   t.is(pace.waitMs(), 1_000);
 });
 
-test('one that has expired when it is issued does not start the plugin for each request', (t) => {
+test('a credential that has expired when it is issued does not start the plugin for each request', (t) => {
   const { pace } = setUp();
   pace.issued();
 

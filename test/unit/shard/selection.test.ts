@@ -11,7 +11,7 @@ function selected(annotations: string, rest: string, { marked = false, systemClu
   return select(readSourceObject(bytes), { marked, selectors: undefined, systemClusters: new Set(systemClusters) });
 }
 
-test('an object is pushed, kept, gone or ignored as the replication controller would have it', (t) => {
+test('an object is pushed, kept, removed or ignored as kcp’s replication controller would do', (t) => {
   const acme = '"kcp.io/cluster":"acme"';
   const deleting = ',"deletionTimestamp":"2026-11-20T22:53:25Z"';
   const waiting = `${deleting},"finalizers":["x"]`;
@@ -35,7 +35,7 @@ test('an object is pushed, kept, gone or ignored as the replication controller w
   for (const [expected, annotations, rest, options] of cases) t.is(selected(annotations, rest, options), expected, annotations + rest);
 });
 
-test('every replicated type is one the cache has, of the same kind and in a version it serves', (t) => {
+test('every replicated type is a type of the cache, of the same kind and in a version that the cache serves', (t) => {
   t.is(replicatedTypes(kcpTypes).length, 18);
   for (const { group, version, resource, kind } of replicatedTypes(kcpTypes)) {
     const known = kcpTypes.find((type) => type.group === group && type.resource === resource);

@@ -39,7 +39,7 @@ function aSchedule({ historyAgeMs }: Pick<HistoryLimits, 'historyAgeMs'> = limit
   return { clock, log, orders, raised, schedule, stepped };
 }
 
-test('a log within its bounds is left alone', (t) => {
+test('a log within its bounds is not compacted', (t) => {
   const { clock, log, orders, schedule } = aSchedule();
   log.published = 1000;
 
@@ -50,7 +50,7 @@ test('a log within its bounds is left alone', (t) => {
   t.false(schedule.isFirst);
 });
 
-test('the first step follows the commit that passed a bound, the next one as soon as a tenth of the time allows it', (t) => {
+test('the first step follows the commit that exceeded a bound, the next one as soon as a tenth of the time allows it', (t) => {
   const { clock, log, orders, raised, schedule, stepped } = aSchedule();
   log.published = 1001;
   schedule.committed(2);
@@ -78,7 +78,7 @@ test('the first step follows the commit that passed a bound, the next one as soo
   t.is(orders.length, 3);
 });
 
-test('a twentieth over a bound, commits wait until compaction had nine times their time', (t) => {
+test('a twentieth over a bound, commits wait until compaction has had nine times their time', (t) => {
   const { log, orders, schedule, stepped } = aSchedule();
   log.published = 2000;
 
@@ -114,7 +114,7 @@ test('a step works for as much of its time as the disk leaves it', (t) => {
   t.true(fast >= 14 && fast <= 22, `${fast} ms beside a sync of 2 ms`);
 });
 
-test('a step that failed lets commits go on, and is repeated', (t) => {
+test('a failed step lets commits go on, and is repeated', (t) => {
   const { clock, log, orders, schedule } = aSchedule();
   log.published = 2000;
   schedule.committed(2);
@@ -156,7 +156,7 @@ test('files that were still long after a step are checked once a second', (t) =>
   t.is(orders.length, 1);
 });
 
-test('… and not more often where history must be young', (t) => {
+test('files that were still long after a step are not checked more often where history must be young', (t) => {
   const { clock, log, orders, schedule } = aSchedule({ historyAgeMs: 50 });
   log.published = 1001;
   schedule.committed(2);
@@ -170,7 +170,7 @@ test('… and not more often where history must be young', (t) => {
   t.is(orders.length, 2);
 });
 
-test('a closed schedule asks for nothing', (t) => {
+test('a closed schedule starts no more steps', (t) => {
   const { clock, log, orders, schedule, stepped } = aSchedule();
   log.published = 2000;
   schedule.committed(2);

@@ -10,10 +10,10 @@ const limits: HistoryLimits = {
   tombstoneAgeMs: 1e12,
   tombstonesMax: 1e9,
 };
-/** Exactly at its bound of changes. */
+/** A log exactly at its bound of changes. */
 const state: LogState = { published: 1100, compacted: 100, bytes: 5000, agedRevision: 0, overdueMs: 0, heldRevision: undefined };
 
-test('the compacted revision rises by age, count or bytes, whichever asks for most, never past a hold', (t) => {
+test('the compacted revision follows the strictest of age, count and bytes, and never passes a hold', (t) => {
   const cases: [string, Partial<LogState>, Partial<HistoryLimits>, number][] = [
     ['nothing asks', {}, {}, 100],
     ['age', { agedRevision: 150 }, {}, 150],
@@ -39,7 +39,7 @@ test('the compacted revision rises by age, count or bytes, whichever asks for mo
     t.is(decideCompaction({ ...state, ...of }, { ...limits, ...narrowed }).upTo, expected, title);
 });
 
-test('compaction has a tenth of the writer’s time at its bounds, nine tenths a twentieth above: then the log grows no more', (t) => {
+test('compaction gets a tenth of the writer’s time at its bounds and nine tenths a twentieth above, where the log stops growing', (t) => {
   const cases: [string, Partial<LogState>, Partial<HistoryLimits>, number][] = [
     ['below all bounds', { published: 500 }, {}, 0.1],
     ['at a bound', {}, {}, 0.1],
@@ -61,7 +61,7 @@ test('compaction has a tenth of the writer’s time at its bounds, nine tenths a
   }
 });
 
-test('the compacted revision never falls and never passes what is published, nor a hold as long as the log is near its bounds', (t) => {
+test('the compacted revision never falls, never passes the published one, nor a hold while the log is near its bounds', (t) => {
   const revision = fc.nat(2000);
   fc.assert(
     fc.property(
@@ -94,12 +94,12 @@ test('the compacted revision never falls and never passes what is published, nor
   t.pass();
 });
 
-test('a commit has at most a fortieth of the bytes', (t) => {
+test('a commit may have at most a fortieth of the bytes', (t) => {
   t.is(commitBytesMax(limits), 250);
   t.is(commitBytesMax({ ...limits, historyBytesMax: 0 }), 1);
 });
 
-test('a hold lasts until it is released or its time is over; the lowest one counts', (t) => {
+test('a hold lasts until it is released or its time is over, and the lowest hold counts', (t) => {
   const holds = new Holds(1000);
   const release = holds.hold(5, 0);
   holds.hold(9, 500);

@@ -1,4 +1,7 @@
-/** The rules that both engines decide by, as tables: each line is a fact of the header of decide.ts, and would find the rule turned round. */
+/**
+ * The rules by which both engines decide, as tables. Each line is a fact from the header of
+ * decide.ts, and fails if that rule is inverted.
+ */
 import { test } from '../../support/test.js';
 import { noBuckets } from '../../../src/domain/buckets.js';
 import type { Mutation } from '../../../src/domain/mutation.js';
@@ -34,7 +37,7 @@ const elsewhere = aShardState(amber, 5, { via: 'parent' });
 const removed = aShardState(amber, 5, { removed: true });
 const facts = { syncedTerm: 5, everSynced: true, filterHash: 'f1', cameOver: 'parent' } as const;
 
-test('a plain write is refused where the shard is elsewhere or the key holds something else, and makes a shard plain that is not local', (t) => {
+test('a plain write is refused if the shard is elsewhere or the key holds something else, and makes a shard that is not local plain', (t) => {
   const table: readonly (readonly [
     what: string,
     mutation: Mutation,
@@ -64,7 +67,7 @@ test('a plain write is refused where the shard is elsewhere or the key holds som
   }
 });
 
-test('a pusher speaks for a shard that is local and of its term, a link for one that comes over it', (t) => {
+test('a pusher may push to a local shard of its own term, a link to a shard whose via is that link', (t) => {
   const [pusher, link]: readonly Speaker[] = [
     { kind: 'pusher', term: 5 },
     { kind: 'link', neighbour: 'parent' },
@@ -99,7 +102,7 @@ test('a link that opens is the same, the first, another, one whose id another ch
   t.is(meeting('parent', 'c0'), 'another, and loses its shards');
 });
 
-test('an end walks through what it began, and needs no begin only over a link whose filter the slice is current under', (t) => {
+test('an end sweeps the sync that it began; only a link whose filter the slice is current under needs no begin', (t) => {
   const sync: Sync = { marks: new Marks(1), walk: undefined };
   const walking = { ...sync, walk: { number: 7 } } as Sync;
   const link = { kind: 'link', neighbour: 'parent' } as const;
@@ -124,7 +127,7 @@ test('an end walks through what it began, and needs no begin only over a link wh
   t.is(end({ by: { kind: 'pusher', term: 5 } }, { filterHash: 'f1' }), 'unbegun');
 });
 
-test('what makes a slice unsynced, stale, cleared, assumed or synced changes that of its facts, and nothing else', (t) => {
+test('each push that changes the state of a slice changes only the facts that it concerns', (t) => {
   const rest = { objects: 3 };
   const end = { kind: 'end', slice: aSlice(), by: { kind: 'link', neighbour: eu }, filterHash: 'f2' } as const;
 
@@ -147,7 +150,7 @@ test('what makes a slice unsynced, stale, cleared, assumed or synced changes tha
   });
 });
 
-test('a comparison says what is here if that differs, and a shard goes once it was removed and holds nothing', (t) => {
+test('a comparison returns the held digest if it differs, and a shard is forgotten only once it is removed and empty', (t) => {
   const asked = { kind: 'compare', slice: aSlice(), by: { kind: 'link', neighbour: 'parent' }, digest: 'd1' } as const;
 
   t.deepEqual(compared(asked, 'd1', facts), { kind: 'unchanged' });

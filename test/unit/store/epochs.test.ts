@@ -6,7 +6,7 @@ import { SqliteRevisions } from '../../../src/store/sqlite/revisions.js';
 const of = (epochs: readonly Epoch[], revision = 0): SqliteRevisions => new SqliteRevisions({ epochs, revision, compacted: 0 });
 
 const one: readonly Epoch[] = [{ epoch: 217_234_567, firstRevision: 1, nonce: 0 }];
-/** Started three times: 1…500, 501…800, 801… were written in one life each. */
+/** Three starts: 1…500, 501…800 and 801… were each written in one epoch. */
 const three: readonly Epoch[] = [
   { epoch: 217_234_567, firstRevision: 1, nonce: 700 },
   { epoch: 217_234_890, firstRevision: 501, nonce: 0 },
@@ -23,7 +23,7 @@ test('a revision is spelled as its epoch in 9 digits and a count since the epoch
   t.is(of(three).format(801), '2172350011000000000');
 });
 
-test('a version is ours exactly when its count lies in the range of its epoch, and not in the future', (t) => {
+test('a version belongs to this store exactly if its count is in the range of its epoch, and not in the future', (t) => {
   const ours = (revision: number) => ({ kind: 'ours', revision }) as const;
   const above = { kind: 'above' } as const;
   const below = { kind: 'below' } as const;
@@ -57,7 +57,7 @@ test('a version is ours exactly when its count lies in the range of its epoch, a
   for (const [title, epochs, text, published, expected] of cases) t.deepEqual(of(epochs, published).locate(text), expected, title);
 });
 
-test('every revision leads back to itself, and texts rise with it across epochs', (t) => {
+test('every revision can be read back from its text, and texts rise with revisions across epochs', (t) => {
   const many = Array.from({ length: 333 }, (_, i) => ({ epoch: 217_000_000 + i, firstRevision: 3 * i + 1, nonce: (i * 7) % 10 }));
   for (const epochs of [three, many]) {
     const revisions = of(epochs, 1000);
@@ -71,7 +71,7 @@ test('every revision leads back to itself, and texts rise with it across epochs'
   }
 });
 
-test('lives that began with an empty store do not dispute revision 0', (t) => {
+test('epochs that began with an empty store do not conflict over revision 0', (t) => {
   const epochs = [
     { epoch: 217_000_000, firstRevision: 1, nonce: 5 },
     { epoch: 217_000_500, firstRevision: 1, nonce: 5 },
@@ -85,7 +85,7 @@ test('lives that began with an empty store do not dispute revision 0', (t) => {
   t.deepEqual(filled.locate('2170005000000000006'), { kind: 'ours', revision: 1 });
 });
 
-test('an epoch that has begun now is the current one', (t) => {
+test('an epoch that has just begun is the current one', (t) => {
   const revisions = of([{ epoch: 217_000_000, firstRevision: 1, nonce: 0 }], 10);
 
   revisions.begin({ epoch: 217_000_009, firstRevision: 11, nonce: 3 });
@@ -97,7 +97,7 @@ test('an epoch that has begun now is the current one', (t) => {
   t.deepEqual(revisions.locate('2170000090000000004'), { kind: 'ours', revision: 11 });
 });
 
-test('the next epoch follows the clock or the last epoch, whichever is higher, and adds a random step', (t) => {
+test('the next epoch follows the clock or the last epoch, whichever is higher, plus a random step', (t) => {
   const nowMs = Date.UTC(2026, 10, 22);
   const seconds = (nowMs - Date.UTC(2020, 0, 1)) / 1000;
   const year = (full: number): number => Date.UTC(full, 5, 1);
@@ -126,7 +126,7 @@ test('the last epoch and any count stay below 2^63, and after it there is none',
   t.throws(() => nextEpoch(last, parts), { message: /used up its epochs/ });
 });
 
-test('a nonce leaves nine tenths of the counts, and an epoch is used up a commit before they end', (t) => {
+test('a nonce leaves nine tenths of the counts, and an epoch ends a commit before its counts do', (t) => {
   const nonce = nextNonce({ random: () => 0.999_999_999_999 });
 
   t.is(nonce, 999_999_999);

@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
 import { Marks } from '../../../src/store/marks.js';
 
-test('which objects are swept: a table', (t) => {
+test('an object is swept if it has no mark and is older than the begin, as the table says', (t) => {
   const cases: [title: string, mark: (marks: Marks) => void, revision: number, isUnmarked: boolean][] = [
     ['no push named it', () => {}, 17, true],
     ['written at the very start', () => {}, 20, true],

@@ -44,7 +44,7 @@ const named = (name: string, bytes = 10) => aPut({ name }, 'absent', { spec: 'x'
 const namesOf = (batch: readonly Part[] | undefined): string[] =>
   (batch ?? []).flatMap(askedOf).map((asked) => ('key' in asked ? asked.key.name : asked.kind));
 
-test('an idle committer gets a mutation at once; later ones form the next batch, in order', (t) => {
+test('an idle committer gets a mutation at once, and later ones form the next batch, in order', (t) => {
   const { queue, batches, settle } = aQueue();
 
   for (const name of ['a', 'b', 'c']) void queue.submit(named(name));
@@ -59,7 +59,7 @@ test('an idle committer gets a mutation at once; later ones form the next batch,
   t.is(queue.bytes, 0);
 });
 
-test('mutations of one turn of the event loop go together, and a queue that is refused meanwhile sends nothing', (t) => {
+test('mutations of one turn of the event loop go together, and a queue that is refused meanwhile sends none of them', (t) => {
   const batches: (readonly Part[])[] = [];
   const tasks: (() => void)[] = [];
   const queue = new MutationQueue(wide, {
@@ -104,7 +104,7 @@ test('a batch ends at its count or its bytes, but a mutation larger than a batch
   t.deepEqual(weighed.batches.map(namesOf), [['a'], ['b', 'c'], ['d'], ['e']]);
 });
 
-test('beyond its count the queue answers 429 at once and keeps nothing of the mutation', async (t) => {
+test('beyond its count the queue answers 429 at once and does not keep the mutation', async (t) => {
   const { queue, batches, settle } = aQueue({ mutationsMax: 2 });
   for (const name of ['a', 'b', 'c']) void queue.submit(named(name));
 
@@ -118,7 +118,7 @@ test('beyond its count the queue answers 429 at once and keeps nothing of the mu
   t.is(queue.length, 1, 'there is room again');
 });
 
-test('no more than its bytes wait, but one mutation may wait however large it is', async (t) => {
+test('the queue holds no more than its bytes, except one mutation of any size', async (t) => {
   const { queue } = aQueue({ bytesMax: 4000 });
   void queue.submit(named('in flight'.replace(' ', '-')));
   void queue.submit(named('a', 2000));
@@ -134,7 +134,7 @@ test('no more than its bytes wait, but one mutation may wait however large it is
   t.is(narrow.length, 1);
 });
 
-test('everything that waits can be refused at once, and mutations in flight are not touched', async (t) => {
+test('all waiting mutations can be refused at once, and mutations in flight are not affected', async (t) => {
   const { queue, batches } = aQueue();
   void queue.submit(named('in-flight'));
   const waiting = [queue.submit(named('a')), queue.submit(named('b'))];
@@ -149,14 +149,14 @@ test('everything that waits can be refused at once, and mutations in flight are 
 
 const pushes = (name: string, count: number, bytes = 10): readonly Push[] =>
   Array.from({ length: count }, (_, i) => anUpsert({ name: `${name}${i}` }, { spec: 'x'.repeat(bytes) }));
-/** How many of each lane a batch holds, by the first letter of their names. */
+/** How many pushes of each lane a batch has, by the first letter of their names. */
 const sharesOf = (batch: readonly Part[] | undefined): string => {
   const counts = new Map<string, number>();
   for (const name of namesOf(batch)) counts.set(name.charAt(0), (counts.get(name.charAt(0)) ?? 0) + 1);
   return [...counts].map(([letter, count]) => `${letter}${count}`).join(' ');
 };
 
-test('lanes share a batch evenly, and what one leaves goes to the others', (t) => {
+test('lanes share a batch evenly, and other lanes get what one leaves', (t) => {
   const { queue, batches, settle } = aQueue({ batchMutationsMax: 12 });
   void queue.submit(named('first'));
   const [a, b, c] = [queue.lane(), queue.lane(), queue.lane()];
@@ -183,7 +183,7 @@ test('while lanes share batches, and for 64 batches afterwards, a batch is a fra
   t.deepEqual(batches.slice(64, 68).map(sharesOf), ['a2', 'a2', 'a8', 'a8']);
 });
 
-test('lanes that are more than a batch can hold take turns, however much each has waiting', (t) => {
+test('if there are more lanes than a batch can hold they take turns, however much each has waiting', (t) => {
   const { queue, batches, settle } = aQueue({ batchMutationsMax: 4 });
   const flood = queue.lane();
   void flood.push(pushes('f', 1000));
@@ -234,7 +234,7 @@ test('a push larger than a batch is spread over several and answered once, in or
   t.true(answered.indexOf(10) < answered.indexOf(1));
 });
 
-test('a sweep is the last of its lane in a batch, is resumed until it is complete, and its removals add up', async (t) => {
+test('a sweep is the last push of its lane in a batch, is resumed until it is complete, and its removals add up', async (t) => {
   const { queue, batches } = aQueue();
   const lane = queue.lane();
   const answered = lane.push([...pushes('a', 2), anEnd(), ...pushes('b', 1)]);
@@ -257,7 +257,7 @@ test('a sweep is the last of its lane in a batch, is resumed until it is complet
   t.is(queue.bytes, 0);
 });
 
-test('ends of small slices go in one batch, counted by what they may delete; an end of a large slice is the last of it', (t) => {
+test('ends of small slices share a batch, counted by what they may delete; an end of a large slice is the last in a batch', (t) => {
   const held = new Map([
     ['few', 10],
     ['more', 64],
@@ -272,7 +272,7 @@ test('ends of small slices go in one batch, counted by what they may delete; an 
   t.deepEqual(batches.map(namesOf), [['end', 'end', 'end'], ['end'], ['end'], ['end', 'behind']]);
 });
 
-test('a closed queue decides what waits, but sweeps do not go on', async (t) => {
+test('a closed queue decides what waits, but resumes no sweep', async (t) => {
   const { queue, batches } = aQueue();
   const answered = queue.lane().push([anEnd(), ...pushes('a', 1)]);
   const refusal = { reason: 'ServiceUnavailable', message: 'closing' } as const;
@@ -293,7 +293,7 @@ test('a closed queue decides what waits, but sweeps do not go on', async (t) => 
   await t.notThrowsAsync(queue.lane().room());
 });
 
-test('a queue that ends sweeps goes on with everything else', async (t) => {
+test('a queue that ends sweeps decides everything else as usual', async (t) => {
   const { queue, batches, settle } = aQueue();
   const lane = queue.lane();
   const answered = lane.push([anEnd(), ...pushes('a', 1)]);
@@ -314,7 +314,7 @@ test('a queue that ends sweeps goes on with everything else', async (t) => {
   t.true(queue.idle);
 });
 
-test('pushers that come for a shard are decided ahead of an end that is under way, once, and answered in their places', async (t) => {
+test('a pusher that acquires a shard is decided ahead of an end under way, once, and answered in its place', async (t) => {
   const { queue, batches } = aQueue();
   const lane = queue.lane();
   const answered: number[] = [];
@@ -359,7 +359,7 @@ test('pushers that come for a shard are decided ahead of an end that is under wa
   t.is(queue.bytes, 0);
 });
 
-test('pushers are let in one after the other, while less waits than a lane may hold and less than all may', async (t) => {
+test('lanes are let in one after the other, while fewer bytes wait than one lane and all lanes may hold', async (t) => {
   const { queue, settle } = aQueue({ batchMutationsMax: 4, pushMutationsMax: 6 });
   const [a, b, c] = [queue.lane(), queue.lane(), queue.lane()];
   const entered: string[] = [];
@@ -384,7 +384,7 @@ test('pushers are let in one after the other, while less waits than a lane may h
   t.deepEqual(entered, ['a', 'b', 'a again', 'c']);
 });
 
-test('no lane is let in before the last one has pushed, though a batch goes meanwhile', async (t) => {
+test('no lane is let in before the previous one has pushed, even if a batch leaves meanwhile', async (t) => {
   const tasks: (() => void)[] = [];
   const queue = new MutationQueue(
     { ...wide, pushMutationsMax: 1 },
@@ -413,7 +413,7 @@ test('no lane is let in before the last one has pushed, though a batch goes mean
   t.is(queue.length, 1);
 });
 
-test('who waits for room in a lane gets it when all that waits there is refused with a failed batch', async (t) => {
+test('a lane that waits for room gets it when everything that waits is refused with a failed batch', async (t) => {
   const { queue, batches } = aQueue({ batchMutationsMax: 2 });
   const lane = queue.lane();
   const answers = [1, 2, 3, 4].map((each) => lane.push([anUpsert({ name: String(each) })]));

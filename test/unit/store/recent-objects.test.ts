@@ -8,7 +8,7 @@ function anObject(revision: number, bytes: Uint8Array, name = `n${revision}`): S
   return { key, revision, resourceVersion: String(revision), body: { ...aBody(key), bytes } };
 }
 
-test('the cache counts the buffers that bodies lie in, each once, until the last body in it leaves', (t) => {
+test('the cache counts each buffer that holds bodies once, until the last body in it is evicted', (t) => {
   const recent = new RecentObjects(25_000);
   const shared = new Uint8Array(10_000);
 
@@ -24,7 +24,7 @@ test('the cache counts the buffers that bodies lie in, each once, until the last
   t.truthy(recent.get(4));
 });
 
-test('a small body in a large buffer counts as the buffer', (t) => {
+test('a small body in a large buffer counts as that buffer', (t) => {
   const recent = new RecentObjects(100_000);
 
   for (let revision = 1; revision <= 20; revision += 1) recent.publish(anObject(revision, new Uint8Array(40_000).subarray(0, 1)));
@@ -32,7 +32,7 @@ test('a small body in a large buffer counts as the buffer', (t) => {
   t.deepEqual(Array.from({ length: 20 }, (_, i) => recent.get(i + 1)).filter((object) => object !== undefined).length, 2);
 });
 
-test('one of many that are read displaces nothing', (t) => {
+test('reading many objects evicts nothing if each is read once', (t) => {
   const recent = new RecentObjects(25_000);
 
   recent.add(anObject(1, new Uint8Array(10_000)));
@@ -58,7 +58,7 @@ test('the current object of a key is the one published last, as long as it is ke
   t.is(recent.current(key), undefined);
 });
 
-test('objects with next to no body count what they take beside it', (t) => {
+test('objects with hardly any body count the memory of their own record', (t) => {
   const recent = new RecentObjects(1024 * 1024);
   const shared = new Uint8Array(1_000);
 

@@ -9,7 +9,7 @@ const amber = shardName('amber');
 const exports = aSlice();
 const schemas = aSlice({ resource: 'apiresourceschemas' });
 
-test('it knows what was there at first, and what was published since', async (t) => {
+test('the state has what the store held at first, and what was published since', async (t) => {
   const pushes = new FakePushes();
   pushes.publish({ shards: [aShardState(amber, 5)] });
   pushes.hold(exports, { syncedTerm: 5 });
@@ -26,7 +26,7 @@ test('it knows what was there at first, and what was published since', async (t)
   t.deepEqual([...known.shards].length, 1);
 });
 
-test('it knows nothing of a shard that the store has forgotten', async (t) => {
+test('the state has nothing of a shard that the store has forgotten', async (t) => {
   const pushes = new FakePushes();
   pushes.publish({ shards: [aShardState(amber, 5, { removed: true })] });
   const known = pushes.state;
@@ -52,7 +52,7 @@ test('a slice is synced only if the present term of its shard synced it', async 
   }
 });
 
-test('an unknown type of a shard is not synced, unless a plain writer of the present term counts as synced in any type', async (t) => {
+test('an unknown type of a shard is not synced, unless a plain writer of the present term counts as synced in every type', async (t) => {
   for (const [plain, synced, isSynced] of [
     [false, 5, false],
     [true, 5, true],
@@ -66,7 +66,7 @@ test('an unknown type of a shard is not synced, unless a plain writer of the pre
   }
 });
 
-test('the slices of a type are found on each shard, of each identity or of one, until they or their shard are forgotten', async (t) => {
+test('the slices of a type are found on each shard, for every identity or for one, until they or their shard are forgotten', async (t) => {
   const birch = shardName('birch');
   const [one, other] = ['one', 'other'].map((identity) => aSlice({ group: 'machines.svm.io', resource: 'instances', identity }));
   const pushes = new FakePushes();
@@ -90,7 +90,7 @@ test('the slices of a type are found on each shard, of each identity or of one, 
   t.deepEqual([...known.names], [birch]);
 });
 
-test('whoever follows finds the new state, and one that has left hears no more', (t) => {
+test('a follower finds the new state when it is called, and is not called after it has left', (t) => {
   const pushes = new FakePushes();
   const terms: (number | undefined)[] = [];
   const follower = (): void => void terms.push(pushes.state.shard(amber)?.term);

@@ -98,7 +98,7 @@ test('requests reach the committer whole: every kind, in order, bodies byte for 
   t.deepEqual(unpackBatch(packBatch([])), []);
 });
 
-test('decisions come back from the committer whole', (t) => {
+test('decisions return from the committer whole', (t) => {
   const decided: readonly Decided[] = [
     { kind: 'written', revision: 900_000_000_000, replaced: 7 },
     { kind: 'refused', why: 'exists' },
@@ -121,7 +121,7 @@ test('decisions come back from the committer whole', (t) => {
   t.deepEqual(unpackDecisions(structuredClone(packDecisions(decided))), decided);
 });
 
-/** Bytes as a plain array: a view and a whole buffer are then equal. */
+/** Converts bytes to a plain array, so that a view equals a whole buffer. */
 function comparable(asked: Asked): unknown {
   return 'body' in asked ? { ...asked, body: { ...asked.body, bytes: [...asked.body.bytes] } } : asked;
 }

@@ -10,7 +10,7 @@ const amber = shardName('amber');
 const types = ['one', 'two', 'three', 'four', 'five'];
 const [one, two, three, four, five] = types.map((resource) => aSlice({ resource })) as [Slice, Slice, Slice, Slice, Slice];
 
-test('so many slices are asked about at a time; when one need not be, the one that has waited longest takes its place', (t) => {
+test('only so many slices are asked about at a time; when one is settled, the one that waited longest takes its place', (t) => {
   const asked = new AskedSlices(2);
   t.deepEqual(
     [one, two, two, three, four, five].map((slice) => asked.add(slice)),
@@ -28,7 +28,7 @@ test('so many slices are asked about at a time; when one need not be, the one th
   t.is(asked.delete(five), two);
 });
 
-test('a slice counts as unknown until it is known, whether it is asked about or not', (t) => {
+test('a slice counts as unknown until it is known, whether or not it has been asked about', (t) => {
   const asked: Slice[] = [];
   const unknown = new UnknownSlices((slice) => asked.push(slice));
   unknown.note(one);
@@ -43,7 +43,7 @@ test('a slice counts as unknown until it is known, whether it is asked about or 
   t.deepEqual([unknown.ofType(one.resource), unknown.ofType(two.resource)], [[one], []]);
 });
 
-largeTest('to be asked about one after the other costs the same for each of 200,000 slices that wait', (t) => {
+largeTest('asking about slices in turn costs the same for each of 200,000 that wait', (t) => {
   const took = [2_000, 20_000, 200_000].map((count) => {
     const asked = new AskedSlices(1_000);
     const slices = Array.from({ length: count }, (_, i) => aSlice({ identity: `i${i}` }));

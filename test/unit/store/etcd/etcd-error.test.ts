@@ -1,9 +1,12 @@
-/** Would find an error of etcd after which another member is not asked, though that one may answer. */
+/**
+ * Finds an error of etcd after which the client does not ask another member, though that member may
+ * answer.
+ */
 import { status } from '@grpc/grpc-js';
 import { test } from '../../../support/test.js';
 import { etcdErrorOf, type EtcdErrorKind } from '../../../../src/store/etcd/etcd-error.js';
 
-test('each error of etcd is of the kind that says what follows', (t) => {
+test('each error of etcd has the kind that decides what the engine does next', (t) => {
   const cases: [number, string, EtcdErrorKind][] = [
     [status.UNAVAILABLE, 'etcdserver: no leader', 'unknown'],
     [status.FAILED_PRECONDITION, 'etcdserver: rpc not supported for learner', 'unknown'],

@@ -1,4 +1,7 @@
-/** Pieces of a watch: revisions come out whole, and what one has replaced is bounded. */
+/**
+ * The fragments of a watch on etcd: only whole revisions are delivered, and the memory for replaced
+ * values is bounded.
+ */
 import { test } from '../../../support/test.js';
 import { Fragments } from '../../../../src/store/etcd/fragments.js';
 import type { WatchEvent } from '../../../../src/store/etcd/rpc.js';
@@ -11,7 +14,7 @@ function removed(revision: number, name: string, replaced: Uint8Array): WatchEve
 const names = (events: readonly WatchEvent[]): readonly string[] =>
   events.map(({ kv }) => `${Buffer.from(kv.key).toString()}@${kv.revision}`);
 
-test('a revision comes out once its last piece is there, and not in part', (t) => {
+test('a revision is delivered once its last fragment has arrived, and never in part', (t) => {
   const fragments = new Fragments(100);
   const event = (revision: number, name: string): WatchEvent => removed(revision, name, Buffer.alloc(1));
 
@@ -23,7 +26,7 @@ test('a revision comes out once its last piece is there, and not in part', (t) =
   t.deepEqual(names(fragments.add([event(8, 'f')], false)), ['f@8']);
 });
 
-test('of a revision that has replaced more than may be kept, the keys come, and share no memory with their messages', (t) => {
+test('a revision that has replaced too much is delivered with its keys only, and they share no memory with messages', (t) => {
   const fragments = new Fragments(1_000);
   const messages = Array.from({ length: 50 }, () => Buffer.alloc(4_096));
 

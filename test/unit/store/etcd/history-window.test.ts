@@ -21,7 +21,7 @@ function aChange(revision: number, place: Place = {}, { isDelete = false, moves 
   return { kind: 'put', object: { key, revision, resourceVersion, body: aBody(key) }, created: false, ...of };
 }
 
-/** Turn after turn. */
+/** Trims turn after turn until nothing is left to trim. */
 function trimAll(window: HistoryWindow, nowMs: number, heldRevision = Infinity): void {
   while (window.trim(nowMs, heldRevision));
 }
@@ -30,7 +30,7 @@ function textOf({ changes, upTo }: LogChunk): string {
   return `${changes.map(({ revision, key }) => `${key.name}@${revision}`).join(' ')} to ${upTo}`;
 }
 
-/** Chunk after chunk. */
+/** Reads chunk after chunk. */
 async function readAll(read: (after: number) => Promise<LogChunk>, upTo: number): Promise<readonly Change[]> {
   const all: Change[] = [];
   for (let after = 0; after < upTo;) {
@@ -47,7 +47,7 @@ async function firstOf(chunks: AsyncIterable<LogChunk>): Promise<LogChunk> {
   throw new Error('there is no chunk');
 }
 
-test('the changes of a type come in rising revision, each once, of every identity or of one', async (t) => {
+test('the changes of a type are read in rising revision, each once, for every identity or for one', async (t) => {
   const place = fc.record({
     resource: fc.constantFrom('apiexports', 'apiexportendpointslices'),
     identity: fc.constantFrom('', 'h1', 'h2'),
@@ -69,7 +69,7 @@ test('the changes of a type come in rising revision, each once, of every identit
       const wanted = all.filter(
         ({ key }) => key.resource.resource === 'apiexports' && (identity === '*' || key.resource.identity === identity) && isWanted(key),
       );
-      // Of one revision the order is nobody's.
+      // Within one revision the order is undefined.
       const textsOf = (changes: readonly Change[]): readonly string[] =>
         changes.map(({ key, revision: at }) => `${key.name}@${at}`).toSorted();
       t.deepEqual(textsOf(read), textsOf(wanted));
@@ -84,7 +84,7 @@ test('the changes of a type come in rising revision, each once, of every identit
   );
 });
 
-test('a chunk is as much as a turn may read, splits no revision, and says how far it goes though it brings nothing', async (t) => {
+test('a chunk is as much as a turn may read, splits no revision, and says how far it reaches even if it is empty', async (t) => {
   const window = new HistoryWindow(0, wide);
   for (let revision = 1; revision <= 255; revision += 1) window.add([aChange(revision, { name: `n${revision}` })], 0);
   window.add(
@@ -101,7 +101,7 @@ test('a chunk is as much as a turn may read, splits no revision, and says how fa
   t.is(textOf(await window.changes({ ...exports, resource: 'others' }, { after: 0, upTo: 257 }, always)), ' to 257');
 });
 
-test('a change that moves a path is among every change, whoever wants its key', async (t) => {
+test('a change that moves a path is in every chunk of all changes, whatever keys the reader wants', async (t) => {
   const window = new HistoryWindow(0, wide);
   window.add([aChange(1), aChange(2, { name: 'moves' }, { moves: true })], 0);
 
@@ -109,7 +109,7 @@ test('a change that moves a path is among every change, whoever wants its key', 
   t.is(textOf(await window.changes(exports, { after: 0, upTo: 2 }, () => false)), ' to 2');
 });
 
-test('what is too old, too many or too much leaves, whole revisions of it, and nothing that is held', async (t) => {
+test('changes that are too old, too many or too large are dropped by whole revisions, unless they are held', async (t) => {
   const filled = (limits: Partial<WindowLimits>): HistoryWindow => {
     const window = new HistoryWindow(10, { ...wide, ...limits });
     for (let i = 0; i < 3_000; i += 1)
@@ -148,7 +148,7 @@ test('what is too old, too many or too much leaves, whole revisions of it, and n
   t.true(half.bytes <= 100_000 && half.bytes > 99_000, `${half.bytes}`);
 });
 
-largeTest('ten thousand changes of a busy type are nothing to a reader of another', async (t) => {
+largeTest('ten thousand changes of a busy type cost a reader of another type nothing', async (t) => {
   const window = new HistoryWindow(0, wide);
   for (let i = 1; i <= 50_000; i += 1) window.add([aChange(i, i % 5_000 === 0 ? { resource: 'apiexportendpointslices' } : {})], 0);
 
@@ -159,7 +159,7 @@ largeTest('ten thousand changes of a busy type are nothing to a reader of anothe
   t.true(tookMs < 5, `${tookMs.toFixed(2)} ms`);
 });
 
-test('what a change has replaced counts for as long as the change is kept', (t) => {
+test('the value that a change replaced counts for as long as the change is kept', (t) => {
   const window = new HistoryWindow(0, { ...wide, bytesMax: 10_000 });
   for (let revision = 1; revision <= 100; revision += 1) {
     const change = aChange(revision, {}, { isDelete: true });
@@ -171,7 +171,7 @@ test('what a change has replaced counts for as long as the change is kept', (t) 
   t.is(window.size, 10);
 });
 
-test('what has left is not held, however little has', async (t) => {
+test('dropped changes hold no memory, even if only a few were dropped', async (t) => {
   const window = new HistoryWindow(0, { ...wide, changesMax: 10 });
   const held = Array.from({ length: 500 }, (_none, i) => {
     const change = aChange(i + 1, { name: `n${i}` });
@@ -185,7 +185,7 @@ test('what has left is not held, however little has', async (t) => {
   t.is(window.size, 10);
 });
 
-test('a turn lets go of a thousand changes and the rest of their revision; the next goes on', (t) => {
+test('a turn drops a thousand changes and the rest of their revision, and the next turn goes on', (t) => {
   const window = new HistoryWindow(0, { ...wide, changesMax: 100 });
   const aRevision = (revision: number, size: number): void =>
     window.add(
@@ -202,14 +202,14 @@ test('a turn lets go of a thousand changes and the rest of their revision; the n
   t.deepEqual([window.compacted, window.size], [900, 100]);
 });
 
-test('the changes of a key are those that are here, and what has changed is known by key', (t) => {
+test('the changes of a key are those still in the window, and changed keys are found by key', (t) => {
   const keys = Array.from({ length: 20 }, (_none, i) =>
     aKey({ name: `n${i}`, ...(i % 2 === 0 && { resource: 'apiexportendpointslices' }) }),
   );
   const window = new HistoryWindow(0, { ...wide, changesMax: 500 });
   const all: Change[] = [];
   for (let revision = 1; revision <= 3_000; revision += 1) {
-    // Some of them often, some hardly ever, and one not any more.
+    // Some keys change often, some hardly ever, and one not any more.
     const i = revision < 100 ? revision % 20 : (revision * revision) % 19;
     const change = aChange(revision, { name: keys[i]!.name, resource: keys[i]!.resource.resource });
     all.push(change);
@@ -233,7 +233,7 @@ test('the changes of a key are those that are here, and what has changed is know
   t.deepEqual([...window.changedKeys(exports, 3_000).look(aScope())], [], 'nothing has changed since');
 });
 
-test('where history begins, a client may only go on if it has got all of that revision', (t) => {
+test('a client may continue from the beginning of history only if it has received that whole revision', (t) => {
   const scope = { ...exports, shard: '*', cluster: '*' } as const;
   const window = new HistoryWindow(1, { ...wide, changesMax: 2 });
   t.deepEqual(

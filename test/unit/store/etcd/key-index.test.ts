@@ -13,7 +13,7 @@ const place = fc.record({
   shard: fc.constantFrom('a', 'a-b', 'b'),
   cluster: fc.constantFrom('root', 'root-1', 'system:admin'),
   namespace: fc.constantFrom('', 'default'),
-  // The last two are in another order as UTF-16 than as UTF-8.
+  // The last two sort differently in UTF-16 than in UTF-8.
   name: fc.constantFrom('one', 'two', 'two.x', '！', '😀'),
 });
 const scope = fc.record({
@@ -29,7 +29,9 @@ const aValue = (key: Key, revision: number): Value => ({ key, revision });
 
 const textOf = (key: Key): string => `${formatResource(key.resource)} ${key.shard}/${key.cluster}/${key.namespace}/${key.name}`;
 
-/** In the order of the bytes of etcd's keys: type by type, and a key without namespace has no part for it. */
+/**
+ * In the byte order of etcd's keys: type by type. A key without a namespace has no segment for it.
+ */
 function inOrder(one: Key, other: Key): number {
   const placeOf = ({ shard, cluster, namespace, name }: Key): Buffer =>
     Buffer.from([shard, cluster, ...(namespace === '' ? [] : [namespace]), name].join('/'));
@@ -39,7 +41,7 @@ function inOrder(one: Key, other: Key): number {
 
 type Step = Readonly<{ place: Parameters<typeof aKey>[0]; isDelete: boolean }>;
 
-/** The same in an index and in a plain map. */
+/** Builds the same keys in an index and in a plain map. */
 function grown(steps: readonly Step[]): Readonly<{ index: KeyIndex<Value>; keys: readonly Key[] }> {
   const index = new KeyIndex<Value>();
   const plain = new Map<string, Key>();
@@ -58,7 +60,7 @@ function grown(steps: readonly Step[]): Readonly<{ index: KeyIndex<Value>; keys:
 
 const step = fc.record({ place, isDelete: fc.boolean() });
 
-test('whatever comes and goes, every scope shows its objects, in one order, from any key on', (t) => {
+test('whatever is added and removed, every scope shows its objects, in one order, from any key on', (t) => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 120 }), scope, place, (steps, asked, after) => {
       const { index, keys: all } = grown(steps);
@@ -85,7 +87,7 @@ test('whatever comes and goes, every scope shows its objects, in one order, from
   );
 });
 
-test('two indexes are read in one order, with what each has of a key', (t) => {
+test('two indexes are read in one order, with the value of each for a key', (t) => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), fc.array(step, { maxLength: 60 }), scope, place, (one, other, asked, after) => {
       const [ours, theirs] = [grown(one), grown(other)];
@@ -104,7 +106,7 @@ test('two indexes are read in one order, with what each has of a key', (t) => {
   );
 });
 
-test('an object that changes keeps its place and has its new revision', (t) => {
+test('an object that changes keeps its place and gets its new revision', (t) => {
   const index = new KeyIndex<Value>();
   index.set(aValue(aKey(), 1));
   index.set(aValue(aKey(), 2));
@@ -117,7 +119,7 @@ test('an object that changes keeps its place and has its new revision', (t) => {
   t.deepEqual(index.resources, []);
 });
 
-test('a look at one shard looks at no other', (t) => {
+test('reading one shard does not visit others', (t) => {
   const index = new KeyIndex<Value>();
   for (let i = 0; i < 50_000; i += 1) index.set(aValue(aKey({ shard: i % 2 === 0 ? 'a' : 'c', name: `n${i}` }), i));
   index.set(aValue(aKey({ shard: 'b', name: 'only' }), 1));

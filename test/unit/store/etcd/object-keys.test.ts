@@ -5,7 +5,7 @@ import { aKey } from '../../../support/objects.js';
 
 const identity = 'c0ffee'.padEnd(64, '0');
 
-test('keys are those of kcp’s own cache server', (t) => {
+test('keys are the same as those of kcp’s own cache server', (t) => {
   for (const [text, place] of [
     ['/cache/apis.kcp.io/apiexports/customresources/amber/acme/e1', { name: 'e1' }],
     [
@@ -34,7 +34,7 @@ test('keys are those of kcp’s own cache server', (t) => {
   }
 });
 
-test('what is no object’s key is none', (t) => {
+test('a text that is no object’s key is not parsed as one', (t) => {
   for (const text of [
     '/cache',
     '/cache/',
@@ -50,7 +50,7 @@ test('what is no object’s key is none', (t) => {
     t.is(parseObjectKey('/cache', text), undefined, text);
 });
 
-test('every key comes back from its text', (t) => {
+test('every key can be read back from its text', (t) => {
   const segment = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?$/);
   const digits = fc.stringMatching(/^[0-9a-f]{64}$/);
   const place = fc.record({

@@ -7,7 +7,7 @@ import { anyCharacter } from '../../../support/any-character.js';
 
 const text = fc.string({ unit: anyCharacter, maxLength: 6 });
 
-test('texts compare as their bytes do', (t) => {
+test('texts are ordered by their bytes', (t) => {
   fc.assert(
     fc.property(text, text, (one, other) => {
       t.is(Math.sign(compareUtf8(one, other)), Buffer.compare(Buffer.from(one), Buffer.from(other)));
@@ -15,7 +15,7 @@ test('texts compare as their bytes do', (t) => {
   );
 });
 
-test('whatever is set and deleted, the map holds what a plain one does, in order, from any key on', (t) => {
+test('whatever is set and deleted, the map holds what a plain map does, in order, from any key on', (t) => {
   const key = fc.integer({ min: 0, max: 5_000 }).map((number) => `k${number}`);
   const step = fc.oneof({ weight: 3, arbitrary: fc.record({ set: key }) }, { weight: 2, arbitrary: fc.record({ remove: key }) });
   fc.assert(
@@ -39,7 +39,7 @@ test('whatever is set and deleted, the map holds what a plain one does, in order
   );
 });
 
-test('a read that goes on while keys come and go shows all that were there throughout, once', (t) => {
+test('a read that continues while keys are added and removed shows each key that stayed, once', (t) => {
   const map = new OrderedMap<number>();
   for (let i = 0; i < 3_000; i += 1) map.set(`k${String(i).padStart(5, '0')}`, i);
   const seen: string[] = [];
@@ -71,13 +71,13 @@ largeTest('two hundred thousand keys are set within microseconds each, and read 
   }
 });
 
-test('behind a key that the map does not have, the order is that of bytes as well', (t) => {
+test('after a key that the map does not have, the order is also that of bytes', (t) => {
   const map = new OrderedMap<number>();
   map.set('a', 1);
   map.set('！', 2);
   const behind = (after: string): readonly string[] => [...map.entries(after)].map(([key]) => key);
 
-  // In UTF-16 it comes before the mark.
+  // In UTF-16 this key sorts before the mark.
   t.deepEqual(behind('😀'), []);
   t.deepEqual(behind('b'), ['！']);
   map.set('😀x', 3);

@@ -6,7 +6,7 @@ import { aKey } from '../../../support/objects.js';
 const place = aKey();
 const [x, y] = [parseCanonicalPath('root:x'), parseCanonicalPath('root:y')];
 
-test('the newest object that names a path tells it, in whatever order a listing brings them', (t) => {
+test('the newest object that names a path decides the path, in whatever order a listing returns objects', (t) => {
   for (const order of [
     [2, 5, 9],
     [9, 2, 5],
@@ -18,7 +18,7 @@ test('the newest object that names a path tells it, in whatever order a listing 
   }
 });
 
-test('of several that one transaction has written, the same tells it in whatever order they come', (t) => {
+test('of several objects written in one transaction the same one decides the path, in whatever order they arrive', (t) => {
   for (const order of [
     [x, y],
     [y, x],
@@ -29,7 +29,7 @@ test('of several that one transaction has written, the same tells it in whatever
   }
 });
 
-test('when the newest goes, the newest of those that are left tells it', (t) => {
+test('when the newest object goes, the newest of the others decides the path', (t) => {
   const left: PathBearer[] = [
     { path: y, revision: 3 },
     { path: x, revision: 2 },
@@ -46,7 +46,7 @@ test('when the newest goes, the newest of those that are left tells it', (t) => 
   t.deepEqual(paths.changed(place, { before: y, after: x, revision: 6 }), { before: y, after: x });
 });
 
-test('an object that the store has written again counts since somebody has written it, in whatever order a listing brings it, and among those left', (t) => {
+test('an object that the store rewrote counts from its last write by a writer, in whatever order a listing returns it', (t) => {
   const again: PathBearer = { path: x, revision: 8, writtenAt: 2 };
   for (const isFirst of [true, false]) {
     const paths = new PublishedPaths(() => [again, { path: y, revision: 4 }]);

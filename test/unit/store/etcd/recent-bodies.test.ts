@@ -10,7 +10,7 @@ function anObject(name: string, revision: number): StoredObject {
   return { key, revision, resourceVersion: String(revision), body: aBody(key) };
 }
 
-test('the objects that came longest ago leave first, and one that came again has come late', (t) => {
+test('the objects added longest ago are evicted first, and one that is added again counts as new', (t) => {
   const one = anObject('n00', 1);
   const bodies = new RecentBodies(10 * (one.body.bytes.length + 1_000));
   for (let i = 0; i < 10; i += 1) bodies.add(anObject(`n0${i}`, i + 1));
@@ -33,7 +33,7 @@ test('the objects that came longest ago leave first, and one that came again has
   t.is(bodies.get(aKey({ name: 'n44' }), 34), undefined);
 });
 
-test('an older one replaces no newer one', (t) => {
+test('an older version does not replace a newer one', (t) => {
   const bodies = new RecentBodies(1_000_000);
   bodies.add(anObject('one', 5));
   bodies.add(anObject('one', 4));
@@ -41,7 +41,7 @@ test('an older one replaces no newer one', (t) => {
   t.is(bodies.get(aKey(), 4), undefined);
 });
 
-test('what leaves costs the same however much has left before', (t) => {
+test('an eviction costs the same however many happened before', (t) => {
   const bodies = new RecentBodies(50_000_000);
   const object = anObject('one', 1);
   const add = (from: number, to: number): number => {
@@ -51,12 +51,12 @@ test('what leaves costs the same however much has left before', (t) => {
   };
   const filling = add(0, 50_000);
   const rounds = Array.from({ length: 4 }, (_none, i) => add(50_000 * (i + 1), 50_000 * (i + 2)));
-  // Whatever else the machine does, it does not do in all of them.
+  // Other work of the machine does not slow down all rounds.
   const fastest = Math.min(...rounds);
   t.true(fastest < 5 * filling, `${filling} ms to fill it, ${fastest} ms for as many more`);
 });
 
-test('what was replaced is not held, however long nothing leaves', async (t) => {
+test('replaced bodies are not held in memory, even if nothing is evicted for long', async (t) => {
   const bodies = new RecentBodies(1_000_000_000);
   const { key, body } = anObject('one', 1);
   const added: WeakRef<Uint8Array>[] = [];
@@ -65,7 +65,7 @@ test('what was replaced is not held, however long nothing leaves', async (t) => 
     added.push(new WeakRef(bytes));
     bodies.add({ key: { ...key, name: `n${revision % 100}` }, revision, resourceVersion: String(revision), body: { ...body, bytes } });
   }
-  // A reference that this turn has made or followed holds its body until the turn ends.
+  // A weak reference that this turn has made or read keeps its body alive until the turn ends.
   await setImmediate();
   collectGarbage();
   t.is(added.filter((bytes) => bytes.deref() !== undefined).length, 100);

@@ -1,4 +1,4 @@
-/** What servers of one etcd say to each other, as it is kept there. */
+/** What servers that share one etcd publish to each other, in its stored form. */
 import { test } from '../../../support/test.js';
 import { formatServerRecord, parseServerRecord } from '../../../../src/store/etcd/records.js';
 import { shardName } from '../../../support/objects.js';
@@ -6,19 +6,19 @@ import { pushersOf } from '../../../support/intake/fake-peers.js';
 
 const amber = shardName('amber');
 
-/** What is read of a pusher of which another server says this, beside the rest. */
+/** The pusher in another server's record with these extra members. */
 function read(more: Readonly<Record<string, unknown>>) {
   const pusher = { peer: 'p', isHeld: true, connected: true, lagMs: 0, whole: false, ...more };
   return parseServerRecord(Buffer.from(JSON.stringify({ pushers: { amber: pusher }, heard: {} })))?.pushers.get(amber);
 }
 
-test('a server reads of another one what that has said, types that lack as well', (t) => {
+test('a server reads what another server has published, including the types that are not whole', (t) => {
   const said = { pushers: pushersOf(amber, { whole: false, lacks: new Set(['a.b:', 'c:h']) }), heard: new Map([[amber, 7]]) };
 
   t.deepEqual(parseServerRecord(formatServerRecord(said)), said);
 });
 
-test('types that lack count as not named where another server names none, or nothing that can be read', (t) => {
+test('types that are not whole count as not named if another server names none, or sends a list that cannot be read', (t) => {
   for (const lacks of [undefined, null, [], {}, 'a.b:', [7], ['a.b:', null]]) {
     const pusher = read({ lacks });
     t.is(pusher?.whole, false, JSON.stringify(lacks));

@@ -1,4 +1,7 @@
-/** A snapshot of an earlier revision, while history is long and goes on: it would find one that shows a key twice, not at all, or as it was at another revision. */
+/**
+ * A snapshot of an earlier revision, while history is long and grows. Finds one that shows a key
+ * twice, not at all, or as it was at another revision.
+ */
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from '../../../support/test.js';
 import type { Change } from '../../../../src/domain/change.js';
@@ -16,14 +19,14 @@ import { seeded } from '../../../support/crash/random.js';
 const wide = { ageMs: Infinity, changesMax: Infinity, bytesMax: Infinity };
 const body = aBody(aKey());
 
-/** An index and its history, as a store keeps them; and what it held at each revision that is asked for. */
+/** An index and its history, as a store keeps them, and what it held at each revision. */
 class Held {
   readonly objects = new KeyIndex<IndexedObject>();
   readonly window = new HistoryWindow(0, wide);
   readonly #now = new Map<string, StoredObject>();
   revision = 0;
 
-  /** One revision: puts and deletes of some keys. */
+  /** One revision that puts and deletes some keys. */
   change(keys: readonly Key[], isDelete: boolean): void {
     this.revision += 1;
     const { revision } = this;
@@ -71,7 +74,7 @@ function textOf(objects: readonly StoredObject[]): string {
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000);
 
 for (const history of [0, 5, 30_000])
-  test(`every key that was there comes once and as it was, while ${history} changes have come since and others come`, async (t) => {
+  test(`every key of the revision is shown once, as it was, after ${history} later changes and while others arrive`, async (t) => {
     t.log(`TEST_SEED=${seed}`);
     const random = seeded(seed + history);
     const keys = Array.from({ length: 300 }, (_, i) => aKey({ name: `n${i}` }));
@@ -102,7 +105,7 @@ for (const history of [0, 5, 30_000])
     t.deepEqual(inOrder, inOrder.toSorted());
   });
 
-test('a page of an earlier revision costs no more when thirty times as many keys have gone since', async (t) => {
+test('a page of an earlier revision costs no more if thirty times as many keys have been deleted since', async (t) => {
   const pageMs = async (number: number): Promise<number> => {
     const held = new Held();
     const keys = Array.from({ length: number }, (_, i) => aKey({ name: `n${String((i * 7_919) % number).padStart(6, '0')}` }));
@@ -111,7 +114,8 @@ test('a page of an earlier revision costs no more when thirty times as many keys
     held.change(keys, true);
     const { objects, next } = await snapshot.page(undefined);
     t.deepEqual([before, objects.length, next?.name], [number, 100, 'n000099']);
-    // While V8 still marks what was made above, each turn of the event loop has a step of that.
+    // While V8 still marks the objects made above, each turn of the event loop includes a step of
+    // that.
     return fastestAnswerMs(() => snapshot.page(next), 300);
   };
 
@@ -119,7 +123,7 @@ test('a page of an earlier revision costs no more when thirty times as many keys
   t.true(many < few * 10 + 1, `${few.toFixed(2)} ms, ${many.toFixed(2)} ms`);
 });
 
-test('keys that have come since are passed over in many turns', async (t) => {
+test('a page takes many turns of the event loop to skip keys that were created later', async (t) => {
   const held = new Held();
   held.change([aKey({ name: 'z' })], false);
   const snapshot = held.snapshot(10);

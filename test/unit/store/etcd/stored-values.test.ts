@@ -5,7 +5,7 @@ import { aBody, aKey } from '../../../support/objects.js';
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const textOf = (value: Uint8Array): string => new TextDecoder().decode(value);
 
-test('a value is the object and a line break, and comes back as the same body', (t) => {
+test('a value is the object and a line break, and is read as the same body', (t) => {
   const key = aKey();
   const body = aBody(key, { labels: { a: 'b' }, spec: { n: 12345 } });
 
@@ -15,7 +15,7 @@ test('a value is the object and a line break, and comes back as the same body', 
   t.deepEqual(readValue(key, value).body, body);
 });
 
-test('the place is that of the key, whatever the annotations say; what kcp’s cache server stores is kept as it is', (t) => {
+test('the key decides the place, whatever the annotations say; values from kcp’s cache server are kept unchanged', (t) => {
   const key = aKey({
     shard: 'birch',
     cluster: 'root',
@@ -37,13 +37,13 @@ test('the place is that of the key, whatever the annotations say; what kcp’s c
   t.truthy(roleRef);
 });
 
-test('what a client may store can be read, though it has some members more by then', (t) => {
+test('an object that a client may store can be read, even with the members that the store adds', (t) => {
   const labels = Object.fromEntries(Array.from({ length: 9_995 }, (_, i) => [`l${i}`, '']));
   const value = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name: 'one', uid: 'u', generation: 1, labels } };
   t.notThrows(() => readValue(aKey(), bytes(JSON.stringify(value))));
 });
 
-test('a value that is named otherwise than its key is unreadable: a list would have two of that name', (t) => {
+test('a value whose name differs from its key is unreadable, because a list would have two objects of that name', (t) => {
   const named = (metadata: object): Uint8Array =>
     bytes(JSON.stringify({ apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata }));
   t.notThrows(() => readValue(aKey(), named({ name: 'one' })));
@@ -52,7 +52,7 @@ test('a value that is named otherwise than its key is unreadable: a list would h
   t.notThrows(() => readValue(aKey({ namespace: 'ns' }), named({ name: 'one', namespace: 'ns' })));
 });
 
-test('a value that is no object of its key’s group is unreadable, and says why', (t) => {
+test('a value that is no object of its key’s group is unreadable, and the error says why', (t) => {
   for (const [value, why] of [
     ['', /./],
     ['k8s\u0000binary', /./],
