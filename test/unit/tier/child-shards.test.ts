@@ -12,7 +12,7 @@ async function twoAtMost(...states: readonly ReturnType<typeof aShardState>[]) {
   return { shards: new ChildShards(known, 2), pushes };
 }
 
-test('a child may claim a bounded number of shards, which counts those it already has; it may claim each of them again', async (t) => {
+test('a child may claim a bounded number of shards, including those that it already has; it may claim each of them again', async (t) => {
   const { shards } = await twoAtMost(aShardState(amber, 5, { via: 'child/east' }), aShardState(dune, 5));
 
   t.deepEqual(
@@ -23,7 +23,7 @@ test('a child may claim a bounded number of shards, which counts those it alread
   t.true([amber, birch, cedar, dune].every((shard) => shards.take('parent', shard)));
 });
 
-test('a shard that moved to another neighbour frees its place, a removed one does not', async (t) => {
+test('a shard that moved to another neighbour frees its place; a removed shard does not', async (t) => {
   const { shards, pushes } = await twoAtMost();
   t.true(shards.take('child/east', amber));
   t.true(shards.take('child/east', birch));
@@ -35,7 +35,7 @@ test('a shard that moved to another neighbour frees its place, a removed one doe
   t.false(shards.take('child/east', dune));
 });
 
-test('a forgotten child starts from zero, and a forgotten shard counts against nobody', async (t) => {
+test('a forgotten child starts from zero, and a forgotten shard counts for no child', async (t) => {
   const { shards } = await twoAtMost();
   for (const shard of [amber, birch]) t.true(shards.take('child/east', shard));
   for (const shard of [amber, birch]) t.true(shards.take('child/west', shard));

@@ -1,7 +1,8 @@
 /**
- * One shard in a network of caches that choose by domain/claim.ts and send each other claims, one by one in random order. Parents change, links
- * break, processes die, disks are lost or put back from a copy, clocks differ, pushers and plain writers come and operators remove the shard.
- * No other part of the server is here, so thousands of networks run in a second.
+ * One shard in a network of caches that choose by domain/claim.ts and send each other claims, one
+ * by one in random order. Parents change, links break, processes die, disks are lost or restored
+ * from a copy, clocks differ, pushers and plain writers connect, and operators remove the shard. No
+ * other part of the server is here, so thousands of networks run in a second.
  */
 import { arrived, choose, compareClaims, judgeClaim, type Choice, type Given, type Offer } from '../../../src/domain/claim.js';
 import { childNeighbour, type Neighbour } from '../../../src/domain/via.js';
@@ -24,7 +25,10 @@ type Cache = {
 
 type Link = Readonly<{ child: number; parent: number; up: Offer[]; down: Offer[] }>;
 
-/** A pusher's process and the cache it is connected to, until it is fenced. It may not have received the last term it was given. */
+/**
+ * A pusher's process, and the cache that it is connected to until it is fenced. A welcome may have
+ * been lost, so `term` may be older than its last one.
+ */
 type Pusher = { readonly process: string; term: number; at: number };
 
 export class ClaimNetwork {
@@ -51,7 +55,10 @@ export class ClaimNetwork {
     }));
   }
 
-  /** What is wrong once `events` have happened, everything is up again and every claim has arrived; undefined when nothing is. */
+  /**
+   * Runs `events`, then starts everything again and delivers every claim. Returns what is wrong, or
+   * undefined.
+   */
   run(events: number): string | undefined {
     for (let i = 0; i < events; i++) {
       this.#now += 1 + this.#below(50);
@@ -61,7 +68,7 @@ export class ClaimNetwork {
     for (const cache of this.#caches) if (!cache.isUp) this.#start(cache);
     for (let round = 0; round < 3; round++) for (const cache of this.#caches) this.#open(cache);
     for (let received = 0; this.#deliver(); received++) if (received > 100_000) return 'they never stop sending each other claims';
-    // Pushers that lost their cache come back, and at least one stays.
+    // Pushers that lost their cache reconnect, and at least one stays.
     for (let round = 0; round <= this.#processes; round++) {
       for (const pusher of this.#pushers) this.#connectPusher(pusher, true);
       for (let received = 0; this.#deliver(); received++) if (received > 100_000) return 'they never stop sending each other claims';
@@ -87,7 +94,7 @@ export class ClaimNetwork {
     else if (which < 0.85) this.#restore(cache, this.#blank());
   }
 
-  /** A new pusher, a pusher that moved from another cache, a plain writer, or an operator. */
+  /** Adds a new pusher, a pusher that moved from another cache, a plain writer, or an operator. */
   #claim(cache: Cache): void {
     if (!cache.isUp) return;
     const known = cache.disk.choice?.state;
@@ -106,7 +113,7 @@ export class ClaimNetwork {
     else this.#set(cache, { ...none, term: after, removed: true });
   }
 
-  /** A process that is fenced ends. A welcome may be lost, with the term it gives. */
+  /** A fenced process ends. A welcome may be lost, and its term with it. */
   #connectPusher(pusher: Pusher, isHeard = this.#random() < 0.8): void {
     const { process, term, at } = pusher;
     const cache = this.#cache(at);
@@ -163,7 +170,7 @@ export class ClaimNetwork {
     return true;
   }
 
-  /** Never below itself: a cache refuses a child that is above it. */
+  /** Never opens a cycle: a cache refuses a child that is above it. */
   #open(child: Cache): void {
     const parent = child.parent === undefined ? undefined : this.#caches[child.parent];
     if (parent === undefined || !child.isUp || !parent.isUp || this.#links.has(child.name)) return;
@@ -240,7 +247,10 @@ export class ClaimNetwork {
     return undefined;
   }
 
-  /** At most one pusher that was not fenced is left; the caches it can be known to agree where it is. */
+  /**
+   * At most one unfenced pusher may be left, and the caches that can know it must agree where it
+   * is.
+   */
   #wrongPusher(): string | undefined {
     for (const group of this.#groups()) {
       const here = [...this.#pushers].filter(({ at }) => group.some(({ name }) => name === at));
@@ -253,7 +263,7 @@ export class ClaimNetwork {
     return undefined;
   }
 
-  /** The cache that the neighbours of this one lead to; undefined when they lead nowhere. */
+  /** The cache at the end of the vias from this one; undefined if they lead nowhere. */
   #follow(from: Cache): Cache | undefined {
     let at: Cache | undefined = from;
     for (let hops = 0; at !== undefined && hops < this.#caches.length; hops++) {
@@ -274,7 +284,7 @@ export class ClaimNetwork {
     return this.#caches.map(({ name }) => this.#caches.filter((cache) => rootOf(cache) === name));
   }
 
-  /** Ids do not rise with time. */
+  /** A new disk. Ids do not rise with time. */
   #blank(): Disk {
     this.#ids += 1;
     return { id: `c${String((this.#ids * 2_654_435_761) % 97).padStart(2, '0')}.${this.#ids}`, parentId: undefined, choice: undefined };

@@ -54,14 +54,14 @@ function chosen(before: Choice | undefined, offers: Readonly<Record<string, Offe
   return choose('own', before, { shard, highest, offers: new Map(heard) });
 }
 
-test('claims are ordered by term, removal and the id of their origin', (t) => {
+test('claims are ordered by term, then removal, then the id of their origin', (t) => {
   const rising = [anOffer(4, { removed: true }), anOffer(5), anOffer(5, { origin: 'zone' }), anOffer(5, { removed: true }), anOffer(6)];
 
   t.deepEqual(rising.toReversed().toSorted(compareClaims), rising);
   t.is(compareClaims(anOffer(5), anOffer(5, { path: [], reached: false })), 0);
 });
 
-test('a pusher is given a term above all known ones, and keeps its own term until another pusher comes', (t) => {
+test('a pusher gets a term above all known ones, and keeps its own term until another pusher connects', (t) => {
   const [clock, far] = [1_000, 2 ** 42];
   const removed = known(5, { via: undefined, removed: true });
   const table: readonly (readonly [
@@ -105,7 +105,7 @@ test('a pusher is given a term above all known ones, and keeps its own term unti
   t.is(arrived('own', undefined, { shard, process: 'p', term: 0, nowMs: far * 2 })?.term, far, 'no clock gives a higher term');
 });
 
-test('a claim chosen from a link takes the shard if it is higher, or the same by another path', (t) => {
+test('a claim chosen from a link takes the shard if it is higher, or the same over another path', (t) => {
   const table: readonly (readonly [what: string, before: ShardState | undefined, claim: Claim, verdict: Verdict])[] = [
     ['nothing known', undefined, known(5, { via: east }), 'takes'],
     ['higher, of a pusher', known(5), known(6, { via: east }), 'takes'],
@@ -123,7 +123,7 @@ test('a claim chosen from a link takes the shard if it is higher, or the same by
   t.like(claimed(known(6, { via: undefined, removed: true })), { via: undefined, removed: true, plain: false });
 });
 
-test('of the neighbours that report the highest claim, a cache chooses the nearest that reaches it without a loop', (t) => {
+test('of the neighbours that report the highest claim, a cache chooses the nearest one that is reached without a loop', (t) => {
   const table: readonly (readonly [
     what: string,
     before: Choice | undefined,
@@ -149,7 +149,7 @@ test('of the neighbours that report the highest claim, a cache chooses the neare
   t.is(chosen(undefined, {}), undefined);
 });
 
-test('on a claim of its own that it does not remember, a cache gives up a pusher’s shard and keeps a plain writer’s', (t) => {
+test('when a cache receives its own forgotten claim, it gives up a pusher’s shard and keeps a plain writer’s', (t) => {
   const ours = { [east]: anOffer(7, { origin: 'own', path: ['own', 'eu'] }) };
 
   t.like(chosen(aChoice(5), ours), { state: { term: 7, process: 'process-7', origin: 'own', via: undefined }, reached: false });
@@ -165,7 +165,7 @@ for (const [size, events] of [
   [6, 40],
   [8, 60],
 ] as const) {
-  test(`caches of a tree agree on the origin of a shard and all lead to it, whatever ${events} events happened to ${size} of them`, (t) => {
+  test(`caches of a tree agree on the origin of a shard and their vias lead to it, after any ${events} events among ${size} caches`, (t) => {
     fc.assert(
       fc.property(fc.nat(), (seed) => {
         const network = new ClaimNetwork(size, fractions(seeded(seed)));

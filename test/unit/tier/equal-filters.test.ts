@@ -2,7 +2,7 @@ import { test } from '../../support/test.js';
 import { EqualFilters } from '../../../src/tier/equal-filters.js';
 import { aPolicy } from '../../support/link-rules.js';
 
-test('links with equal policies share one link filter; other links have their own', (t) => {
+test('links with equal policies share one link filter, and other links have their own', (t) => {
   const equal = new EqualFilters();
   const one = equal.of(aPolicy({ types: ['*'] }), aPolicy({ labels: 'tier=gold' }));
 

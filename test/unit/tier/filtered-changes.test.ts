@@ -22,7 +22,7 @@ function path(text: string): CanonicalPath {
   return parsed;
 }
 
-/** The paths of logical clusters; counts the lookups, and the clusters in each. */
+/** The paths of logical clusters; records how many clusters each lookup asks for. */
 function somePaths(known: Readonly<Record<string, string>> = {}): CanonicalPaths & { asked: number[] } {
   const asked: number[] = [];
   return {
@@ -36,7 +36,7 @@ function somePaths(known: Readonly<Record<string, string>> = {}): CanonicalPaths
   };
 }
 
-/** What the last of these commits sends to the other end. */
+/** What the link sends to the other end for the last of these commits. */
 async function received(
   filter: LinkFilter,
   paths: CanonicalPaths,
@@ -57,7 +57,7 @@ const one = { name: 'one' };
 const asGold = { labels: { tier: 'gold' } };
 const asTin = { labels: { tier: 'tin' } };
 
-test('an object comes and leaves with its content, whatever happens to it at its origin', async (t) => {
+test('an object arrives and leaves with its content, whatever happens to it at its origin', async (t) => {
   const table: readonly (readonly [string, Written[][], string[]])[] = [
     ['created in view', [[{ place: one, content: asGold }]], ['put one']],
     ['created out of view', [[{ place: one, content: asTin }]], []],
@@ -71,7 +71,7 @@ test('an object comes and leaves with its content, whatever happens to it at its
   for (const [what, commits, expected] of table) t.deepEqual(await received(aFilter(gold), somePaths(), ...commits), expected, what);
 });
 
-test('where a whole slice is let through, every change passes without a look at the previous content', async (t) => {
+test('if a whole slice is let through, every change passes without reading the previous content', async (t) => {
   const history = new FakeHistory();
   history.commit({ place: one, content: asTin }, { place: { name: 'two' }, content: asTin });
   history.commit({ place: one });
@@ -97,7 +97,7 @@ test('a delete passes if the previous content is compacted, because the object m
   t.is(crossings.length, 1);
 });
 
-test('paths are looked up once for each logical cluster, and only where a rule names a path', async (t) => {
+test('paths are looked up once for each logical cluster, and only if a rule names a path', async (t) => {
   const paths = somePaths({ acme: 'root:tenant:a', beta: 'root:other' });
   const objects = ['acme', 'beta', 'acme'].map((cluster, i) => anObject({ cluster, name: `o-${i}` }));
 
@@ -129,7 +129,7 @@ test('the last object of a logical cluster, which takes the path with it, is del
   t.deepEqual(lastTwo, ['delete one', 'delete two']);
 });
 
-test('a change that comes before the move of its path is checked against the old path', async (t) => {
+test('a change that precedes the move of its path is checked against the old path', async (t) => {
   const moved = { before: path('root:tenant:a'), after: path('root:other') };
   const both = aFilter({ ...inTenant, ...gold });
 
@@ -146,7 +146,7 @@ test('a change that comes before the move of its path is checked against the old
   t.deepEqual(flipped, ['delete one']);
 });
 
-test('what left with the path of its logical cluster, at one revision, is sent as gone, in whichever order the transaction has it', async (t) => {
+test('an object that leaves with its cluster’s path at one revision is sent as gone, in whichever order the transaction has them', async (t) => {
   const moved = { before: path('root:tenant:a'), after: undefined };
   const stood = ['acme', 'beta'].flatMap((cluster) => [
     { place: { cluster, name: 'a' }, content: {} },
@@ -172,7 +172,7 @@ test('what left with the path of its logical cluster, at one revision, is sent a
   }
 });
 
-test('of a path that moves twice at one revision, the first and the last state count', (t) => {
+test('if a path moves twice at one revision, the first and the last path count', (t) => {
   const [a, b, c] = [path('root:a'), path('root:b'), path('root:c')];
   const history = new FakeHistory();
   history.commit({ place: { name: 'x' }, content: {}, movedPath: { before: undefined, after: a } });

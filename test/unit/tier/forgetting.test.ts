@@ -10,7 +10,7 @@ import { shardName } from '../../support/objects.js';
 const eu = childNeighbour('eu');
 const amber = shardName('amber');
 
-test('what the store has forgotten without an answer is let go of when the operator asks again', async (t) => {
+test('if the store forgot a shard or child without an answer, the operator’s next request drops it from memory too', async (t) => {
   const store = new FakePushes();
   store.publish({ shards: [aShardState(amber, 6, { removed: true })], links: [{ neighbour: eu, cacheId: 'eu-1', position: '' }] });
   const gone: string[] = [];

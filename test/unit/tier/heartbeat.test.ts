@@ -9,7 +9,7 @@ function setUp() {
   return { clock, sent, heartbeat };
 }
 
-test('a heartbeat is asked for once a second, and the answer names when it was asked', (t) => {
+test('a heartbeat is requested once a second, and its answer is dated by the request', (t) => {
   const { clock, sent, heartbeat } = setUp();
   const askedMs = clock.now();
 
@@ -24,7 +24,7 @@ test('a heartbeat is asked for once a second, and the answer names when it was a
   t.is(heartbeat.answered(2), askedMs + 1_000);
 });
 
-test('no heartbeat is asked for before the last is answered; then the next goes at once if a second has passed', (t) => {
+test('no heartbeat is requested before the last is answered; then the next goes at once if a second has passed', (t) => {
   const { clock, sent, heartbeat } = setUp();
   const askedMs = clock.now();
   heartbeat.ask();
@@ -37,7 +37,7 @@ test('no heartbeat is asked for before the last is answered; then the next goes 
   t.deepEqual(sent, [1, 2]);
 });
 
-test('an answer to a heartbeat that was never asked for, or was already answered, does not count', (t) => {
+test('an answer to a heartbeat that was never requested, or was already answered, does not count', (t) => {
   const { clock, sent, heartbeat } = setUp();
   t.is(heartbeat.answered(0), undefined);
   heartbeat.ask();
@@ -51,7 +51,7 @@ test('an answer to a heartbeat that was never asked for, or was already answered
   t.deepEqual(sent, [1, 2]);
 });
 
-test('after close no heartbeat is asked for', (t) => {
+test('after close no heartbeat is requested', (t) => {
   const { clock, sent, heartbeat } = setUp();
   heartbeat.ask();
   heartbeat.answered(1);

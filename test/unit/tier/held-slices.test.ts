@@ -1,4 +1,7 @@
-/** What a cache tells the other end of a link that it holds, in frames that the other end reads. */
+/**
+ * What a cache sends the other end of a link about the slices that it holds, in frames that the
+ * other end reads.
+ */
 import { test } from '../../support/test.js';
 import type { Frame } from '../../../src/frames/frame.js';
 import { readFrame, writeFrame } from '../../../src/frames/frame-codec.js';
@@ -11,7 +14,7 @@ import { aSlice } from '../../support/pushes.js';
 
 const amber = shardName('amber');
 
-test('the slices of a shard that comes from another neighbour now are named a thousand in a frame, at the opening and later', async (t) => {
+test('the held slices of a shard that has moved to the other end are named, a thousand a frame, at the opening and later', async (t) => {
   const pushes = new FakePushes();
   const east = childNeighbour('east');
   pushes.publish({ shards: [{ ...aShardState(amber, 5), via: east }] });

@@ -29,7 +29,7 @@ function anExport(cluster: string, content: Parameters<typeof anObject>[1] = {})
   return anObject({ cluster }, content);
 }
 
-test('rules for everything let each object through without a look, and claims of every shard', (t) => {
+test('rules for everything let each object through without reading it, and claims of every shard', (t) => {
   const filter = aFilter(everything);
   const object = anExport('acme');
 
@@ -61,7 +61,7 @@ test('a rule can let only exports that are marked public go to the root', (t) =>
   t.false(filter.covers(sliceOf(anObject({ group: '', resource: 'secrets' }, markedPublic))));
 });
 
-test('a tenant’s cache holds public exports and those under its path, which ends at a whole segment', (t) => {
+test('a tenant’s cache holds public exports and those under its path, and a path matches only whole segments', (t) => {
   const exports = { types: ['apiexports.apis.kcp.io'] };
   const filter = new LinkFilter(aPolicy({ ...exports, ...markedPublic }, { ...exports, pathPrefix: 'root:tenant-a' }), aPolicy(everything));
   const at = (text: string): StoredObject => anExport('acme', { annotations: { 'kcp.io/path': text } });
@@ -77,7 +77,7 @@ test('a tenant’s cache holds public exports and those under its path, which en
   t.true(filter.asksPath(sliceOf(at('root'))));
 });
 
-test('a region that never lets RBAC out lists the types it lets out', (t) => {
+test('a region that never lets RBAC out lists the types that it lets out', (t) => {
   const types = ['apiexports.apis.kcp.io', 'apiresourceschemas.apis.kcp.io', 'workspacetypes.tenancy.kcp.io', 'shards.core.kcp.io'];
   const filter = aFilter({ types });
 
@@ -86,7 +86,7 @@ test('a region that never lets RBAC out lists the types it lets out', (t) => {
     t.false(filter.covers(aKey({ group: rbacGroup, resource })), resource);
 });
 
-test('an object’s own path comes before the known path of its logical cluster; a malformed path counts as none', (t) => {
+test('an object’s own path overrides the known path of its logical cluster; a malformed path counts as none', (t) => {
   const filter = aFilter({ pathPrefix: 'root:a' });
 
   t.false(filter.lets(anExport('acme', { annotations: { 'kcp.io/path': 'root:b' } }), path('root:a')));
@@ -103,7 +103,7 @@ test('both ends must let an object through, each by a rule of its own', (t) => {
   t.false(filter.lets(anObject({ shard: 'amber' }), undefined));
 });
 
-test('claims of a shard pass where both ends let a common type of it through', (t) => {
+test('claims of a shard pass if both ends let a common type of it through', (t) => {
   const filter = new LinkFilter(
     aPolicy({ shards: ['amber'], types: ['secrets', 'a.b:1'] }, { shards: ['birch'], types: ['a.b:1'] }, { shards: ['cedar'] }),
     aPolicy({ shards: ['amber', 'cedar'], types: ['configmaps', 'a.b'] }, { shards: ['birch'], types: ['secrets'] }),
@@ -133,7 +133,7 @@ test('a rule for built-in types or for every type lets no declaration through by
   t.false(aFilter({ types: ['*'], labels: 'tier' }).lets(aDeclaration('A1'), undefined));
 });
 
-test('path entries cross only where both ends name their types, and those of every type are none of them', (t) => {
+test('path entries cross only if both ends name their types, and a rule for every type does not include them', (t) => {
   const entry = pathEntryBody(formatPathEntry({ kind: 'cluster', path: 'root:org', isParentless: false, isMigrating: false }));
   const object = { ...anObject({ group: 'paths.strata', resource: 'logicalclusters', name: 'cluster' }), body: entry };
   const named: WrittenRule = { types: ['logicalclusters.paths.strata'] };
@@ -156,7 +156,7 @@ test('path entries cross only where both ends name their types, and those of eve
   t.true(new LinkFilter(aPolicy(named), aPolicy(named)).coversShard(amber));
 });
 
-test('a rule for path entries lets no declaration through, and one for a logical cluster or a shard narrows them', (t) => {
+test('a rule for path entries lets no declaration through, and conditions on clusters or shards narrow it', (t) => {
   const named: WrittenRule = { types: ['workspaces.paths.strata'], clusters: ['acme'], shards: ['amber'] };
   const filter = new LinkFilter(aPolicy(named), aPolicy(named));
   t.false(filter.covers(sliceOf(aDeclaration('hash'))));
@@ -166,7 +166,7 @@ test('a rule for path entries lets no declaration through, and one for a logical
   t.false(filter.lets(workspace({ shard: 'birch' }), undefined));
 });
 
-test('the hash of a slice names what passes of it, the same from both ends and however the rules are written', (t) => {
+test('the hash of a slice identifies what passes of it, the same from both ends and however the rules are written', (t) => {
   const slice = aKey();
   const hash = (own: readonly WrittenRule[], other: readonly WrittenRule[] = [everything]): string =>
     new LinkFilter(aPolicy(...own), aPolicy(...other)).hashOf(slice);
@@ -290,7 +290,7 @@ test('a link filter decides as a naive reading of both policies, and its answers
   );
 });
 
-test('filters with the same hash for a slice let the same of it through', (t) => {
+test('filters with the same hash for a slice let the same objects of it through', (t) => {
   const fewRules = fc.array(
     oneRule.map(({ types: named, labels, shards: on }) => ({
       types: named ?? ['*'],
@@ -329,7 +329,7 @@ test('the hash covers both ends and does not depend on the order of rules', (t) 
   );
 });
 
-test('a filter still decides right for more slices than it remembers', (t) => {
+test('a filter still decides correctly for more slices than it remembers', (t) => {
   const filter = aFilter({ types: ['secrets'] });
 
   for (let i = 0; i < 10_500; i++) filter.covers(aKey({ shard: `s-${i}` }));
@@ -338,7 +338,7 @@ test('a filter still decides right for more slices than it remembers', (t) => {
   t.false(filter.covers(aKey()));
 });
 
-test('what a slice costs does not grow with the texts of the rules', (t) => {
+test('the cost of a slice does not grow with the texts of the rules', (t) => {
   const rules = (characters: number): readonly WrittenRule[] =>
     Array.from({ length: 100 }, (_, i) => ({ types: ['*'], labels: `l${i}=${'x'.repeat(characters)}` }));
   const tookMs = (characters: number): number =>

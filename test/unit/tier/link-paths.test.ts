@@ -44,7 +44,7 @@ function saying(path: string, cluster = 'acme') {
 }
 
 for (const from of ['child/east', 'parent'] as const)
-  test(`the store is asked once a frame, for each logical cluster of what ${from} sends`, async (t) => {
+  test(`the store is asked once a frame for the paths of all logical clusters in what ${from} sends`, async (t) => {
     const { paths, asked } = somePaths({ pathPrefix: 'root:a' }, { from, stored: new Map([['acme', 'root:a:team']]) });
 
     await paths.read(aFrame(1, 'acme', 'beta', 'acme', 'root:no:cluster'));
@@ -63,7 +63,7 @@ test('a policy without a path for the slice asks the store for none', async (t) 
   t.deepEqual(asked, []);
 });
 
-test('a path that a link brought counts until the store has committed it, and no longer', async (t) => {
+test('a path that a link brought counts until the store has committed it, and not longer', async (t) => {
   const { paths, stored } = somePaths({ pathPrefix: 'root:a' });
   const isIn = async (sequence: number): Promise<boolean> => {
     await paths.read(aFrame(sequence, 'acme'));
@@ -90,7 +90,7 @@ test('a path that is committed while a frame is read still counts for the rest o
   t.true(paths.accepts(anObject()));
 });
 
-test('a slice with refused objects is asked for once their path has come, and after the sync that is under way', async (t) => {
+test('a slice with refused objects is resynced once their path has arrived, and after the sync under way', async (t) => {
   const { paths } = somePaths({ pathPrefix: 'root:a' });
   await paths.read(aFrame(1, 'acme', 'beta'));
   paths.accepts(anObject());
@@ -105,7 +105,7 @@ test('a slice with refused objects is asked for once their path has come, and af
   t.deepEqual(paths.takeDue(isNever), []);
 });
 
-test('beyond the bound of remembered slices, the remembered ones are asked for and the others wait for the next connection', async (t) => {
+test('beyond the bound of remembered slices, those remembered are resynced and the others wait for the next connection', async (t) => {
   const { paths } = somePaths({ pathPrefix: 'root:a' });
   await paths.read(aFrame(1, 'acme'));
 

@@ -47,7 +47,7 @@ function takeAll(queue: LinkSenderQueue): readonly Frame[] {
   return frames;
 }
 
-/** What the frames carry, in order, whichever frame carries it. */
+/** The contents of the frames, in order, without the borders between frames. */
 function textsOf(frames: readonly Frame[]): readonly string[] {
   return frames.flatMap((frame): readonly string[] => {
     const progress = 'position' in frame && frame.position !== undefined ? ['progress'] : [];
@@ -57,7 +57,7 @@ function textsOf(frames: readonly Frame[]): readonly string[] {
   });
 }
 
-test('objects leave the queue in the order they came, and numbers have no gap', (t) => {
+test('objects leave the queue in the order of arrival, and numbers have no gap', (t) => {
   const { queue } = aQueue({ mutations: 100, bytes: 1_000_000 });
   const sync = aSync();
 
@@ -74,7 +74,7 @@ test('objects leave the queue in the order they came, and numbers have no gap', 
   t.true(queue.isEmpty);
 });
 
-test('a position goes with the last object before it, or by itself after another frame or at the start', (t) => {
+test('a position goes with the last object before it, or alone after another frame or at the start', (t) => {
   const { queue } = aQueue({ mutations: 100, bytes: 1_000_000 });
   const sync = aSync();
   queue.position('6');
@@ -102,7 +102,7 @@ test('a position goes with the last object before it, or by itself after another
   );
 });
 
-test('a position waits for credit behind the objects before it, also behind one that is too large', (t) => {
+test('a position waits for credit after the objects before it, also after one that is too large', (t) => {
   const { queue, tooLarge } = aQueue({ mutations: 1, bytes: 1_000_000 });
   const sync = aSync();
   queue.objects(sync, [aPut('a'), aPut('b')]);
@@ -142,7 +142,7 @@ test('a frame is built when it is sent, and its callback then runs', (t) => {
   t.is(gone, 1);
 });
 
-test('an acknowledgement of what was never sent is rejected, and the lag is the wait of the oldest unacknowledged object', (t) => {
+test('an acknowledgement of an unsent number is rejected, and the lag is the wait of the oldest unacknowledged object', (t) => {
   const { queue } = aQueue({ mutations: 10, bytes: 1_000_000 });
   queue.objects(aSync(), [aPut('a'), aPut('b')]);
   takeAll(queue);
@@ -155,7 +155,7 @@ test('an acknowledgement of what was never sent is rejected, and the lag is the 
   t.is(queue.lagMs, 0);
 });
 
-test('a refused number names the object that was sent under it, until it is acknowledged', (t) => {
+test('a refused number identifies the object that was sent under it, until it is acknowledged', (t) => {
   const { queue } = aQueue({ mutations: 10, bytes: 1_000_000 });
   const sync = aSync();
   queue.objects(sync, [aPut('a'), aPut('b')]);
@@ -169,7 +169,7 @@ test('a refused number names the object that was sent under it, until it is ackn
   t.is(queue.refused(2), undefined);
 });
 
-test('an object that is too large is reported, still counted and sent, and holds up no other', (t) => {
+test('an object that is too large is reported, still counted and sent, and delays no other', (t) => {
   const { queue, tooLarge } = aQueue({ mutations: 10, bytes: 1_000_000 });
   const changed = aSync();
   const synced = aSync();

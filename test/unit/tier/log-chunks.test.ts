@@ -19,7 +19,7 @@ function setUp() {
   return { history, clock, readAll };
 }
 
-test('links that are behind by the same changes read the log once, also at the same time', async (t) => {
+test('links that are behind by the same changes read the log once, also when they read at the same time', async (t) => {
   const { history, readAll } = setUp();
   const [one, other] = await Promise.all([readAll(0), readAll(0)]);
 
@@ -28,7 +28,7 @@ test('links that are behind by the same changes read the log once, also at the s
   t.is(history.reads, 3);
 });
 
-test('a link that wants keys which another read skipped reads for itself; one that wants fewer does not', async (t) => {
+test('a link that wants keys which another read skipped reads the log itself; one that wants fewer does not', async (t) => {
   const { history, readAll } = setUp();
   const isOdd = ({ name }: Key): boolean => name === 'odd';
 
@@ -39,7 +39,7 @@ test('a link that wants keys which another read skipped reads for itself; one th
   t.is(history.reads, 6);
 });
 
-test('a chunk is kept for a while, and a log that is compacted too far is asked again', async (t) => {
+test('a chunk is kept for a while, and a log that is compacted too far is read again', async (t) => {
   const { history, clock, readAll } = setUp();
   await readAll(0);
   clock.advance(2_000);

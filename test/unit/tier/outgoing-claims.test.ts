@@ -29,7 +29,7 @@ async function claimsOf(names: readonly string[], { isYours = false } = {}) {
     },
     'parent',
   );
-  /** What is sent in one turn. */
+  /** The claims sent in one turn. */
   const sentNow = (): readonly string[] => {
     claims.send();
     return sent.splice(0).flatMap((frame) => (frame.kind === 'claim' ? [`${frame.shard}${frame.isYours ? ' yours' : ''}`] : []));
@@ -37,7 +37,7 @@ async function claimsOf(names: readonly string[], { isYours = false } = {}) {
   return { claims, clock, rings: () => rings, sentNow, held };
 }
 
-test('every shard is sent once, and again when something has changed', async (t) => {
+test('every shard is sent once, and again when it has changed', async (t) => {
   const { claims, sentNow } = await claimsOf(['amber', 'birch']);
 
   t.deepEqual(sentNow(), ['amber', 'birch']);
@@ -47,7 +47,7 @@ test('every shard is sent once, and again when something has changed', async (t)
   t.deepEqual(sentNow(), ['birch']);
 });
 
-test('a neighbour newly chosen for a shard first gets `isYours: false` and what is held; once for each choice', async (t) => {
+test('a neighbour newly chosen for a shard first gets `isYours: false` and the held slices, once for each choice', async (t) => {
   const { claims, sentNow, held } = await claimsOf(['amber'], { isYours: true });
 
   t.deepEqual(sentNow(), ['amber', 'amber yours']);
@@ -58,7 +58,7 @@ test('a neighbour newly chosen for a shard first gets `isYours: false` and what 
   t.deepEqual(sentNow(), ['amber', 'amber yours']);
 });
 
-test('a shard that changes all the time is sent four times in a burst, then once a second, and always the latest', async (t) => {
+test('a shard that changes all the time is sent four times in a burst, then once a second, and always in its latest state', async (t) => {
   const { claims, clock, rings, sentNow } = await claimsOf(['amber', 'birch']);
   const sent = Array.from({ length: 20 }, () => {
     claims.add(shardName('amber'));
@@ -85,7 +85,7 @@ test('a thousand shards take more than one turn, and all are sent', async (t) =>
   t.is(first + sentNow().length, 1_000);
 });
 
-test('a child’s claim is accepted if its accept covers the shard, whatever the filter lets through; a parent’s always', (t) => {
+test('a child’s claim is accepted if its accept covers the shard, whatever the filter lets through; a parent’s always is', (t) => {
   const accepts = { up: aPolicy({ types: ['*'], shards: ['amber'] }), down: aPolicy({ types: ['*'] }) };
   const filters = new LinkFilters(accepts, { up: [], down: [] }, 'child/eu');
 

@@ -37,7 +37,7 @@ function setUp() {
       marked.add(reported);
     }
   };
-  /** It crosses no longer; its shard may come back, and the slice with it. */
+  /** The slice no longer crosses the link; its shard may come back, and the slice with it. */
   const leave = (slice: Slice): void => {
     marked.add({ slice, freshness: slices.get(slice)?.freshness ?? '', hasLeft: true });
     slices.delete(slice);
@@ -66,7 +66,7 @@ function texts(reports: readonly Report[]): readonly string[] {
   );
 }
 
-test('the first report has every slice, later ones what changed; a heartbeat is answered also when nothing did', (t) => {
+test('the first report has every slice and later ones the changed slices; a heartbeat is answered even if nothing changed', (t) => {
   const { state, answer } = setUp();
 
   const first = answer(exports, schemas);
@@ -82,7 +82,7 @@ test('the first report has every slice, later ones what changed; a heartbeat is 
   t.deepEqual(texts(answer(schemas)), ['apiresourceschemas true false 0']);
 });
 
-test('of a slice that crosses no longer, nothing is known; if it comes back, it is reported anew, after that', (t) => {
+test('a slice that no longer crosses is reported as unknown; if it comes back, it is then reported anew', (t) => {
   const { leave, answer } = setUp();
   answer(exports, schemas);
 
@@ -102,7 +102,7 @@ test('a lag is reported in steps of a second', (t) => {
   t.deepEqual(texts(answer(exports)), ['apiexports true true 1000']);
 });
 
-test('no slice is looked at before a report is asked for', (t) => {
+test('no slice is read before a report is requested', (t) => {
   const { state, reports, mark } = setUp();
   mark(exports);
 
@@ -110,7 +110,7 @@ test('no slice is looked at before a report is asked for', (t) => {
   t.is(state.looks, 0);
 });
 
-test('once all slices are known, an unasked report says that they were all reported', (t) => {
+test('once all slices are known, an unrequested report says that all were reported', (t) => {
   const { reports, mark, take, state } = setUp();
   mark(exports);
 
@@ -122,7 +122,7 @@ test('once all slices are known, an unasked report says that they were all repor
   t.false(reports.look());
 });
 
-test('a report waits until the tail has read what was published when it was made, and no slice is looked at meanwhile', (t) => {
+test('a report waits until the tail has read everything published when it was made, and no slice is read meanwhile', (t) => {
   const { state, reports, mark, take, marked } = setUp();
   mark(exports);
   reports.ask(1);

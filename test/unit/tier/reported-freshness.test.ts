@@ -28,7 +28,7 @@ test('a neighbour that never connected is down since the start', (t) => {
   t.is(freshness.slice('parent', exports), undefined);
 });
 
-test('a reported slice stays as reported until its link is down; then it is not connected, and nothing else changes', (t) => {
+test('a slice stays as reported until its link is down; then it is not connected, and nothing else changes', (t) => {
   const { clock, startedMs, freshness } = setUp();
   const parent = freshness.up('parent');
 
@@ -71,7 +71,7 @@ test('reports and the end of a connection are ignored once another connection ha
   t.is(freshness.slice('child/east', exports)?.connected, false);
 });
 
-test('a link that answers no heartbeat counts as down since the last answered one was asked for, until it answers again', (t) => {
+test('a link that answers no heartbeat counts as down since the request of the last answered one, until it answers again', (t) => {
   const { clock, startedMs, freshness } = setUp();
   const parent = freshness.up('parent');
   parent.note(aReport([reported]));
@@ -94,7 +94,7 @@ test('a link that answers no heartbeat counts as down since the last answered on
   t.deepEqual(freshness.shard('parent', exports.shard), { connected: false, sinceMs: startedMs + 1_000 });
 });
 
-test('a neighbour that was known before this process started is known, and down', (t) => {
+test('a neighbour that was known before this process started is known, and counts as down', (t) => {
   const clock = new ManualClock();
   const freshness = new ReportedFreshness(clock, ['parent', 'child/east']);
 

@@ -7,7 +7,7 @@ import { aSlice } from '../../support/pushes.js';
 
 const position = '1795000000000000000';
 
-test('slices are marked stale until the store has taken that, and only then pushers are sent away; after that nobody makes it happen again', async (t) => {
+test('slices are marked stale until the store has committed that, then pushers are sent away, and the rollback is not repeated', async (t) => {
   const pushes = new FakePushes();
   pushes.publish({ shards: [aShardState(shardName('amber'), 5)] });
   pushes.hold(aSlice());

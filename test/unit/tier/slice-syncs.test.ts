@@ -43,7 +43,7 @@ type RigOptions = Readonly<{
   turn?: () => Promise<void>;
 }>;
 
-/** The syncs, and the store they follow. */
+/** The slice syncs, and the store that they follow. */
 async function someSyncs({
   shard,
   slices = [],
@@ -98,7 +98,7 @@ async function someSyncs({
   return { syncs, clock, report, phases, rung, filter, store };
 }
 
-/** Until nothing waits: each slice is synced at once, and marked to get its end when due. */
+/** Syncs each waiting slice at once, so that it gets its end when due. */
 function syncAll(syncs: SliceSyncs): readonly string[] {
   const synced: string[] = [];
   for (let sync = syncs.takeWaiting(0); sync !== undefined; sync = syncs.takeWaiting(0)) {
@@ -126,7 +126,7 @@ function only(syncs: SliceSyncs): SliceSync {
   return sync;
 }
 
-test('a slice is sent where the via of its shard allows it, if the link filter covers it or the other end holds it', async (t) => {
+test('a slice is sent if the via of its shard allows it, and the link filter covers it or the other end holds it', async (t) => {
   const narrow = aFilter(noSchemas);
   const table: readonly (readonly [string, RigOptions, Readonly<Record<string, string>>])[] = [
     ['local, up', { slices: [exports] }, { apiexports: 'new' }],
@@ -151,7 +151,7 @@ test('a slice is sent where the via of its shard allows it, if the link filter c
   }
 });
 
-test('a slice goes on by changes where the other end is current under the same filter hash and the log reaches back', async (t) => {
+test('a slice goes on by changes if the other end is current under the same filter hash and the log reaches back far enough', async (t) => {
   const filter = aFilter(everything);
   const table: readonly (readonly [string, RigOptions, string])[] = [
     ['current', { held: [heldAt(filter, exports)] }, 'current'],
@@ -167,7 +167,7 @@ test('a slice goes on by changes where the other end is current under the same f
   }
 });
 
-test('changes of a slice that waits for its sync are sent if the other end may hold something of it', async (t) => {
+test('changes of a slice that waits for its sync are sent if the other end may hold objects of it', async (t) => {
   const { syncs } = await someSyncs({ slices: [exports, schemas], held: [{ slice: exports, filterHash: '', syncedTerm: 0 }] });
   const [held, fresh] = [syncs.of(exports), syncs.of(schemas)];
   t.deepEqual([held?.sendsChanges, fresh?.sendsChanges], [true, false]);
@@ -179,7 +179,7 @@ test('changes of a slice that waits for its sync are sent if the other end may h
   t.deepEqual([held?.sendsChanges, fresh?.sendsChanges], [true, true]);
 });
 
-test('a slice that is held or known only after the link has moved on is synced', async (t) => {
+test('a slice that is reported as held, or becomes known, only after the link has moved on is synced', async (t) => {
   const { syncs, phases, report, filter } = await someSyncs({ slices: [] });
 
   syncs.hold([heldAt(filter, exports)]);
@@ -221,7 +221,7 @@ test('a slice that is not synced here is sent, and gets its end once it is synce
   t.deepEqual(endAll(syncs), ['apiexports for 5']);
 });
 
-test('once a plain writer counts as synced, its slices get their ends, also those it wrote nothing to', async (t) => {
+test('once a plain writer counts as synced, its slices get their ends, even those to which it wrote nothing', async (t) => {
   const shard = aShardState(amber, 5, { plain: true });
   const { syncs, report } = await someSyncs({ shard, held: [{ slice: schemas, filterHash: '', syncedTerm: 0 }] });
   report([], [{ slice: exports, syncedTerm: 0 }]);
@@ -233,7 +233,7 @@ test('once a plain writer counts as synced, its slices get their ends, also thos
   t.deepEqual([...endAll(syncs)].toSorted(), ['apiexports for 5', 'apiresourceschemas for 5']);
 });
 
-test('an end follows everything that was published when the slice was found to be whole', async (t) => {
+test('an end follows everything that was published when the slice became whole', async (t) => {
   const { syncs, store } = await someSyncs({ slices: [exports] });
   store.published = 10;
   syncAll(syncs);
@@ -244,7 +244,7 @@ test('an end follows everything that was published when the slice was found to b
   t.is(syncs.takeDue(10)?.sync.slice.resource.resource, 'apiexports');
 });
 
-test('a slice that the other end may take for current is invalidated once before its resync, also under another filter hash', async (t) => {
+test('a slice that the other end may take for current is invalidated once before its resync, under any filter hash', async (t) => {
   const { syncs } = await someSyncs({ slices: [exports], held: [{ slice: exports, filterHash: 'another', syncedTerm: 5 }] });
   t.deepEqual(
     syncs.takeStale(2).map(({ slice }) => slice.resource.resource),
@@ -262,7 +262,7 @@ test('a slice that the other end may take for current is invalidated once before
   t.is(syncs.takeWaiting(0), undefined);
 });
 
-test('a slice that the filter no longer covers is synced as empty; one that it covers differently is resynced', async (t) => {
+test('a slice that the filter no longer covers is synced as empty; a slice that it covers differently is resynced', async (t) => {
   const { syncs, phases } = await someSyncs({ slices: [exports, schemas] });
   syncAll(syncs);
   endAll(syncs);
@@ -275,7 +275,7 @@ test('a slice that the filter no longer covers is synced as empty; one that it c
   t.deepEqual(phases(), { apiexports: 'waiting', apiresourceschemas: 'waiting' });
 });
 
-test('a slice that the filter comes to cover is synced', async (t) => {
+test('a slice that a new filter covers is synced', async (t) => {
   const { syncs, phases } = await someSyncs({ slices: [exports, schemas], filter: aFilter(noSchemas) });
   t.deepEqual(phases(), { apiexports: 'new' });
 
@@ -303,7 +303,7 @@ test('a shard that moves to the other end of the link is no longer sent; when it
   t.deepEqual(phases(), { apiexports: 'new' });
 });
 
-test('a slice that the other end takes for current is invalidated when its shard was nobody’s here for a while', async (t) => {
+test('a slice that the other end takes for current is invalidated if its shard had no via here for a while', async (t) => {
   const filter = aFilter(everything);
   const shard = aShardState(amber, 5, { via: 'parent' });
   const { syncs, report, phases } = await someSyncs({
@@ -322,13 +322,13 @@ test('a slice that the other end takes for current is invalidated when its shard
   t.deepEqual(syncs.takeStale(1), [only(syncs)]);
 });
 
-test('slices of declarations are synced first, the others in the order they came', async (t) => {
+test('slices of declarations are synced first, the others in order of arrival', async (t) => {
   const { syncs } = await someSyncs({ slices: [exports, schemas, declarations] });
 
   t.deepEqual(syncAll(syncs), ['clustercachedresources', 'apiexports', 'apiresourceschemas']);
 });
 
-test('a slice of a declared type waits until all that was published when it came is sent, because its declaration may be a change', async (t) => {
+test('a slice of a declared type waits until everything published before it is sent, because that may hold its declaration', async (t) => {
   const ofDeclared = aSlice({ group: 'machines.svm.io', resource: 'instances', identity: 'A1' });
   const { syncs, store, report } = await someSyncs();
   store.published = 7;
@@ -341,7 +341,7 @@ test('a slice of a declared type waits until all that was published when it came
   t.is(syncs.takeWaiting(7), undefined);
 });
 
-test('a slice wanted after a while waits until then and notifies; a later request without delay overrides it', async (t) => {
+test('a slice wanted after a delay waits that long and notifies; a later request without a delay overrides it', async (t) => {
   const { syncs, clock, rung, phases } = await someSyncs({ slices: [exports] });
   syncAll(syncs);
   const sync = only(syncs);
@@ -360,7 +360,7 @@ test('a slice wanted after a while waits until then and notifies; a later reques
   t.is(syncs.takeWaiting(0), undefined);
 });
 
-test('a shard that the other end takes from here again and again is synced after growing waits, which are reported', async (t) => {
+test('a shard that the other end repeatedly takes from here is synced after growing waits, which are reported', async (t) => {
   const { syncs, clock } = await someSyncs({ slices: [exports], canResume: false });
   const choose = (isYours: boolean): Promise<number> =>
     syncs.learnChoice(aClaimFrame({ ...aShardState(amber, 5), isYours }), async () => {});
@@ -377,7 +377,7 @@ test('a shard that the other end takes from here again and again is synced after
   t.is(syncs.takeWaiting(0)?.slice.resource.resource, 'apiexports');
 });
 
-test('behind the log, every slice that is sent is synced anew', async (t) => {
+test('when the link is behind the log, every slice that it sends is synced again', async (t) => {
   const filter = aFilter(everything);
   const { syncs } = await someSyncs({ slices: [exports, schemas], filter, held: [heldAt(filter, exports)] });
   syncs.wantAll();
@@ -385,7 +385,7 @@ test('behind the log, every slice that is sent is synced anew', async (t) => {
   t.deepEqual([...syncAll(syncs)].toSorted(), ['apiexports', 'apiresourceschemas']);
 });
 
-test('after close, nothing is left to come', async (t) => {
+test('close cancels every timer and slice', async (t) => {
   const { syncs, clock } = await someSyncs({ slices: [exports] });
   syncAll(syncs);
   syncs.want(only(syncs), 1_000);
@@ -413,7 +413,7 @@ test('slices are counted as they move, are refused, are resynced and leave', asy
   t.deepEqual(syncs.tally, { slices: 0, current: 0, refused: 0 });
 });
 
-test('the slice that was looked up last is not found any more once it has left', async (t) => {
+test('the slice that was looked up last is no longer found once it has left', async (t) => {
   const { syncs, report } = await someSyncs({ slices: [exports] });
   t.truthy(syncs.of(exports));
 
@@ -428,7 +428,7 @@ function heldMany(count: number): readonly HeldSlice[] {
   return Array.from({ length: count }, (_, i) => heldAt(filter, aSlice({ resource: `r${i}` })));
 }
 
-test('the event loop is given back within a shard of many slices: at the opening, when policies change and when the other end takes it', async (t) => {
+test('other work runs within a shard of many slices: at the opening, after a change of policies, and when the other end takes it', async (t) => {
   let turns = 0;
   const turn = async (): Promise<void> => void (turns += 1);
   const { syncs } = await someSyncs({ held: heldMany(many / 10), turn });
@@ -447,7 +447,7 @@ test('the event loop is given back within a shard of many slices: at the opening
   t.true(turns >= 50, `${turns}`);
 });
 
-test('a change of a plain shard marks all of its slices only when what was written there begins to count as synced, or ends to', async (t) => {
+test('a change of a plain shard marks all of its slices only when its writes begin or cease to count as synced', async (t) => {
   const plain = aShardState(amber, 5, { plain: true });
   const { syncs, report } = await someSyncs({ shard: plain, slices: [exports], held: heldMany(100) });
   const markedBy = (state: Partial<SliceState>): number => {
@@ -461,12 +461,12 @@ test('a change of a plain shard marks all of its slices only when what was writt
   t.true(markedBy({ syncedTerm: 0 }) > 100);
   t.is(markedBy({ syncedTerm: 0, objects: 8 }), 1);
   t.true(markedBy({ syncedTerm: 5 }) > 100);
-  // A new term of the shard is synced by nobody yet.
+  // No slice is synced yet under the new term of the shard.
   report([aShardState(amber, 6, { plain: true })]);
   t.true(markedBy({ syncedTerm: 6 }) > 100);
 });
 
-largeTest('ends that have become void are passed over some at a time', async (t) => {
+largeTest('void ends are skipped some at a time', async (t) => {
   const { syncs, store } = await someSyncs({ held: heldMany(many), filter: aFilter(noSchemas), isSynced: () => true });
   store.published = 1;
   syncAll(syncs);

@@ -18,7 +18,7 @@ const everything = new LinkFilter(aPolicy({ types: ['*'] }), aPolicy({ types: ['
 const gold = new LinkFilter(aPolicy({ labels: 'tier=gold' }), aPolicy({ types: ['*'] }));
 const paths = { clustersAt: async () => [], ownersOf: async () => [], pathsOf: async () => [] };
 
-/** The objects as of that moment, in pages of two. */
+/** The present objects, in pages of two. */
 function aSnapshot(history: FakeHistory): Snapshot & { closed: boolean } {
   const objects = [...history.held.values()].toSorted((one, other) => (one.key.name < other.key.name ? -1 : 1));
   return {
@@ -64,7 +64,7 @@ const anyStep = fc.oneof(
   }),
 );
 
-test('whatever changes between the pages, the other end holds what passes the filter, and the sum agrees', async (t) => {
+test('whatever changes between the pages, the other end holds what passes the filter, and the digest agrees', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyStep, { maxLength: 12 }), fc.array(anyStep, { maxLength: 25 }), async (before, during) => {
       for (const filter of [everything, gold]) {
@@ -99,7 +99,7 @@ test('whatever changes between the pages, the other end holds what passes the fi
   );
 });
 
-test('a walk has no sum once something other than a change has moved it', (t) => {
+test('a walk has no digest once something other than a change has moved it', (t) => {
   const walk = new SliceWalk(aSnapshot(new FakeHistory()), { sums: true });
 
   walk.giveUpSum();
@@ -120,7 +120,7 @@ test('a walk during which too many keys change is overrun, and closes its snapsh
   t.true(snapshot.closed);
 });
 
-test('a walk that is through holds no snapshot, however long its end has to wait', async (t) => {
+test('a walk that has ended holds no snapshot, however long its end has to wait', async (t) => {
   const history = new FakeHistory();
   for (const name of ['a', 'b', 'c']) history.commit({ place: { name }, content: {} });
   const snapshot = aSnapshot(history);

@@ -1,4 +1,4 @@
-/** Changes as the log and the commits give them, numbered by the one history that makes them. */
+/** Changes as the log and the commits give them, numbered by one history that makes them. */
 import type { Key } from '../../../src/domain/key.js';
 import type { Change, Commit, MovedPath } from '../../../src/domain/change.js';
 import type { StoredObject } from '../../../src/domain/object.js';
@@ -16,7 +16,7 @@ export class FakeHistory implements Pick<History, 'everyChange'>, Pick<Revisions
   readonly #held = new Map<string, StoredObject>();
   readonly #listeners = new Set<(commit: Commit) => void>();
   compacted = 0;
-  /** How many changes a chunk of the log holds, and the rest of its last revision. */
+  /** How many changes a chunk of the log has, apart from the rest of its last revision. */
   chunk = 3;
   reads = 0;
 
@@ -32,12 +32,12 @@ export class FakeHistory implements Pick<History, 'everyChange'>, Pick<Revisions
     return this.#held;
   }
 
-  /** One commit; without content the key is deleted. */
+  /** One commit; an entry without content deletes its key. */
   commit(...written: readonly Written[]): void {
     this.#publish(written.map((each) => this.#change(each, this.published + 1)));
   }
 
-  /** The same at one revision, as a transaction in etcd. */
+  /** Writes all entries at one revision, as a transaction in etcd does. */
   commitAtOnce(...written: readonly Written[]): void {
     const revision = this.published + 1;
     this.#publish(written.map((each) => this.#change(each, revision)));

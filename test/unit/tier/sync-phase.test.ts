@@ -3,7 +3,7 @@ import { nextPhase, type SyncEvent, type SyncPhase } from '../../../src/tier/syn
 
 const events: readonly SyncEvent[] = ['wanted', 'asked', 'begun', 'walked', 'ended'];
 
-/** As the header of sync-phase.ts draws it; '–' is what cannot happen. */
+/** The transitions that the header of sync-phase.ts draws; '–' cannot happen. */
 const table: Readonly<Record<SyncPhase, readonly (SyncPhase | '–')[]>> = {
   new: ['new', '–', 'syncing', '–', '–'],
   waiting: ['waiting', 'comparing', 'syncing', '–', '–'],

@@ -42,7 +42,7 @@ const anyCommit = fc.record({
 type SomeCommit = typeof anyCommit extends fc.Arbitrary<infer Commit> ? Commit : never;
 const anyPace = fc.array(fc.oneof(anyCommit, fc.constantFrom('take' as const, 'turn' as const)), { maxLength: 30 });
 
-test('at any pace, a tail gives every change once and in order, no revision in part, no key twice in a chunk, and moves only at its end', async (t) => {
+test('at any pace a tail gives every change once and in order, no partial revision, no key twice in a chunk, and moves only at its end', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyCommit, { maxLength: 4 }), anyPace, fc.nat({ max: 10 }), async (before, steps, from) => {
       const history = new FakeHistory();
@@ -65,7 +65,7 @@ test('at any pace, a tail gives every change once and in order, no revision in p
         if (step === 'turn') await turn();
         else if (step !== 'take') commit(step);
         else {
-          // Its one reader asks again only after an answer; commits come meanwhile.
+          // Its one reader asks again only after an answer; commits happen meanwhile.
           await taking;
           taking = tail.isBehind ? take() : undefined;
         }
@@ -92,7 +92,7 @@ test('at any pace, a tail gives every change once and in order, no revision in p
   );
 });
 
-test('a tail that keeps up takes commits as they come and does not read the log', async (t) => {
+test('a tail that keeps up takes commits as they are published and does not read the log', async (t) => {
   const history = new FakeHistory();
   const { tail } = aTail(history);
 
@@ -105,7 +105,7 @@ test('a tail that keeps up takes commits as they come and does not read the log'
   t.is(history.reads, 0);
 });
 
-test('commits that wait for too long are dropped, and read from the log without a hole', async (t) => {
+test('commits that wait for too long are dropped, and then read from the log without a hole', async (t) => {
   const history = new FakeHistory();
   history.chunk = 1_000;
   const { tail } = aTail(history);
@@ -134,7 +134,7 @@ test('a tail behind the compacted log is refused, and goes on from where it jump
   t.deepEqual(revisions(await readAll(tail)), [10]);
 });
 
-test('a revision that becomes wanted in part while it is given is read again as a whole, or not at all', async (t) => {
+test('a revision of which more becomes wanted while it is given is read again as a whole, or not at all', async (t) => {
   const history = new FakeHistory();
   history.commitAtOnce(
     { place: { name: 'a' }, content, movedPath: { before: undefined, after: undefined } },
@@ -154,7 +154,7 @@ test('a revision that becomes wanted in part while it is given is read again as 
   t.deepEqual(chunks.map((chunk) => revisions([chunk])), [[1, 1, 1], [2]]); // prettier-ignore
 });
 
-test('a closed tail gives nothing', (t) => {
+test('a closed tail gives no changes', (t) => {
   const history = new FakeHistory();
   const { tail, rung } = aTail(history);
 
@@ -164,7 +164,7 @@ test('a closed tail gives nothing', (t) => {
   t.is(rung.times, 0);
 });
 
-test('a shard that becomes wanted in the middle of a chunk read without it is not left out of the rest', async (t) => {
+test('a shard that becomes wanted during a chunk that was read without it is in the rest of the changes', async (t) => {
   const history = new FakeHistory();
   history.chunk = 100;
   for (const place of [{ name: 'a' }, { name: 'a' }, { name: 'b', shard: 'birch' }, { name: 'c' }]) history.commit({ place, content });

@@ -1,10 +1,10 @@
-/** What a cache remembers of the choices that the other end of a link makes. */
+/** A cache's record of the choices that the other end of a link makes. */
 import { test } from '../../support/test.js';
 import { TakenShards } from '../../../src/tier/taken-shards.js';
 import { shardName } from '../../support/objects.js';
 import { aClaimFrame } from '../../support/tier/a-claim-frame.js';
 
-test('once there are as many shards as a link may name, a newer claim still replaces the one of before', (t) => {
+test('once a link names as many shards as it may, a newer claim still replaces the former claim of a known shard', (t) => {
   const amber = shardName('amber');
   const held = [amber, ...Array.from({ length: 99_999 }, (_, i) => shardName(`shard-${i}`))];
   const claim = aClaimFrame({ term: 7, isYours: true });

@@ -48,7 +48,7 @@ test('a cache without neighbours reports itself as a root, and nothing else', as
   t.deepEqual(await report(), { name: null, route: ['c1'], hops: 0, complete: true, parent: null, children: [] });
 });
 
-test('a parent that cannot be reached is reported with the reason, and with what the store has kept of it', async (t) => {
+test('a parent that cannot be reached is reported with the reason, and with the facts that the store has kept', async (t) => {
   const { clock, pushes, link, report } = setUp();
   const url = 'https://root:6443/services/cache/connect';
   pushes.publish({ links: [link('parent', 'c0', '41')] });
@@ -73,7 +73,7 @@ test('a parent that cannot be reached is reported with the reason, and with what
   });
 });
 
-test('an open link reports its progress both ways, the comparisons, and the policies of both ends', async (t) => {
+test('an open link reports its progress in both directions, the comparisons, and the policies of both ends', async (t) => {
   const { clock, report } = setUp();
   const received = { compared: 3, comparedMs: clock.now() - 40, differed: 1, refused: 9, unheard: 2 };
   const session = { progress, received, otherPolicy: { up: [], down: policies.forward } };
@@ -95,7 +95,7 @@ test('an open link reports its progress both ways, the comparisons, and the poli
   });
 });
 
-test('children are reported in the order of their names, including those that are away', async (t) => {
+test('children are reported in the order of their names, including children that are away', async (t) => {
   const { clock, pushes, link, report } = setUp();
   pushes.publish({ links: [link('child/west', 'c8', '12'), link('parent', 'c0', '')] });
   const session = {

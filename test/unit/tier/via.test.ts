@@ -3,7 +3,7 @@ import { childOf, childNeighbour, flows, type Neighbour, type Via } from '../../
 
 const [c, d] = [childNeighbour('c'), childNeighbour('d')];
 
-test('a cache sends the objects of a shard everywhere but back to their via', (t) => {
+test('a cache sends the objects of a shard to all neighbours except their via', (t) => {
   const table: readonly (readonly [Via | undefined, Neighbour, boolean])[] = [
     ['local', 'parent', true],
     ['local', d, true],

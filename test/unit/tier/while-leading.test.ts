@@ -28,7 +28,7 @@ async function settled(): Promise<void> {
   for (let i = 0; i < 10; i += 1) await Promise.resolve();
 }
 
-test('it runs while this server leads, and again when it leads again', async (t) => {
+test('the task runs while this server leads, and again when it leads again', async (t) => {
   const { said, stop, done, lead } = aServer();
   await lead(undefined);
   t.deepEqual(said, []);
@@ -50,7 +50,7 @@ test('a server that never leads stops at once', async (t) => {
   t.deepEqual(said, ['is over']);
 });
 
-test('what ends by itself is not begun again', async (t) => {
+test('a task that ends by itself is not started again', async (t) => {
   const peers = new FakePeers();
   peers.leadsSinceMs = 0;
   let runs = 0;

@@ -1,4 +1,7 @@
-/** An AuthenticationConfiguration: one that is read as less than it asks for. */
+/**
+ * Parsing of an AuthenticationConfiguration. Finds one that is accepted although a part of it would
+ * be ignored.
+ */
 import { test } from '../../support/test.js';
 import { parseAuthenticationConfig } from '../../../src/tokens/authentication-config.js';
 
@@ -7,7 +10,7 @@ const issuer = { url: 'https://issuer/realm', audiences: ['kcp'] };
 const jwt = { issuer, claimMappings: { username } };
 const config = { apiVersion: 'apiserver.config.k8s.io/v1beta1', kind: 'AuthenticationConfiguration', jwt: [jwt] };
 
-test('issuers are read with whom their claims name', (t) => {
+test('issuers are read with the mappings from their claims to a caller', (t) => {
   const second = {
     issuer: {
       url: 'https://other',
@@ -39,7 +42,7 @@ test('issuers are read with whom their claims name', (t) => {
   );
 });
 
-test('none at all is a configuration too', (t) => {
+test('a configuration without issuers is valid', (t) => {
   t.deepEqual(parseAuthenticationConfig({ ...config, jwt: undefined }), { value: [], problems: [] });
 });
 
@@ -81,7 +84,7 @@ const refused: readonly (readonly [value: unknown, path: string, message: RegExp
 ];
 
 for (const [i, [value, path, message]] of refused.entries())
-  test(`what would have to be ignored is refused, at ${path === '' ? 'the top' : path} (${i + 1})`, (t) => {
+  test(`a configuration is refused for a key that would be ignored, at ${path === '' ? 'the top' : path} (${i + 1})`, (t) => {
     const { problems } = parseAuthenticationConfig(value);
     const found = problems.find((problem) => problem.path.join('.') === path);
     t.regex(found?.message ?? JSON.stringify(problems), message);

@@ -1,4 +1,7 @@
-/** When an issuer is asked for its keys: a key that is not found out about, an issuer that is asked without end, or one whose tokens fail while it is away. */
+/**
+ * When the keys of an issuer are requested. Finds a key that is never learned, an issuer that is
+ * asked without end, and tokens that fail while their issuer is away.
+ */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -31,7 +34,7 @@ async function parts(t: ExecutionContext, { trusts = true } = {}) {
   return { issuer, clock, logged, open };
 }
 
-/** Its user, or why it is refused. */
+/** The token's user, or why the token is refused. */
 async function read(tokens: IssuerTokens, token: string): Promise<string | undefined> {
   try {
     return (await tokens.read(token))?.user;
@@ -45,7 +48,7 @@ const unknownKeys = 'refused: the keys of the issuer are not known';
 const badSignature = /^refused: the signature of the token cannot be verified: ERR_J/;
 const bytes = (text: string): Uint8Array => Buffer.from(text);
 
-test('an issuer that is away is asked again at most every ten seconds, and its keys count while it is away again', async (t) => {
+test('an issuer that is away is asked again at most every ten seconds, and its keys still count when it is away later', async (t) => {
   const { issuer, clock, logged, open } = await parts(t);
   await issuer.stop();
   const tokens = open();
@@ -63,7 +66,7 @@ test('an issuer that is away is asked again at most every ten seconds, and its k
   t.is(logged.length, 1);
 });
 
-test('a key that an issuer has rotated in is found by the first token that names it, and strangers make nobody ask more often', async (t) => {
+test('the first token that names a new key makes the server fetch it, and unknown keys do not make it ask more often', async (t) => {
   const { issuer, clock, open } = await parts(t);
   const tokens = open();
   t.is(await read(tokens, issuer.token()), 'alice');
@@ -82,7 +85,7 @@ test('a key that an issuer has rotated in is found by the first token that names
   t.is(issuer.asked, asked + 1);
 });
 
-test('a key that comes in the place of another one, under its id, is found as well', async (t) => {
+test('a key that replaces another one under the same id is found as well', async (t) => {
   const { issuer, clock, open } = await parts(t);
   const tokens = open();
   const [first] = issuer.keys;
@@ -94,7 +97,7 @@ test('a key that comes in the place of another one, under its id, is found as we
   t.regex((await read(tokens, issuer.token({}, first))) ?? '', badSignature);
 });
 
-test('a token that names no key may be of any', async (t) => {
+test('a token that names no key may be signed by any key of the issuer', async (t) => {
   const { issuer, open } = await parts(t);
   issuer.keys = [aKeyPair('one'), aKeyPair('two'), aKeyPair('three', 'RS256')];
   const tokens = open();
@@ -103,7 +106,7 @@ test('a token that names no key may be of any', async (t) => {
   t.regex((await read(tokens, issuer.token({}, aKeyPair('other'), { kid: undefined }))) ?? '', badSignature);
 });
 
-test('what is no JWT of the issuer is somebody else’s', async (t) => {
+test('a token that is no JWT of the issuer is left to other readers', async (t) => {
   const { issuer, open } = await parts(t);
   const tokens = open();
 
@@ -146,7 +149,7 @@ for (const [what, [answer, why]] of Object.entries(answers))
     t.regex(logged.join(), why);
   });
 
-test('why a token is refused says nothing of what is in it', async (t) => {
+test('the reason for refusing a token quotes nothing of the token', async (t) => {
   const { issuer, open } = await parts(t);
   const tokens = open();
 
@@ -154,7 +157,7 @@ test('why a token is refused says nothing of what is in it', async (t) => {
     t.notRegex((await read(tokens, issuer.token({ sub: 'hunter2' }, undefined, header))) ?? '', /hunter2/);
 });
 
-test('an issuer whose certificate nobody vouches for has no keys', async (t) => {
+test('an issuer with an untrusted certificate has no keys', async (t) => {
   const { issuer, logged, open } = await parts(t, { trusts: false });
 
   t.is(await read(open(), issuer.token()), unknownKeys);

@@ -1,4 +1,7 @@
-/** Tokens of service accounts: one that is believed though it is foreign, of another time, for others, or bound to nobody; and what kcp would tell a shard of it. */
+/**
+ * Tokens of service accounts. Finds a token that is accepted although it is foreign, expired, for
+ * another audience, or bound to nothing, and checks the extra fields of the identity.
+ */
 import { generateKeyPairSync, createHash } from 'node:crypto';
 import { test } from '../../support/test.js';
 import { parseServiceAccountKeys, ServiceAccountTokens, serviceAccountTokensOfShards } from '../../../src/tokens/service-account-token.js';
@@ -13,7 +16,7 @@ const issuer = 'https://kcp.default.svc';
 const nowMs = 1_800_000_000_000;
 const now = nowMs / 1_000;
 
-/** With the id that kcp gives it. */
+/** With the key id that kcp gives it. */
 function withId(key: TestKey): TestKey {
   const id = createHash('sha256')
     .update(key.publicKey.export({ type: 'spki', format: 'der' }))
@@ -63,7 +66,7 @@ test('a token of each key names its service account and its logical cluster', as
   t.deepEqual(await tokens.read(aJwt(legacy, first)), bot);
 });
 
-test('what it is bound to is told as kube-apiserver tells it', async (t) => {
+test('the Pod and the node that a token is bound to are in the identity, as kube-apiserver has it', async (t) => {
   const place = { pod: { name: 'p', uid: '1' }, node: { name: 'n', uid: '2' } };
   const found = await tokens.read(aJwt({ ...claims, jti: 'id-1', 'kubernetes.io': { ...bound, ...place } }, first));
 
@@ -103,16 +106,16 @@ for (const [what, token] of Object.entries(refused))
     await t.throwsAsync(tokens.read(token), { instanceOf: InvalidToken });
   });
 
-test('a minute between two clocks does not matter', async (t) => {
+test('a difference of a minute between two clocks does not matter', async (t) => {
   for (const times of [{ exp: now - 59 }, { nbf: now + 59 }, { iat: now + 59 }])
     t.deepEqual(await tokens.read(aJwt({ ...claims, ...times }, first)), bot);
 });
 
-test('a token of another issuer is somebody else’s', async (t) => {
+test('a token of another issuer is left to other readers', async (t) => {
   for (const iss of ['https://other', undefined, 7]) t.is(await tokens.read(aJwt({ ...claims, iss }, first)), undefined);
 });
 
-test('where shards check them, tokens of service accounts go on, and no others', async (t) => {
+test('if shards check the tokens of service accounts, these tokens are forwarded, and no others', async (t) => {
   const reader = serviceAccountTokensOfShards([issuer]);
 
   t.is(await reader.read(aJwt(claims, foreign)), 'backend');
@@ -121,7 +124,7 @@ test('where shards check them, tokens of service accounts go on, and no others',
   t.is(await reader.read('opaque'), undefined);
 });
 
-test('keys are read from public keys, private keys and certificates, and whatever else is in the file is passed over', (t) => {
+test('keys are read from public keys, private keys and certificates, and the rest of the file is ignored', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'strata-keys-'));
   t.teardown(() => rmSync(folder, { recursive: true }));
   const { certificateFile } = new TestAuthority(folder);
@@ -140,7 +143,7 @@ test('keys are read from public keys, private keys and certificates, and whateve
   t.is(parseServiceAccountKeys('none').size, 0);
 });
 
-test('the keys of a JSON Web Key Set are read as those of PEM; what is none, or signs nothing, is passed over', (t) => {
+test('the keys of a JSON Web Key Set are read like those of PEM; other entries are ignored', (t) => {
   const jwk = (key: TestKey) => ({ ...key.publicKey.export({ format: 'jwk' }), kid: 'another', use: 'sig' });
   const { publicKey: encrypting } = generateKeyPairSync('x25519');
   const set = (keys: unknown) => JSON.stringify({ keys });

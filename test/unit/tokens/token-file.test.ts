@@ -1,4 +1,4 @@
-/** A file of tokens: a line that is read as another one than kube-apiserver reads. */
+/** A file of tokens must be read exactly as kube-apiserver reads it. */
 import { test } from '../../support/test.js';
 import { parseTokenFile } from '../../../src/tokens/token-file.js';
 
@@ -22,6 +22,6 @@ for (const [text, problem] of [
   ['a,alice ,1', 'line 1 has a name that no header can carry: "alice "'],
   ['a,alice,1,"x, y"', 'line 1 has a name that no header can carry: " y"'],
 ] as const)
-  test(`a line that cannot be understood is refused, with its number: ${JSON.stringify(text)}`, (t) => {
+  test(`a line that cannot be parsed is refused with its number: ${JSON.stringify(text)}`, (t) => {
     t.deepEqual(parseTokenFile(text), { kind: 'wrong', problem });
   });

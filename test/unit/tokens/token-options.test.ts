@@ -1,4 +1,7 @@
-/** Options that check tokens and do not fit together, or name files that cannot be used: a front door that starts and checks less than was asked for. */
+/**
+ * Token options that contradict each other or name unusable files. Finds a front door that starts
+ * and checks less than its options ask for.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -48,7 +51,7 @@ for (const [flags, message] of refused)
     t.regex(error.message, message);
   });
 
-test('a file without what it must have is named', async (t) => {
+test('the error for a file that lacks required content names the file', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-token-options-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const file = join(folder, 'it');
@@ -61,7 +64,7 @@ test('a file without what it must have is named', async (t) => {
   });
 });
 
-test('a file without issuers lets nobody in, and nothing that is given leaves tokens to the shards', async (t) => {
+test('an authentication config without issuers admits nobody; without any option, tokens are left to the shards', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-token-options-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const file = join(folder, 'authentication.yaml');

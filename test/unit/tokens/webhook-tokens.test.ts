@@ -1,4 +1,7 @@
-/** A webhook that knows tokens: an answer that counts for too long, for another token, or though it is none; and a webhook that is asked more often than it must be. */
+/**
+ * A webhook that checks tokens. Finds an answer that counts too long, for another token, or though
+ * it is invalid, and a webhook that is asked too often.
+ */
 import { test } from '../../support/test.js';
 import type { Members } from '../../../src/domain/members.js';
 import { InvalidToken } from '../../../src/tokens/token-user.js';
@@ -24,7 +27,7 @@ function parts(answer: (token: string) => Members | Promise<Members>) {
 
 const alice = { authenticated: true, user: { username: 'alice', groups: ['team'], extra: { 'a/b': ['c'] } } };
 
-test('what it has answered counts for its time, known or not, and each token has its own answer', async (t) => {
+test('a webhook’s answer counts for its time, whether or not it knows the token, and each token has its own answer', async (t) => {
   const { asked, clock, tokens } = parts((token) => review(token === 'one' ? alice : { authenticated: false }));
 
   const [first, again, other] = await Promise.all(['one', 'one', 'two'].map((token) => tokens.read(token)));
@@ -41,7 +44,7 @@ test('what it has answered counts for its time, known or not, and each token has
   t.is(asked.length, 3);
 });
 
-test('a webhook that cannot be asked is asked again for the next request', async (t) => {
+test('a webhook that cannot be reached is asked again for the next request', async (t) => {
   let isAway = true;
   const { asked, tokens } = parts(async () => {
     if (isAway) throw new Error('away');
@@ -54,7 +57,7 @@ test('a webhook that cannot be asked is asked again for the next request', async
   t.is(asked.length, 2);
 });
 
-test('of more answers than there is room for, the oldest go', async (t) => {
+test('beyond the room for answers, the oldest are dropped', async (t) => {
   const { asked, tokens } = parts(() => review({ authenticated: false }));
   for (let i = 0; i < 4_097; i += 1) await tokens.read(String(i));
 

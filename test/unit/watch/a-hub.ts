@@ -1,4 +1,4 @@
-/** A hub over a memory store, and time that passes when a test says so. */
+/** A hub over a memory store, and a clock that the test moves. */
 import type { Clock, WatchRequest } from '../../../src/domain/ports.js';
 import type { Selector } from '../../../src/domain/selector.js';
 import { parseLabelSelector } from '../../../src/domain/selector.js';
@@ -36,7 +36,7 @@ class TestClock implements Clock {
     return () => void (this.#timers = this.#timers.filter((other) => other !== timer));
   }
 
-  /** Time passes within a turn of the event loop: no timer goes off. */
+  /** Lets time pass within a turn of the event loop, so that no timer fires. */
   pass(byMs: number): void {
     this.#nowMs += byMs;
   }
@@ -60,7 +60,7 @@ export function selecting(labels: string): Selector {
 
 export const everything: Selector = { labels: [], fields: [] };
 
-/** One whose sink is full, so that everything is read from it. */
+/** A watch whose sink is full, so that all events are read from the watch. */
 export function aWatch(request: Partial<WatchRequest> = {}): WatchRequest {
   return {
     scope: aScope(),
@@ -95,7 +95,7 @@ class SlowPace extends Pace {
 
 export type TestHub = Readonly<{ hub: Hub; store: MemoryStore; clock: TestClock; counts: { fellBack: number; sent: number } }>;
 
-/** `handOutMs`: how long it takes until what is handed out is written. */
+/** `handOutMs`: how long each hand-out takes to write. */
 export function aHub({ handOutMs = 0, ...limits }: Partial<HubLimits> & { handOutMs?: number } = {}): TestHub {
   const store = new MemoryStore();
   const clock = new TestClock();

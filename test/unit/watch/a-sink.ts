@@ -1,4 +1,4 @@
-/** Where a watch writes in a test, which says when it is full. */
+/** A watch's sink, which is full when the test says so. */
 import type { Sink } from '../../../src/domain/ports.js';
 
 export class ASink implements Sink {

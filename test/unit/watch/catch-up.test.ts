@@ -1,4 +1,7 @@
-/** Many watches that are behind: what they have in common is read once, and only a slow one itself pays. */
+/**
+ * Many watches that are behind: their common part of the log is read once, and only a slow watch
+ * itself waits.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { History } from '../../../src/domain/store-port.js';
@@ -9,7 +12,7 @@ import { plainEvents, Reader, received, turns } from './plain-events.js';
 
 type Counting = TestHub & Readonly<{ reads: { after: number; upTo: number }[] }>;
 
-/** With `count` puts of n1, n2, … in its log, and a record of every reading. */
+/** A hub with `count` puts of n1, n2, … in its log, and a record of every reading. */
 function aHubWith(count: number, rowsMax: number, limits: Partial<HubLimits> = {}): Counting {
   const known = aHub(limits);
   known.store.rowsMax = rowsMax;
@@ -32,7 +35,7 @@ async function drainAll(readers: readonly Reader[]): Promise<void> {
   await Promise.all(readers.map((reader) => reader.drain()));
 }
 
-/** Each revision is read once: in whatever order, no two readings overlap. */
+/** Asserts that each revision is read once: in whatever order, no two readings overlap. */
 function assertReadOnce(t: ExecutionContext, reads: Counting['reads'], after: number, upTo: number): void {
   const sorted = reads.toSorted((a, b) => a.after - b.after);
   t.deepEqual(
@@ -54,7 +57,7 @@ test('watches at the same position read the log once, and share every encoded by
   t.is(representation.encoded, 3);
 });
 
-test('watches at different positions read each stretch of the log once: one that is further behind joins the others', async (t) => {
+test('watches at different positions read each part of the log once: one that is further behind joins the others', async (t) => {
   const { hub, reads } = aHubWith(40, 4);
 
   const readers = Array.from({ length: 40 }, (_, i) => new Reader(hub.open(aWatch({ start: { kind: 'after', revision: i } }))));
@@ -81,7 +84,7 @@ test('selectors and scopes of one type share the reading, and each gets its own 
   assertReadOnce(t, reads, 0, 20);
 });
 
-test('a member that does not take its batch is left behind after a while, and goes on alone', async (t) => {
+test('a member that does not take its batch is left behind after a while, and continues alone', async (t) => {
   const { hub, store, clock } = aHubWith(30, 10, { pieceBytesMax: 100 });
   const fast = new Reader(hub.open(aWatch()));
   const slow = new Reader(hub.open(aWatch()));
@@ -101,7 +104,7 @@ test('a member that does not take its batch is left behind after a while, and go
   t.deepEqual(received(slow.events), names(0, 31));
 });
 
-test('one slow member, even with slow newcomers, does not hold the others up for longer', async (t) => {
+test('one slow member, even with slow newcomers, does not delay the others for longer', async (t) => {
   const { hub, clock } = aHubWith(60, 10, { pieceBytesMax: 100 });
   const fast = new Reader(hub.open(aWatch()));
   await new Reader(hub.open(aWatch())).step();
@@ -135,7 +138,7 @@ test('a member that leaves while the log is read does not disturb the others, an
   t.is(clock.timers, timers);
 });
 
-test('once all members have left, in whichever turn, nothing goes on working', async (t) => {
+test('once all members have left, in whichever turn, no more work is done', async (t) => {
   for (let ofTurn = 0; ofTurn < 30; ofTurn += 1) {
     const { hub, clock } = aHubWith(30, 3);
     const now = clock.now.bind(clock);

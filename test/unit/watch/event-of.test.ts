@@ -45,7 +45,7 @@ test('without a selector every change is an event, a delete with the last conten
   t.is(shown(eventOf(changeOf(put(inView), put(outside), remove), everything)), 'DELETED of 2 at 3');
 });
 
-test('a selector that wants a label to be absent is left and entered like any other', (t) => {
+test('an object leaves and enters a selector for an absent label as it does any other', (t) => {
   const selector = selecting('!team');
 
   t.is(shown(eventOf(changeOf(put({}), put(inView)), selector)), 'DELETED of 1 at 2');
@@ -60,7 +60,7 @@ test('a change whose replaced content is compacted is refused as expired, never 
   t.is(error?.refusal.reason, 'Expired');
 });
 
-test('the replaced content is not read when nobody asks about it', (t) => {
+test('the replaced content is not read if no selector needs it', (t) => {
   const change: Change = { ...changeOf(put(inView), put(inView)), previous: () => t.fail() as never };
 
   t.is(eventOf(change, everything)?.type, 'MODIFIED');

@@ -1,4 +1,7 @@
-/** Changes are given to groups a few at a time: in order, each once, and no group waits for the selectors of others. */
+/**
+ * Changes are given to groups a few at a time: in order, each once, and no group waits for the
+ * selectors of others.
+ */
 import { largeTest, rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
@@ -56,7 +59,7 @@ const aView = (place: Place = {}, labels = ''): View => ({
   representation: plainEvents(),
 });
 
-/** Time that is up after so many checks of it. */
+/** A time limit that is over after so many checks. */
 function after(looks: number): () => boolean {
   let left = looks;
   return () => (left -= 1) < 0;
@@ -91,7 +94,7 @@ test('a member that joins a group with pending changes gets none of them, and th
   t.deepEqual([first.revisions, second.revisions], [[1, 2], [2]]);
 });
 
-test('a member that joins while all others leave their group over a delivery is in a group that is found', (t) => {
+test('a member that joins while a delivery makes all others leave still gets later changes', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const [full, next] = [new Sink(aView()), new Sink(aView())];
   full.offer = () => fanOut.leave(full.view, full);
@@ -105,7 +108,7 @@ test('a member that joins while all others leave their group over a delivery is 
   t.deepEqual(next.revisions, [2]);
 });
 
-test('commits without changes for a group move its reached revision at once, others only when they are delivered', (t) => {
+test('a commit without changes for a group moves its reached revision at once, any other commit only when it is delivered', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const sink = new Sink(aView({}, 'a=1'));
   fanOut.join(sink.view, sink);
@@ -140,7 +143,7 @@ for (const [what, bytes] of [
   ['of more changes than go out at once', 0],
   ['of more bytes than go out at once', 8_000],
 ] as const)
-  test(`a revision ${what} goes out as a whole, to whoever selects some of it too`, (t) => {
+  test(`a revision ${what} is delivered as a whole, also to groups that select only some of it`, (t) => {
     const fanOut = new FanOut<Sink>(0);
     const [plain, picky] = [new Sink(aView()), new Sink(aView({}, 'team=a'))];
     for (const sink of [plain, picky]) fanOut.join(sink.view, sink);
@@ -159,7 +162,7 @@ for (const [what, bytes] of [
     for (const { pieces } of [plain, picky]) for (const { after: behind, upTo } of pieces) t.true(behind < upTo);
   });
 
-test('a revision with more changes than may be sent refuses those whom it concerns, and nobody else', (t) => {
+test('a revision with more changes than may be sent ends the watches that it concerns, and no others', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const [all, acme, beta] = [new Sink(aView()), new Sink(aView({ cluster: 'acme' })), new Sink(aView({ cluster: 'beta' }))];
   for (const sink of [all, acme, beta]) fanOut.join(sink.view, sink);
@@ -177,7 +180,7 @@ test('a revision with more changes than may be sent refuses those whom it concer
   t.deepEqual([beta.revisions, beta.fellBackTo], [[2], undefined]);
 });
 
-test('a revision whose replaced objects are too large together refuses those who would get them', (t) => {
+test('a revision whose replaced objects are too large together ends the watches that would get them', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const [plain, picky] = [new Sink(aView({ cluster: 'acme' })), new Sink(aView({ cluster: 'acme' }, 'few=1'))];
   for (const sink of [plain, picky]) fanOut.join(sink.view, sink);
@@ -196,7 +199,7 @@ test('a revision whose replaced objects are too large together refuses those who
   const large = Array.from({ length: 200 }, (_, i) => removed(1, `n${i}`, i < 3 ? { few: '1' } : {}, 100_000));
   fanOut.publish(large, 1);
   while (!fanOut.handOut(after(1)));
-  // By themselves they are sent, however many there are.
+  // Separately they are sent, however many there are.
   const alone = new Sink(aView({ cluster: 'beta' }));
   fanOut.join(alone.view, alone);
   fanOut.publish(large.map((change, i) => ({ ...change, key: aKey({ cluster: 'beta', name: `n${i}` }), revision: i + 2, resourceVersion: String(i + 2) })), 201); // prettier-ignore
@@ -208,7 +211,7 @@ test('a revision whose replaced objects are too large together refuses those who
   t.true(Math.max(...alone.pieces.map(({ events }) => events)) <= 11, 'a mebibyte at once');
 });
 
-largeTest('when more waits than may, the groups furthest behind fall back to their positions, and the others go on', (t) => {
+largeTest('if too much waits, the groups furthest behind fall back to their positions, and the others go on', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const plain = new Sink(aView());
   const picky = Array.from({ length: 3 }, (_, i) => new Sink(aView({}, `team!=t${i}`)));
@@ -218,7 +221,7 @@ largeTest('when more waits than may, the groups furthest behind fall back to the
   for (let i = 0; i < 30; i += 1) {
     const changes = Array.from({ length: 1_000 }, () => aPutAt((revision += 1), { name: 'one' }, { team: 'a' }));
     fanOut.publish(changes, revision);
-    // Time for the plain group alone, and one visit of another.
+    // Enough time for the plain group, and for one visit of another group.
     for (let k = 0; k < 4; k += 1) fanOut.handOut(after(1));
   }
   while (!fanOut.handOut(after(100)));
@@ -249,7 +252,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('handOut' as const), visits: fc.integer({ min: 1, max: 3 }) }) },
 ); // prettier-ignore
 
-largeTest('a group that had everything before more waits than may falls back to there, however long it had nothing to do', (t) => {
+largeTest('an idle group that had received everything before falls back to that position when too much waits', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const idle = Array.from({ length: 3 }, (_, i) => new Sink(aView({ cluster: 'acme' }, `team=t${i}`)));
   for (const sink of idle) fanOut.join(sink.view, sink);
@@ -266,7 +269,7 @@ largeTest('a group that had everything before more waits than may falls back to 
   );
 });
 
-test('whatever joins, leaves or is flushed: each gets its part of what came since, in order, once', (t) => {
+test('whatever joins, leaves or is flushed: each member gets its part of later changes, in order, once', (t) => {
   fc.assert(
     fc.property(fc.array(action, { maxLength: 60 }), (actions) => {
       const fanOut = new FanOut<Sink>(0);

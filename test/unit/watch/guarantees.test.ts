@@ -1,4 +1,7 @@
-/** Every watcher's stream compared with the full one, for commits, selectors, reading habits and bounds that fast-check generates. */
+/**
+ * Compares every watcher's stream with the full one, for commits, selectors, reading habits and
+ * bounds that fast-check generates.
+ */
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
@@ -63,7 +66,7 @@ function commit(store: MemoryStore, { writes, isAtOnce }: Action & { kind: 'comm
   );
   for (const { place, team, remove } of writes) {
     const key = [place.shard, place.cluster, '', place.name].join('|');
-    // As etcd has it.
+    // A transaction of etcd writes each key at most once.
     if (isAtOnce && written.has(key)) continue;
     const step: Step | undefined = remove ? (standing.has(key) ? { delete: place } : undefined) : { put: place, labels: { team } };
     if (step === undefined) continue;
@@ -86,7 +89,7 @@ function truth(store: MemoryStore): readonly Change[] {
   }));
 }
 
-test('whatever is committed, however slowly it is read and however small the queue, a stream is its part of the full one', async (t) => {
+test('whatever is committed, however slow the reader and however small the queue, a stream is its part of the full one', async (t) => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(action, { minLength: 5, maxLength: 40 }),
@@ -113,7 +116,7 @@ test('whatever is committed, however slowly it is read and however small the que
             if (chosen !== undefined) chosen.sink.isFull = next.isFull;
           } else for (let i = 0; i < next.batches; i++) await chosen?.reader.step();
         }
-        // Once for what waits, and once for what is to be handed out behind it.
+        // Once for what waits, and once for what is handed out after it.
         for (let i = 0; i < 2; i++) {
           clock.advance(100);
           for (const { reader } of opened) await reader.drain();
@@ -127,7 +130,7 @@ test('whatever is committed, however slowly it is read and however small the que
         t.is(hub.openWatches, 0);
         t.is(store.openSnapshots, 0);
 
-        /** Its last events never arrive, and its client goes on from what it has. */
+        /** The last events never arrive, and the client continues from what it has. */
         function cut(chosen: Opened, lost: number): void {
           const { seen, reader } = chosen;
           if (chosen.cut !== undefined || seen.began.kind !== 'behind') return;

@@ -3,7 +3,7 @@ import { aKey, aScope } from '../../support/objects.js';
 import { aHub, aWatch, hourMs, initial, selecting } from './a-hub.js';
 import { plainEvents, Reader, received } from './plain-events.js';
 
-test('watches with the same scope and selector share every encoded byte: the very same buffer', async (t) => {
+test('watches with the same scope and selector share the very same encoded buffer', async (t) => {
   const { hub, store } = aHub();
   const representation = plainEvents();
   const readers = Array.from({ length: 3 }, () => new Reader(hub.open(aWatch({ representation }))));
@@ -17,7 +17,7 @@ test('watches with the same scope and selector share every encoded byte: the ver
   t.true(readers.every(({ buffers }) => buffers[0] === readers[0]?.buffers[0]));
 });
 
-test('another selector has an encoding of its own, and one that selects nothing has none', async (t) => {
+test('another selector has its own encoding, and a selector that matches nothing has none', async (t) => {
   const { hub, store } = aHub();
   const [red, blue] = [plainEvents(), plainEvents()];
   const readers = [
@@ -70,7 +70,7 @@ test('a live watch gets a bookmark each interval, at the published revision, tho
   t.deepEqual(received(reader.events), ['BOOKMARK@1', 'BOOKMARK@2', 'BOOKMARK@3']);
 });
 
-test('a bookmark comes two seconds before the deadline, and the watch ends at the deadline', async (t) => {
+test('a bookmark is sent two seconds before the deadline, and the watch ends at the deadline', async (t) => {
   const { hub, clock } = aHub();
   const reader = new Reader(hub.open(aWatch({ timeoutMs: 10_000 })));
   await reader.drain();
@@ -88,7 +88,7 @@ test('a bookmark comes two seconds before the deadline, and the watch ends at th
   t.is(hub.openWatches, 0);
 });
 
-test('a watch that did not ask for bookmarks gets none, ever', async (t) => {
+test('a watch that did not ask for bookmarks never gets one', async (t) => {
   const { hub, store, clock } = aHub();
   store.commit({ put: {} });
   const reader = new Reader(hub.open(aWatch({ start: { ...initial, endsWithBookmark: false }, bookmarks: false, timeoutMs: hourMs })));
@@ -101,7 +101,7 @@ test('a watch that did not ask for bookmarks gets none, ever', async (t) => {
   t.true(reader.ended);
 });
 
-test('when a watch has ended its timers are gone', async (t) => {
+test('a watch that has ended leaves no timer', async (t) => {
   const { hub, clock } = aHub();
   const open = hub.open(aWatch());
   const reader = new Reader(open);
@@ -127,7 +127,7 @@ test('the end of a type ends the watches of exactly that identity; those of ever
   );
 });
 
-test('when all watches have been ended, one that opens late ends at once, because it would outlive the stop', async (t) => {
+test('a watch that opens after all watches were ended ends at once, because it would outlive the stop', async (t) => {
   const { hub, store } = aHub();
   store.commit({ put: {} });
   hub.endAll();
@@ -154,7 +154,7 @@ test('events that cannot be encoded fail the watches that wanted them; the commi
   t.is(hub.openWatches, 1);
 });
 
-test('a commit goes out at once, and the next ones together, four times as long after it as it took to write', async (t) => {
+test('a commit is written at once, and the next ones together after four times as long as that took', async (t) => {
   const { hub, store, clock } = aHub({ handOutMs: 2 });
   const representation = plainEvents();
   const reader = new Reader(hub.open(aWatch({ representation })));
@@ -172,7 +172,7 @@ test('a commit goes out at once, and the next ones together, four times as long 
   t.is(representation.encoded, 2);
 });
 
-test('what costs nothing waits for nothing, and what costs much no longer than the bound', async (t) => {
+test('after a write that took no time nothing waits, and after an expensive one no longer than the bound', async (t) => {
   for (const [handOutMs, waitMs] of [
     [0, 0],
     [9, 1],
@@ -191,7 +191,7 @@ test('what costs nothing waits for nothing, and what costs much no longer than t
   }
 });
 
-test('what is committed while something is being written goes out together behind it', async (t) => {
+test('commits during a write are sent together after it', async (t) => {
   const { hub, store } = aHub();
   const representation = plainEvents();
   const reader = new Reader(hub.open(aWatch({ representation })));
@@ -214,7 +214,7 @@ test('a change that no watch wants does not make the next change wait', async (t
   t.deepEqual(await reader.drain(), ['ADDED one@2']);
 });
 
-test('a bookmark shows how far the stream went out, an end sends the rest, and a watch that joins meanwhile gets nothing twice', async (t) => {
+test('a bookmark shows how far the stream was written, an end sends the rest, and a watch that joins meanwhile gets nothing twice', async (t) => {
   const { hub, store, clock } = aHub({ handOutMs: 1, periodFactor: 60_001 });
   const open = hub.open(aWatch());
   const [reader, late] = [new Reader(open), new Reader(hub.open(aWatch({ start: initial })))];
@@ -235,7 +235,7 @@ test('a bookmark shows how far the stream went out, an end sends the rest, and a
   t.true(reader.ended);
 });
 
-test('live watches of an absent key alone get its DELETED, after what is published', async (t) => {
+test('only live watches of an absent key get its DELETED, after the published events', async (t) => {
   const { hub, store } = aHub({ handOutMs: 1_000 });
   const [all, amber, birch] = ['*', 'amber', 'birch'].map((shard) => new Reader(hub.open(aWatch({ scope: aScope({ shard }) }))));
   for (const reader of [all, amber, birch]) await reader?.drain();
@@ -250,7 +250,7 @@ test('live watches of an absent key alone get its DELETED, after what is publish
   t.deepEqual(await birch?.drain(), []);
 });
 
-test('an object that is on another shard is not reported absent, because an informer would drop that one', async (t) => {
+test('an object that is on another shard is not reported absent, because an informer would drop it there too', async (t) => {
   const { hub, store } = aHub();
   const reader = new Reader(hub.open(aWatch({ scope: aScope({ shard: '*' }) })));
   await reader.drain();

@@ -1,7 +1,7 @@
 /**
- * The obvious store: every change in one array, every question answered by a scan. It has the ports that the watch
- * room needs, with hooks for a test: `commit` publishes at once, `between` runs wherever the real store gives the event
- * loop a turn, and `openSnapshots` counts what must be closed.
+ * The obvious store: every change in one array, every read a scan. It implements the ports that the
+ * watch room needs, with hooks for a test: `commit` publishes at once, `between` runs wherever the
+ * real store gives the event loop a turn, and `openSnapshots` counts what must be closed.
  */
 import type { Change, Commit } from '../../../src/domain/change.js';
 import { expired, Refused } from '../../../src/domain/errors.js';
@@ -32,7 +32,10 @@ export type Step = Readonly<{ put: Place; labels?: Record<string, string> } | { 
 export class MemoryStore implements Revisions, Objects, History, Commits {
   published: Revision = 0;
   compacted: Revision = 0;
-  /** How many rows one page or chunk looks at, in the scope or not; a chunk reads its last revision to its end. */
+  /**
+   * How many rows one page or chunk reads, in the scope or not. A chunk reads its last revision
+   * completely.
+   */
   rowsMax = 2;
   between: () => Promise<void> = async () => {};
   openSnapshots = 0;
@@ -45,7 +48,7 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
     return this.#publish(steps.map((step) => this.#append(step, this.#last + 1)));
   }
 
-  /** The same at one revision, as a transaction in etcd. */
+  /** Writes all steps at one revision, as a transaction in etcd does. */
   commitAtOnce(...steps: readonly Step[]): Commit {
     const revision = this.#last + 1;
     return this.#publish(steps.map((step) => this.#append(step, revision)));
@@ -62,7 +65,7 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
     return commit;
   }
 
-  /** Every change so far, rising. */
+  /** Every change so far, in rising revision. */
   get log(): readonly Change[] {
     return this.#changes;
   }
@@ -160,7 +163,7 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
     return this.#changes.slice(this.#end(after), this.#end(upTo));
   }
 
-  /** The place behind the last change of a revision. */
+  /** The index after the last change of a revision. */
   #end(revision: Revision): number {
     let [low, high] = [0, this.#changes.length];
     while (low < high) {
@@ -197,14 +200,16 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
     return last?.kind === 'put' ? last.object : undefined;
   }
 
-  /** In key order. */
+  /** The objects at a revision, in key order. */
   #standing(revision: Revision): readonly StoredObject[] {
     const keys = new Map(this.#changes.slice(0, this.#end(revision)).map(({ key }) => [text(key), key]));
     const objects = [...keys.values()].map((key) => this.#at(key, revision)).filter((object) => object !== undefined);
     return objects.toSorted((a, b) => (text(a.key) < text(b.key) ? -1 : 1));
   }
 
-  /** As in the real one: a page looks at rows of the type, so it may come out empty and not be the last. */
+  /**
+   * As in the real store, a page reads rows of the type, so it may be empty and not be the last.
+   */
   async #page({ scope, revision, after }: { scope: Scope; revision: Revision; after: Key | undefined }): Promise<SnapshotPage> {
     this.pagesRead += 1;
     if (revision < this.compacted) throw new Refused(expired(`revision ${revision} is compacted (${this.compacted})`));

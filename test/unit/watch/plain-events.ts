@@ -1,4 +1,4 @@
-/** A representation that writes each event as one JSON line, and the way back to what a client would have seen. */
+/** A representation that writes each event as one JSON line, and its inverse. */
 import { labelsOf } from '../../../src/domain/object-metadata.js';
 import type { Key } from '../../../src/domain/key.js';
 import type { OpenWatch, Representation } from '../../../src/domain/ports.js';
@@ -8,7 +8,7 @@ type Line = Readonly<{ type: SeenEvent['type']; key?: string; at: string; labels
 
 export type Counted = Representation & { encoded: number };
 
-/** `encoded` counts the encodings of events, not the events. */
+/** `encoded` counts calls of the encoder, not events. */
 export function plainEvents(id = 'plain'): Counted {
   const representation: Counted = {
     id,
@@ -55,7 +55,7 @@ export function received(events: readonly SeenEvent[]): readonly string[] {
   });
 }
 
-/** A client of an open watch: reads as long as a test wants, and remembers what it saw. */
+/** A client of an open watch: it reads when the test says so, and records what it saw. */
 export class Reader {
   readonly events: SeenEvent[] = [];
   readonly buffers: Uint8Array[] = [];
@@ -67,7 +67,7 @@ export class Reader {
     this.#iterator = watch[Symbol.asyncIterator]();
   }
 
-  /** Asks for the next batch, and takes it if it comes within some turns of the event loop. */
+  /** Asks for the next batch, and takes it if it arrives within some turns of the event loop. */
   async step(): Promise<boolean> {
     this.#pending ??= this.#iterator.next();
     const next = await Promise.race([this.#pending, turns(20)]);
@@ -88,7 +88,7 @@ export class Reader {
     }
   }
 
-  /** Reads until nothing more comes. */
+  /** Reads until nothing more arrives. */
   async drain(): Promise<readonly string[]> {
     while (await this.step());
     return received(this.events);

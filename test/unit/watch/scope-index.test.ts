@@ -22,7 +22,7 @@ test('watchers with the same scope, selector and representation are one group, e
   t.deepEqual([...(groups[0]?.members ?? [])], ['first', 'second']);
 });
 
-test('another scope, selector or representation is another group', (t) => {
+test('watchers that differ in scope, selector or representation are in different groups', (t) => {
   const index = new ScopeIndex<string>();
 
   index.groupOf(aView(), 0).members.add('all');
@@ -57,7 +57,7 @@ test('a key finds exactly the groups whose scope covers it', (t) => {
   }
 });
 
-test('a group that is removed is not found, and a new one takes its place on the next request', (t) => {
+test('a removed group is not found, and a new one takes its place on the next request', (t) => {
   const index = new ScopeIndex<string>();
   const [first, other] = [index.groupOf(aView(), 0), index.groupOf(aView({ name: 'one' }), 0)];
   t.is(index.find(aView()), first);
@@ -72,7 +72,7 @@ test('a group that is removed is not found, and a new one takes its place on the
   t.true(index.covers(aKey()));
 });
 
-test('scopes that do not cover a key cost it nothing: ten thousand of them, of all kinds', (t) => {
+test('ten thousand scopes that do not cover a key, of all kinds, do not slow down its lookup', (t) => {
   const index = new ScopeIndex<string>();
   const kinds: ((i: number) => Place)[] = [
     (i) => ({ name: `n${i}` }),

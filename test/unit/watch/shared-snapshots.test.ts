@@ -69,7 +69,7 @@ test('readers that start together share the bytes of the pages', async (t) => {
   t.is(store.openSnapshots, 0);
 });
 
-test('another scope, selector, revision or encoding shares nothing', async (t) => {
+test('readers that differ in scope, selector, revision or encoding share nothing', async (t) => {
   const store = someStore(4);
   const snapshots = sharedOf(store, { onShared: () => t.fail() });
 
@@ -84,7 +84,7 @@ test('another scope, selector, revision or encoding shares nothing', async (t) =
   t.deepEqual(read.map(textOf), ['n0@1 n1@2 n2@3 n3@4', 'n0@1 n1@2 n2@3 n3@4', 'n1@2 n3@4', 'n0@1 n1@2 n2@3', 'n0@1 n1@2 n2@3 n3@4']);
 });
 
-test('a late reader reads a page that the bound has pushed out again, with the same content', async (t) => {
+test('a late reader reads a page that the bound has evicted again, with the same content', async (t) => {
   const store = someStore(6);
   const snapshots = sharedOf(store, { sharedBytesMax: 15 });
   const slow = snapshots.chunks(aScope(), everything, 6, names());
@@ -99,7 +99,7 @@ test('a late reader reads a page that the bound has pushed out again, with the s
   t.is(store.openSnapshots, 0);
 });
 
-test('a reader whose page another failed to read tries itself; its own error reaches it, and the next request tries again', async (t) => {
+test('if reading a page fails, other readers try themselves; each gets its own error, and the next request tries again', async (t) => {
   const store = someStore(4);
   const snapshots = sharedOf(store);
   const waiting = snapshots.chunks(aScope(), everything, 4, names());
@@ -120,7 +120,7 @@ test('a reader whose page another failed to read tries itself; its own error rea
   t.is(store.openSnapshots, 0);
 });
 
-test('every reader has a snapshot of its own, and closes it when it goes away half way', async (t) => {
+test('every reader has its own snapshot, and closes it when it leaves early', async (t) => {
   const store = someStore(6);
   const snapshots = sharedOf(store);
   const [one, other] = [snapshots.chunks(aScope(), everything, 6, names()), snapshots.chunks(aScope(), everything, 6, names())];
@@ -134,7 +134,7 @@ test('every reader has a snapshot of its own, and closes it when it goes away ha
   t.is(store.openSnapshots, 0);
 });
 
-test('a page without a selected object is an empty chunk, so that who reads can stop', async (t) => {
+test('a page without a selected object is an empty chunk, so that its reader can stop', async (t) => {
   const store = someStore(6);
   const snapshots = sharedOf(store);
   const encoding = names();
@@ -147,7 +147,7 @@ test('a page without a selected object is an empty chunk, so that who reads can 
   t.is(encoding.pages, 0);
 });
 
-test('readers whose pages show nothing read a few of them in each turn of the event loop', async (t) => {
+test('readers whose pages are empty read a few of them in each turn of the event loop', async (t) => {
   const store = someStore(6);
   const turns: (() => void)[] = [];
   const pace = new Pace(1_000, (task) => turns.push(task));
@@ -174,12 +174,12 @@ test('readers whose pages show nothing read a few of them in each turn of the ev
   );
 });
 
-/** Lets everything go on that waits for nothing. */
+/** Runs everything that is ready without a turn of the event loop. */
 async function settled(): Promise<void> {
   for (let i = 0; i < 100; i += 1) await Promise.resolve();
 }
 
-test('later writes are not in the pages: a snapshot is of its revision', async (t) => {
+test('later writes are not in the pages, because a snapshot shows its revision', async (t) => {
   const store = someStore(4);
   const snapshots = sharedOf(store);
   const chunks = snapshots.chunks(aScope(), everything, 4, names());
@@ -189,7 +189,7 @@ test('later writes are not in the pages: a snapshot is of its revision', async (
   t.is(textOf([first.value!, ...(await gather({ [Symbol.asyncIterator]: () => chunks }))]), 'n0@1 n1@2 n2@3 n3@4');
 });
 
-test('whatever else is written, readers of a view share its pages until its type changes', async (t) => {
+test('whatever is written elsewhere, readers of a view share its pages until its type changes', async (t) => {
   const store = someStore(4);
   const snapshots = sharedOf(store);
   const encoding = names();
@@ -206,7 +206,7 @@ test('whatever else is written, readers of a view share its pages until its type
   t.is(textOf(third), textOf(first).slice(textOf(first).indexOf(' ') + 1));
 });
 
-test('what nobody reads is kept for ten seconds, from the second reader on', async (t) => {
+test('from the second reader on, pages are kept for ten seconds without a reader', async (t) => {
   const clock = new ManualClock();
   const store = someStore(4);
   const snapshots = sharedOf(store, { clock });
@@ -227,7 +227,7 @@ test('what nobody reads is kept for ten seconds, from the second reader on', asy
   t.deepEqual([await pagesRead(), await pagesRead(), await pagesRead()], [2, 2, 0]);
 });
 
-test('of views that nobody reads, 500 with few pages are remembered, beside those that share much', async (t) => {
+test('500 views without readers and with few pages are remembered, beside views that share much', async (t) => {
   const clock = new ManualClock();
   const store = new MemoryStore();
   for (let i = 0; i < 4; i++) store.commit({ put: { name: `n${i}`.padEnd(30_000, '-') }, labels: { odd: String(i % 2) } });
@@ -248,7 +248,7 @@ test('of views that nobody reads, 500 with few pages are remembered, beside thos
   t.deepEqual([await pagesReadOf('first'), await pagesReadOf('first')], [2, 2], 'it was forgotten');
 });
 
-test('views that are read once displace nothing of those that are shared', async (t) => {
+test('views that are read once evict nothing of shared views', async (t) => {
   const store = someStore(4);
   const snapshots = sharedOf(store, { sharedBytesMax: 50 });
   const read = (value: number): Promise<unknown> => gather(snapshots.chunks(aScope(), selecting(`odd!=${value}`), 4, names()));
@@ -261,7 +261,7 @@ test('views that are read once displace nothing of those that are shared', async
   t.is(store.pagesRead, before);
 });
 
-test('a list that is longer than the bound pushes out what others share once, and then keeps nothing', async (t) => {
+test('a list longer than the bound evicts shared pages once, and then keeps nothing', async (t) => {
   const store = someStore(40);
   let shares = 0;
   const snapshots = sharedOf(store, { sharedBytesMax: 40, onShared: (chunks) => (shares += chunks) });
@@ -282,7 +282,7 @@ test('a list that is longer than the bound pushes out what others share once, an
   t.is(store.openSnapshots, 0);
 });
 
-test('readers of a list that is longer than the bound share its pages while they read side by side', async (t) => {
+test('readers of a list longer than the bound share its pages while they read side by side', async (t) => {
   const store = someStore(20);
   const snapshots = sharedOf(store, { sharedBytesMax: 30 });
 
@@ -291,7 +291,7 @@ test('readers of a list that is longer than the bound share its pages while they
   t.true(one?.every((chunk, i) => chunk === other?.[i]));
 });
 
-test('a slow reader whose revision is compacted does not keep others from the pages that they read themselves', async (t) => {
+test('a slow reader whose revision is compacted does not keep others from reading their pages themselves', async (t) => {
   const store = someStore(6);
   const snapshots = sharedOf(store, { sharedBytesMax: 1 });
   const slow = snapshots.chunks(aScope(), everything, 6, names());
@@ -305,7 +305,7 @@ test('a slow reader whose revision is compacted does not keep others from the pa
   t.is(read.status === 'fulfilled' ? textOf(read.value) : '', 'n0@1 n1@2 n2@3 n3@4 n4@5 n5@6');
 });
 
-test('a reader of the present state begins no earlier than what is published, and alone it never waits', async (t) => {
+test('a reader of the present state begins at the published revision or later, and a single reader never waits', async (t) => {
   const store = someStore(2);
   const snapshots = sharedOf(store);
   const read = async (): Promise<string> => {
@@ -320,7 +320,7 @@ test('a reader of the present state begins no earlier than what is published, an
   t.is(await read(), '4: n0@1 n1@2 n2@3');
 });
 
-test('readers of the present state who come while another one reads begin together once that has read, whatever they ask it after', async (t) => {
+test('readers of the present state that arrive during a reading begin together once it has ended, whatever their revisions', async (t) => {
   const store = someStore(6);
   const snapshots = sharedOf(store);
   const first = await snapshots.present(aScope(), everything, names());
@@ -343,7 +343,7 @@ test('readers of the present state who come while another one reads begin togeth
   }
 });
 
-test('what nobody else asks for is kept for nobody, and displaces nothing', async (t) => {
+test('pages in a representation of one reader’s own are not kept, and evict nothing', async (t) => {
   const store = someStore(4);
   const snapshots = sharedOf(store, { sharedBytesMax: 150_000 });
   const encoding = names();
@@ -357,7 +357,7 @@ test('what nobody else asks for is kept for nobody, and displaces nothing', asyn
   t.is(encoding.pages, read);
 });
 
-test('behind its close nothing is kept, and no timer runs', async (t) => {
+test('after close nothing is kept, and no timer runs', async (t) => {
   const store = someStore(4);
   const clock = new ManualClock();
   const snapshots = sharedOf(store, { clock });

@@ -10,7 +10,7 @@ function setUp() {
   return { clock, revisions, starts: new SharedStarts({ clock, revisions }) };
 }
 
-test('the first start is immediate; later ones during writes begin together a little later', async (t) => {
+test('the first start is immediate; later starts during writes begin together a little later', async (t) => {
   const { clock, revisions, starts } = setUp();
 
   t.is(await starts.start('all', revisions.published), 10);
@@ -27,7 +27,7 @@ test('the first start is immediate; later ones during writes begin together a li
   t.is(await starts.start('all', revisions.published), 30, 'nothing has changed since');
 });
 
-test('no start waits while nothing changes, for another view, or after that time; and nothing is remembered then', async (t) => {
+test('a start is immediate if nothing changed, for another view, or after that time, when nothing is remembered', async (t) => {
   const { clock, revisions, starts } = setUp();
 
   t.is(await starts.start('all', revisions.published), 10);
@@ -39,7 +39,7 @@ test('no start waits while nothing changes, for another view, or after that time
   t.is(await starts.start('all', revisions.published), 11);
 });
 
-test('no start waits while nothing of its type changes, or once the view has been read', async (t) => {
+test('a start is immediate while nothing of its type changes, or once the view has been read', async (t) => {
   const { clock, revisions, starts } = setUp();
 
   t.is(await starts.start('all', 10), 10);
@@ -56,7 +56,7 @@ test('no start waits while nothing of its type changes, or once the view has bee
   t.is(clock.pending, 0);
 });
 
-test('informers that start together during writes are sent the same bytes, and miss nothing afterwards', async (t) => {
+test('informers that start together during writes receive the same bytes, and miss nothing afterwards', async (t) => {
   const { hub, store, clock } = aHub();
   const representation = plainEvents();
   for (let i = 0; i < 6; i++) store.commit({ put: { name: `n${i}` } });

@@ -1,4 +1,7 @@
-/** What a live watch (`watch/watcher.ts`) writes by itself, and what it leaves to whoever reads it: together every event, once and in order. */
+/**
+ * What a live watch (`watch/watcher.ts`) writes itself and what it leaves to its reader: together
+ * every event, once and in order.
+ */
 import { test } from '../../support/test.js';
 import type { Representation, WatchRequest } from '../../../src/domain/ports.js';
 import type { HubLimits } from '../../../src/watch/hub.js';
@@ -8,7 +11,9 @@ import { plainEvents, Reader, received, turns } from './plain-events.js';
 
 type Known = TestHub & Readonly<{ sink: ASink; reader: Reader; end: () => void }>;
 
-/** A watch that is live; what it writes and what is read from it come to its reader in the order in which they are handed out. */
+/**
+ * A live watch. Written and read events reach the test in the order in which they are handed out.
+ */
 async function aLiveWatch(limits: Partial<HubLimits> = {}, request: Partial<WatchRequest> = {}): Promise<Known> {
   const test = aHub(limits);
   const sink = new ASink();
@@ -19,7 +24,7 @@ async function aLiveWatch(limits: Partial<HubLimits> = {}, request: Partial<Watc
   return { ...test, sink, reader, end: () => open.end() };
 }
 
-/** Events with so many bytes of space before them. */
+/** Events preceded by so many bytes of space. */
 function padded(bytes: number): Representation {
   const plain = plainEvents();
   return { ...plain, events: (items) => Buffer.concat([Buffer.alloc(bytes, ' '), plain.events(items)]) };
@@ -30,7 +35,7 @@ const puts = (from: number, to: number): readonly { put: { name: string } }[] =>
 const added = (from: number, to: number): readonly string[] =>
   Array.from({ length: to - from + 1 }, (_, i) => `ADDED n${from + i}@${from + i}`);
 
-test('a live watch writes what is published, and wakes nobody who reads it', async (t) => {
+test('a live watch writes published events itself, and does not wake its reader', async (t) => {
   const { store, sink, reader } = await aLiveWatch();
   let woken = 0;
   void reader.step().then(() => (woken += 1));
@@ -42,7 +47,7 @@ test('a live watch writes what is published, and wakes nobody who reads it', asy
   t.deepEqual([sink.writes, woken], [1, 0]);
 });
 
-test('a watch that is behind, or sends its initial state, is read; once it is live it writes', async (t) => {
+test('a watch is read while it is behind or sends its initial state; once it is live it writes', async (t) => {
   const { store, sink, reader } = await aLiveWatch({}, { start: initial });
 
   t.deepEqual([received(reader.events), sink.writes], [['BOOKMARK@0!'], 0]);
@@ -53,7 +58,7 @@ test('a watch that is behind, or sends its initial state, is read; once it is li
   t.is(sink.writes, 1);
 });
 
-test('a sink that is full gets nothing: what is published is read, and the sink is written to again behind it', async (t) => {
+test('a full sink gets nothing: events are read, and the sink is written to again after them', async (t) => {
   const { store, sink, reader } = await aLiveWatch();
 
   sink.isFull = true;
@@ -73,7 +78,7 @@ test('a sink that is full gets nothing: what is published is read, and the sink 
   t.is(sink.writes, 1);
 });
 
-test('more than goes out at once is read, and not written', async (t) => {
+test('more bytes than may be sent at once are read, not written', async (t) => {
   const { store, sink, reader } = await aLiveWatch({ pieceBytesMax: 150 });
 
   store.commit(...puts(1, 6));
@@ -83,7 +88,7 @@ test('more than goes out at once is read, and not written', async (t) => {
   t.is(sink.writes, 0);
 });
 
-test('what goes out in parts is read, whatever may go out at once', async (t) => {
+test('events that are sent in parts are read, whatever may be sent at once', async (t) => {
   const { store, sink, reader } = await aLiveWatch(
     { pieceBytesMax: 4_000_000, queueBytesMax: 8_000_000 },
     { representation: padded(300_000) },
@@ -96,7 +101,7 @@ test('what goes out in parts is read, whatever may go out at once', async (t) =>
   t.is(sink.writes, 0);
 });
 
-test('sinks share the bytes of a turn, because they are framed and encrypted behind it', async (t) => {
+test('sinks share the bytes of a turn, because they are framed and encrypted after it', async (t) => {
   const { hub, store } = aHub();
   const representation = padded(90_000);
   let writes = 0;
@@ -117,7 +122,7 @@ test('sinks share the bytes of a turn, because they are framed and encrypted beh
   t.true(Math.max(...inTurns) <= 12, inTurns.join(' '));
 });
 
-test('a watch whose sink stays full holds its queue at most, then reads on from the change log, and misses nothing', async (t) => {
+test('a watch whose sink stays full queues a bounded amount, then reads on from the change log, and misses nothing', async (t) => {
   const { store, sink, reader, counts } = await aLiveWatch({ queueBytesMax: 300 });
 
   sink.isFull = true;
@@ -134,7 +139,7 @@ test('a watch whose sink stays full holds its queue at most, then reads on from 
   t.deepEqual([sink.writes, counts.fellBack], [1, 1]);
 });
 
-test('a bookmark is written behind the events before it, though nothing is published at the time', async (t) => {
+test('a bookmark is written after the events before it, even if nothing is published at the time', async (t) => {
   const { store, clock, reader } = await aLiveWatch({ periodMsMax: 10 });
 
   store.commit(...puts(1, 2));
@@ -147,7 +152,7 @@ test('a bookmark is written behind the events before it, though nothing is publi
   t.deepEqual(received(reader.events), [...added(1, 2), 'BOOKMARK@2', 'BOOKMARK@2']);
 });
 
-test('a watch that ends is sent what is published first, whether it was to be written or read', async (t) => {
+test('a watch that ends first sends what is published, whether that is written or read', async (t) => {
   for (const isFull of [false, true]) {
     const { store, sink, reader, end } = await aLiveWatch();
     store.commit(...puts(1, 1));
@@ -162,7 +167,7 @@ test('a watch that ends is sent what is published first, whether it was to be wr
   }
 });
 
-test('writing to many sinks that take their time leaves turns of the event loop to others, and the next hand-out waits for the last of them', async (t) => {
+test('writing to many slow sinks leaves turns of the event loop to others, and the next hand-out waits for the last sink', async (t) => {
   const { hub, store, clock } = aHub({ periodFactor: 4, periodMsMax: 10 });
   const sinks = Array.from({ length: 12 }, () => new ASink());
   for (const sink of sinks) {

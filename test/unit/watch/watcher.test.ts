@@ -8,7 +8,7 @@ import { plainEvents, Reader, received, turns } from './plain-events.js';
 
 const one = { put: { name: 'one' } };
 
-/** Runs once, in the next pause the store makes, which lasts until it is done. */
+/** Runs the task once, in the next pause of the store, which lasts until the task is done. */
 function inPause(store: MemoryStore, task: () => unknown): void {
   store.between = async () => {
     store.between = async () => {};
@@ -16,7 +16,7 @@ function inPause(store: MemoryStore, task: () => unknown): void {
   };
 }
 
-test('commits made while a watch catches up follow what it missed, once and without a hole', async (t) => {
+test('commits made while a watch catches up follow the changes that it missed, once and without a hole', async (t) => {
   const { hub, store } = aHub();
   for (let i = 1; i <= 5; i++) store.commit({ put: { name: `n${i}` } });
   inPause(store, () => store.commit({ put: { name: 'n1' } }, { delete: { name: 'n2' } }));
@@ -26,7 +26,7 @@ test('commits made while a watch catches up follow what it missed, once and with
   t.deepEqual(seen, ['ADDED n2@2', 'ADDED n3@3', 'ADDED n4@4', 'ADDED n5@5', 'MODIFIED n1@6', 'DELETED n2@7']);
 });
 
-test('commits made during the initial events come after the bookmark that ends them', async (t) => {
+test('commits made during the initial events follow the bookmark that ends those', async (t) => {
   const { hub, store } = aHub();
   for (let i = 1; i <= 3; i++) store.commit({ put: { name: `n${i}` } });
   inPause(store, () => store.commit({ put: { name: 'n3' } }, { put: { name: 'n4' } }));
@@ -36,7 +36,7 @@ test('commits made during the initial events come after the bookmark that ends t
   t.deepEqual(seen, ['ADDED n1@1', 'ADDED n2@2', 'ADDED n3@3', 'BOOKMARK@3!', 'MODIFIED n3@4', 'ADDED n4@5']);
 });
 
-test('a watch that begins with initial events and is no WatchList is not shown where they end, bookmarks or not', async (t) => {
+test('a watch that begins with initial events and is no WatchList gets no mark of their end, with bookmarks or without', async (t) => {
   const { hub, store } = aHub();
   store.commit(one);
 
@@ -73,7 +73,7 @@ test('one event larger than the queue is still delivered when nothing else waits
   t.is(counts.fellBack, 0);
 });
 
-test('commits made during the initial events come after them, even if they are more than a queue may hold', async (t) => {
+test('commits made during the initial events follow them, even if they are more than a queue may hold', async (t) => {
   const { hub, store } = aHub({ queueBytesMax: 200 });
   for (let i = 1; i <= 6; i++) store.commit({ put: { name: `n${i}` } });
   inPause(store, () => {
@@ -90,7 +90,7 @@ test('commits made during the initial events come after them, even if they are m
   t.deepEqual(seen, expected);
 });
 
-test('a watcher that never catches up, because there is always more, still gets everything once', async (t) => {
+test('a watcher that never catches up, because more keeps being committed, still gets everything once', async (t) => {
   const { hub, store } = aHub({ queueBytesMax: 150 });
   const reader = new Reader(hub.open(aWatch()));
   await reader.drain();
@@ -108,7 +108,7 @@ test('a watcher that never catches up, because there is always more, still gets 
   );
 });
 
-test('a watch whose scope is quiet keeps up with the store: when it falls behind later, it has missed nothing', async (t) => {
+test('a watch whose scope is quiet keeps up with the store, so it has missed nothing when it falls behind later', async (t) => {
   const { hub, store, counts } = aHub({ queueBytesMax: 150 });
   const reader = new Reader(hub.open(aWatch({ scope: aScope({ cluster: 'quiet' }), bookmarks: false })));
   await reader.drain();
@@ -125,7 +125,7 @@ test('a watch whose scope is quiet keeps up with the store: when it falls behind
   t.is(counts.fellBack, 1);
 });
 
-test('a watcher that falls behind the compacted revision gets one 410 event and the end, no gap', async (t) => {
+test('a watcher that falls behind the compacted revision gets one 410 event and the end, and no gap', async (t) => {
   const { hub, store } = aHub({ queueBytesMax: 150 });
   const reader = new Reader(hub.open(aWatch()));
   await reader.drain();
@@ -139,7 +139,7 @@ test('a watcher that falls behind the compacted revision gets one 410 event and 
   t.is(hub.openWatches, 0);
 });
 
-test('a watch from a compacted revision is one 410 event', async (t) => {
+test('a watch from a compacted revision gets one 410 event only', async (t) => {
   const { hub, store } = aHub();
   store.commit(one, { put: { name: 'two' } });
   store.compacted = 2;
@@ -148,7 +148,7 @@ test('a watch from a compacted revision is one 410 event', async (t) => {
   t.deepEqual(await new Reader(hub.open(aWatch({ start: { kind: 'after', revision: 2 } }))).drain(), []);
 });
 
-test('a bookmark waits its turn after the queued events, and none comes while a watcher catches up', async (t) => {
+test('a bookmark waits behind the queued events, and none is sent while a watcher catches up', async (t) => {
   const { hub, store, clock } = aHub();
   for (let i = 1; i <= 3; i++) store.commit({ put: { name: `n${i}` } });
   inPause(store, () => {
@@ -193,7 +193,7 @@ test('a watch that is ended while live sends what is queued, then ends', async (
   t.true(reader.ended);
 });
 
-test('a watch that is ended while it catches up sends nothing after what it has read: its client resumes there', async (t) => {
+test('a watch that is ended while it catches up sends only what it has read, and its client resumes there', async (t) => {
   const { hub, store } = aHub();
   for (let i = 1; i <= 6; i++) store.commit({ put: { name: `n${i}` } });
   const open = hub.open(aWatch());
@@ -243,7 +243,7 @@ test('one delivery is bounded, however much is queued', async (t) => {
   t.is((await reader.drain()).length, 6);
 });
 
-test('a selector applies to initial events, history and live events alike, flips included', async (t) => {
+test('a selector applies to initial events, history and live events, and to objects that enter or leave it', async (t) => {
   const { hub, store } = aHub();
   const red = { team: 'red' };
   store.commit({ put: { name: 'a' }, labels: red }, { put: { name: 'b' } });
@@ -254,7 +254,7 @@ test('a selector applies to initial events, history and live events alike, flips
   t.deepEqual(seen, ['ADDED a@1', 'BOOKMARK@2!', 'ADDED b@3', 'DELETED a@4']);
 });
 
-test('a WatchList that names an old revision receives what is gone since: deleted, or out of the selector', async (t) => {
+test('a WatchList from an old revision receives the objects that were deleted or left the selector since', async (t) => {
   const { hub, store } = aHub();
   const red = { team: 'red' };
   store.commit({ put: { name: 'stays' }, labels: red }, { put: { name: 'deleted' }, labels: red }, { put: { name: 'flips' }, labels: red });
@@ -265,7 +265,7 @@ test('a WatchList that names an old revision receives what is gone since: delete
   t.deepEqual(seen, ['ADDED new@6', 'ADDED stays@1', 'BOOKMARK@6!', 'DELETED flips@6', 'DELETED deleted@6']);
 });
 
-test('a recreated key and one that is on another shard are not reported as gone', async (t) => {
+test('a recreated key and a key that is on another shard are not reported as gone', async (t) => {
   const { hub, store } = aHub();
   store.commit({ put: { name: 'again' } }, { put: { name: 'moved', shard: 'amber' } }, { put: { name: 'gone' } });
   store.commit({ delete: { name: 'again' } }, { put: { name: 'again' } }, { put: { name: 'moved', shard: 'birch' } });
@@ -279,7 +279,7 @@ test('a recreated key and one that is on another shard are not reported as gone'
   );
 });
 
-test('a key that left one shard and changed on another since the bookmark is in the view, and not reported as gone', async (t) => {
+test('a key that left one shard and changed on another after the bookmark is in the view, and not reported as gone', async (t) => {
   const { hub, store } = aHub();
   store.commit({ put: { name: 'both', shard: 'amber' } }, { put: { name: 'both', shard: 'birch' } });
   store.commit({ delete: { name: 'both', shard: 'amber' } });
@@ -290,7 +290,7 @@ test('a key that left one shard and changed on another since the bookmark is in 
   t.deepEqual(await reader.drain(), ['ADDED both@2', 'BOOKMARK@3!', 'MODIFIED both@4']);
 });
 
-test('an object that changed and is pages away from the front of its cluster is not reported as gone', async (t) => {
+test('an object that changed and is pages away from the beginning of its cluster is not reported as gone', async (t) => {
   const { hub, store } = aHub();
   for (let i = 10; i < 40; i++) store.commit({ put: { name: `n${i}` } });
   for (let i = 10; i < 40; i++) store.commit({ put: { name: `n${i}` } });
@@ -317,7 +317,7 @@ test('objects that change while a WatchList receives what is gone are taken as o
   t.deepEqual(seen.slice(2), ['BOOKMARK@6!', 'DELETED c@6', 'MODIFIED a@7', 'DELETED b@8', 'ADDED c@9']);
 });
 
-/** Has room when the test says so, and notes what is held while somebody waits for it. */
+/** Has room when the test says so, and records what is held while a watch waits for it. */
 class ScarceRoom implements Room {
   held = 0;
   isFull = false;
@@ -355,7 +355,7 @@ class ScarceRoom implements Room {
   }
 }
 
-test('a watch that waits for room holds none, also if the room it asked for is too little by then', async (t) => {
+test('a watch that waits for room holds none, even if the room that it asked for is too little by then', async (t) => {
   const { hub, store } = aHub();
   const room = new ScarceRoom();
   const reader = new Reader(hub.open(aWatch({ room })));
@@ -377,7 +377,7 @@ test('a watch that waits for room holds none, also if the room it asked for is t
   );
 });
 
-test('a watch that is ended while it waits for room ends at once, and gives back room that is granted later', async (t) => {
+test('a watch that is ended while it waits for room ends at once, and returns room that is granted later', async (t) => {
   const { hub, store } = aHub();
   const room = new ScarceRoom();
   const open = hub.open(aWatch({ room }));
@@ -410,7 +410,7 @@ test('a reader that leaves at any point leaves nothing open', async (t) => {
     await reader.leave();
     store.commit(one);
     await turns(5);
-    // For so long its view is remembered.
+    // The hub remembers the view for this long.
     clock.advance(10_000);
 
     t.is(hub.openWatches, 0);
@@ -419,7 +419,7 @@ test('a reader that leaves at any point leaves nothing open', async (t) => {
   }
 });
 
-test('a watch that is ended shows nothing that is published from then on, in the same tick or later', async (t) => {
+test('a watch that is ended shows nothing that is published later, in the same tick or after it', async (t) => {
   const { hub, store } = aHub();
   const open = hub.open(aWatch({ bookmarks: false }));
   const reader = new Reader(open);
@@ -435,7 +435,7 @@ test('a watch that is ended shows nothing that is published from then on, in the
   t.deepEqual(await drained, ['ADDED one@1']);
 });
 
-test('a watch that is abandoned has not fallen back, whatever is published until it has ended', async (t) => {
+test('an abandoned watch does not count as fallen back, whatever is published until it has ended', async (t) => {
   const { hub, store, counts } = aHub();
   let isClosed = false;
   const room = { ...endlessRoom, tryTake: () => !isClosed };
@@ -467,7 +467,10 @@ test('a watch ignores other types, clusters and shards', async (t) => {
   t.deepEqual(await reader.drain(), ['ADDED mine@4']);
 });
 
-/** Resolves once what `commit` publishes has been offered to the watches: the next commit is offered apart from it. */
+/**
+ * Resolves once the watches were offered what `commit` publishes, so that the next commit is
+ * offered separately.
+ */
 async function handedOut(commit: () => void): Promise<void> {
   commit();
   await turns(10);

@@ -89,7 +89,7 @@ for (const [accept, asked, expected] of [
   });
 }
 
-test('metadata alone is wanted where the clause that is served says so', (t) => {
+test('metadata alone is sent if the chosen clause asks for it', (t) => {
   const inProtobuf = `${protobuf};as=PartialObjectMetadata;g=meta.k8s.io;v=v1`;
 
   t.true(asksPartial(partial('PartialObjectMetadataList'), 'list'));
@@ -101,7 +101,7 @@ test('metadata alone is wanted where the clause that is served says so', (t) => 
   t.false(asksPartial(undefined, 'list'));
 });
 
-test('a header of more clauses than are read is refused as a whole, and quickly', (t) => {
+test('a header with more clauses than are read is refused as a whole, and quickly', (t) => {
   t.is(shown(`${'a/b,'.repeat(63)}application/json`, 'one'), 'json object');
   t.is(shown(`application/json${',a/b'.repeat(64)}`, 'one'), 'NotAcceptable');
 
@@ -111,7 +111,7 @@ test('a header of more clauses than are read is refused as a whole, and quickly'
   t.true(fastestMs(() => shown(header, 'one'), 3) < 100);
 });
 
-test('a long weight is read in no time, whether it is a number or not', (t) => {
+test('a long weight is parsed quickly, whether or not it is a number', (t) => {
   const long = '0'.repeat(62_000);
 
   t.is(shown(`application/json;q=${long}x`, 'one'), 'json object');

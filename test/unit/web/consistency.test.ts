@@ -27,6 +27,6 @@ const cases: readonly [verb: Verb, query: string, waits: boolean][] = [
 ];
 
 for (const [verb, query, waits] of cases)
-  test(`${verb} ?${query} ${waits ? 'waits for what others have written' : 'is answered on what is here'}`, (t) => {
+  test(`${verb} ?${query} ${waits ? 'waits until this server has published what others have written' : 'is answered from what this server has published'}`, (t) => {
     t.is(needsNewest(verb, new URLSearchParams(query), revisions), waits);
   });

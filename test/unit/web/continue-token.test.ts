@@ -10,7 +10,7 @@ function reasonOf(text: string, scope = aScope()): string {
   return result.kind === 'refused' ? `${result.refusal.reason}: ${result.refusal.message}` : 'taken';
 }
 
-test('a token read back gives the revision and key it was made of, with and without a revision', (t) => {
+test('a token is parsed to its revision and key, with and without a revision', (t) => {
   for (const resourceVersion of ['1363999000000000001', undefined]) {
     const token = formatContinue({ resourceVersion, after }, aScope());
 
@@ -33,7 +33,7 @@ test('a token continues only its own list', (t) => {
     t.is(reasonOf(token, aScope(place)), 'BadRequest: invalid continue token: it belongs to another list');
 });
 
-test('whatever is not a token is refused as 400', (t) => {
+test('any text that is not a token is refused with 400', (t) => {
   const forged = (parts: unknown): string => Buffer.from(JSON.stringify(parts)).toString('base64url');
   const [version, hash, ...rest] = JSON.parse(
     Buffer.from(formatContinue({ resourceVersion: '7', after }, aScope()), 'base64url').toString(),

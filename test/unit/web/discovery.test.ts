@@ -59,7 +59,7 @@ test('the form of discovery follows the Accept header: best quality first, then 
   for (const [accept, form] of cases) t.is(parseDiscoveryForm(accept), form, accept);
 });
 
-test('aggregated discovery names itself in its Content-Type and lists each type once per version', (t) => {
+test('aggregated discovery names its form in Content-Type and lists each type once per version', (t) => {
   for (const form of ['v2', 'v2beta1'] as const) {
     const answer = apiGroups([...kcpTypes, configMaps], form);
     const { kind, apiVersion, items } = read(answer);
@@ -132,7 +132,7 @@ test('a group version lists its types', (t) => {
   t.deepEqual(crds.shortNames, ['crd', 'crds']);
 });
 
-test('the core group has the kind List, with which nothing can be done, beside what is served of it', (t) => {
+test('the core group has the kind List, without verbs, beside its served types', (t) => {
   for (const [types, names] of [
     [kcpTypes, ['lists']],
     [
@@ -157,12 +157,12 @@ test('the core group has the kind List, with which nothing can be done, beside w
   }
 });
 
-test('what is in the core group is not among the other groups', (t) => {
+test('types in the core group are not listed in other groups', (t) => {
   const types = [...kcpTypes, configMaps];
   t.false(read(apiGroups(types, 'legacy')).groups.some(({ name }: { name: string }) => name === ''));
 });
 
-test('the path of an unknown group or version is 404', (t) => {
+test('the path of an unknown group or version gives 404', (t) => {
   t.is(apiGroup(kcpTypes, 'nothing.io'), undefined);
   t.is(apiGroup(kcpTypes, '__proto__'), undefined);
   t.is(apiGroup([configMaps], ''), undefined);
@@ -171,7 +171,7 @@ test('the path of an unknown group or version is 404', (t) => {
   t.is(apiResources(kcpTypes, '', 'v2'), undefined);
 });
 
-test('the version has Kubernetes’ own form, every member a string, ours behind the plus', (t) => {
+test('the version has Kubernetes’ own form, every member a string, with Strata’s version after the plus', (t) => {
   const version = read(versionAnswer('0.1.0'));
 
   t.is(version.gitVersion, 'v1.36.0+strata-v0.1.0');

@@ -12,7 +12,10 @@ import { aKey } from '../../support/objects.js';
 const exportsType = kcpTypes.find(({ resource }) => resource === 'apiexports') as ServedType;
 const key = aKey();
 
-/** As it is stored: with both annotations in front, and text that a re-serialisation would change. */
+/**
+ * An object as it is stored, with both annotations in front, and text that a re-serialisation would
+ * change.
+ */
 function stored(metadata = '"name":"one"'): StoredObject {
   const text = `{ "kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{${metadata}},"spec":{"big":9007199254740993,"one":1.0,"__proto__":{"a":"\\u00e9\\/"}, "same":1,"same":2}}`;
   const body = compose(scanObject(Buffer.from(text), 100), {
@@ -31,7 +34,7 @@ function one(form: ObjectForm, object = stored(), resourceVersion = '700'): stri
 
 const rest = '"spec":{"big":9007199254740993,"one":1.0,"__proto__":{"a":"\\u00e9\\/"}, "same":1,"same":2}}';
 
-test('a whole object is its stored bytes with the resourceVersion spliced in, and nothing else', (t) => {
+test('a whole object is its stored bytes with the resourceVersion inserted, and nothing else', (t) => {
   const object = stored();
   const bytes = Buffer.from(object.body.bytes).toString();
 
@@ -45,7 +48,7 @@ test('a whole object is its stored bytes with the resourceVersion spliced in, an
   t.is((JSON.parse(shown) as { metadata: { resourceVersion: string } }).metadata.resourceVersion, '700');
 });
 
-test('an event has the resourceVersion of the event, a DELETED that of the delete', (t) => {
+test('an event has the resourceVersion of its change, a DELETED that of the delete', (t) => {
   const metadata = (JSON.parse(one(wholeForm(exportsType, 'v1alpha2'), stored(), '900')) as { metadata: Record<string, unknown> }).metadata;
 
   t.is(metadata['resourceVersion'], '900');
@@ -58,7 +61,7 @@ test('in another served version only apiVersion differs', (t) => {
   t.not(old, current);
 });
 
-test('partial metadata is the metadata as stored, under its own kind', (t) => {
+test('partial metadata is the stored metadata, under its own kind', (t) => {
   const shown = one(
     partialForm(exportsType, 'v1alpha2', false),
     stored('"name":"one","labels":{"a":"b"},"managedFields":[{"fieldsV1":{"x":1.0}}]'),
@@ -77,7 +80,7 @@ test('partial metadata is the metadata as stored, under its own kind', (t) => {
   t.false(shown.includes('original-api-version'));
 });
 
-test('under all clusters partial metadata has the version of the object', (t) => {
+test('across all clusters partial metadata has the version of the object', (t) => {
   const annotations = (form: ObjectForm): Record<string, string> =>
     (JSON.parse(one(form)) as { metadata: { annotations: Record<string, string> } }).metadata.annotations;
 
@@ -121,7 +124,7 @@ test('in a watch of tables only the first event has the columns, even if it is a
   t.deepEqual([bookmarkFirst.bookmark('9', true), bookmarkFirst.events([item])].map(columnsOf), [2, 0]);
 });
 
-test('a row has the object whole, as metadata, or not at all', (t) => {
+test('a row includes the whole object, its metadata, or nothing of it', (t) => {
   const kinds = (['Object', 'Metadata', 'None'] as const).map((includeObject) => {
     const { rows } = JSON.parse(one(aTable({ includeObject }))) as { rows: { cells: unknown[]; object?: { kind: string } }[] };
     return [rows[0]?.cells[0], rows[0]?.object?.kind];
@@ -148,7 +151,7 @@ test('a bookmark has a type and a revision; the one that ends the initial events
   );
 });
 
-test('an object whose key alone is known is reported by name, namespace and place', (t) => {
+test('an object of which only the key is known is reported by name, namespace and place', (t) => {
   const bytes = watchRepresentation(wholeForm(exportsType, 'v1alpha2')).forgotten(
     [aKey(), aKey({ namespace: 'default', name: 'ü"' })],
     '9',
@@ -175,7 +178,7 @@ test('an ERROR event carries a whole Status', (t) => {
   );
 });
 
-test('a Status has code, reason and details; a continue token stands in its metadata, a retry in its details', (t) => {
+test('a Status has code, reason and details; its continue token is in its metadata, a retry in its details', (t) => {
   t.deepEqual(JSON.parse(failure({ reason: 'Conflict', message: 'm', details: { name: 'x', group: 'g', kind: 'things' } }).text), {
     kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message: 'm', reason: 'Conflict', details: { name: 'x', group: 'g', kind: 'things' }, code: 409,
   }); // prettier-ignore

@@ -9,7 +9,7 @@ function aRoom(): { bytes: number; add: (bytes: number) => void; give: (bytes: n
   return room;
 }
 
-/** Whoever made the pieces has taken room for them. */
+/** The maker of the pieces has taken room for them. */
 async function* taking(pieces: readonly Uint8Array[], room: { add: (bytes: number) => void }): AsyncGenerator<Uint8Array> {
   for (const piece of pieces) {
     room.add(piece.length);
@@ -28,7 +28,7 @@ function somePieces(): readonly Uint8Array[] {
   return [text, randomBytes(300_000), Buffer.alloc(0), Buffer.from(','), text.subarray(1)];
 }
 
-test('pieces that are deflated one by one are one stream of gzip', async (t) => {
+test('pieces that are deflated separately form one stream of gzip', async (t) => {
   const gzip = new Gzip();
   const pieces = somePieces();
 
@@ -38,7 +38,7 @@ test('pieces that are deflated one by one are one stream of gzip', async (t) => 
   }
 });
 
-test('a piece is deflated once for all who are sent it', async (t) => {
+test('a piece is deflated once for all its receivers', async (t) => {
   const gzip = new Gzip();
   const [shared, other] = somePieces();
 
@@ -50,7 +50,7 @@ test('a piece is deflated once for all who are sent it', async (t) => {
   t.true(later[1] === streams[0]?.[1] && later[2] === streams[1]?.[1]);
 });
 
-test('the room of a piece is for what it was deflated to, once that is known', async (t) => {
+test('a piece holds room for its deflated bytes once their length is known', async (t) => {
   const room = aRoom();
 
   const packed = await gather(new Gzip(), somePieces(), room);
@@ -58,7 +58,7 @@ test('the room of a piece is for what it was deflated to, once that is known', a
   t.is(room.bytes, Buffer.concat(packed).length);
 });
 
-test('an error in the pieces is the error of the stream, and the pieces are closed', async (t) => {
+test('an error in the pieces becomes the error of the stream, and the pieces are closed', async (t) => {
   let closed = false;
   async function* failing(): AsyncGenerator<Uint8Array> {
     try {
@@ -78,7 +78,7 @@ test('an error in the pieces is the error of the stream, and the pieces are clos
   t.true(closed);
 });
 
-test('the checksum of two texts follows from theirs', (t) => {
+test('the checksum of two joined texts is computed from the checksums of both', (t) => {
   const checksum = (text: Uint8Array) => ({ crc: crc32(text), length: text.length, shift: shiftOf(text.length) });
 
   for (const [before, after] of [0, 1, 7, 256, 65_537, 300_000].flatMap((a) => [0, 1, 255, 70_001].map((b) => [a, b] as const))) {

@@ -4,7 +4,7 @@ import { indented } from '../../../src/web/indented.js';
 
 const shown = (text: string): string => indented(Buffer.from(text)).toString();
 
-test('what JavaScript writes is indented as JavaScript would', (t) => {
+test('text that JavaScript writes is indented as JavaScript would indent it', (t) => {
   fc.assert(
     fc.property(fc.json({ maxDepth: 6 }), fc.boolean(), (text, spaced) => {
       const value: unknown = JSON.parse(text);
@@ -20,7 +20,7 @@ test('numbers, names and strings stay as they are', (t) => {
   );
 });
 
-test('beyond 32 levels the text goes on in one line', (t) => {
+test('beyond 32 levels the text continues on one line', (t) => {
   const text = `${'['.repeat(40)}1,2${']'.repeat(40)}`;
 
   const lines = shown(text).split('\n');
@@ -30,7 +30,7 @@ test('beyond 32 levels the text goes on in one line', (t) => {
   t.is(lines.join('').replaceAll(' ', ''), text);
 });
 
-test('text that is too long, or would become so, stays as it is', (t) => {
+test('text that is too long, or would become so, stays unindented', (t) => {
   for (const text of [`[${'1,'.repeat(140_000)}1]`, `[${`${'['.repeat(30)}1,1${']'.repeat(30)},`.repeat(1_000)}1]`])
     t.is(shown(text), text);
 });

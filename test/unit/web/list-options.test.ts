@@ -68,7 +68,7 @@ test('a resourceVersion beyond 64 bits is out of range, however long it is', (t)
     t.regex(shown(parseListOptions(new URLSearchParams({ resourceVersion: text }), limits)), /^BadRequest: .*value out of range$/);
 });
 
-test('leading zeros of a resourceVersion mean nothing', (t) => {
+test('leading zeros of a resourceVersion are ignored', (t) => {
   const parsed = parseListOptions(new URLSearchParams({ resourceVersion: '007' }), limits);
 
   t.is(parsed.kind === 'parsed' && parsed.value.resourceVersion, '7');
@@ -103,7 +103,7 @@ for (const [query, expected] of [
   });
 }
 
-test('the refusal of options names the group and kind of ListOptions', (t) => {
+test('a refusal of options names the group and kind of ListOptions', (t) => {
   const result = parseListOptions(new URLSearchParams('resourceVersionMatch=Exact'), limits);
 
   t.like(result.kind === 'refused' && result.refusal, {
@@ -113,7 +113,7 @@ test('the refusal of options names the group and kind of ListOptions', (t) => {
   });
 });
 
-test('a selector longer than its bound is a bad request, of labels and of fields, in a list and in a watch', (t) => {
+test('a label or field selector longer than its bound is a bad request, in a list and in a watch', (t) => {
   for (const [parameter, longest] of [
     ['labelSelector', 'a'.repeat(60)],
     ['fieldSelector', `metadata.name=${'a'.repeat(50)}`],

@@ -1,6 +1,8 @@
 /**
- * A look-up beside a world that moves on whenever it waits: shards write and delete, lose their pusher and sync again, and another server of the store acknowledges what is published
- * here later. The model knows what each shard has; the look-up knows what is here, and what is reported.
+ * A look-up in a world that changes whenever the look-up waits: shards write and delete, lose their
+ * pusher and sync again, and another server of the store acknowledges objects that this server
+ * publishes later. The model knows what each shard has; the look-up knows what this server holds,
+ * and what is reported.
  */
 import { test } from '../../support/test.js';
 import { seeded, type Random } from '../../support/crash/random.js';
@@ -28,15 +30,15 @@ type Answered = Readonly<{
 class World {
   readonly #random: Random;
   readonly #isShared: boolean;
-  /** What each shard has itself of the one object. */
+  /** Each shard's own version of the one object. */
   readonly source: Versions = new Map();
-  /** What is acknowledged, by whichever server. */
+  /** What any server has acknowledged. */
   readonly #stored: Versions = new Map();
   #here: Versions = new Map();
   readonly #whole = new Set<ShardName>();
   #published = 1;
   #versions = 0;
-  /** The shards that lacked it at some moment since the question. */
+  /** The shards that lacked the object at some moment since the question. */
   readonly lacked = new Set<ShardName>();
   reports = 0;
 
@@ -160,7 +162,7 @@ async function answered(asked: ReturnType<typeof lookUp>): Promise<Answered> {
 }
 
 for (const isShared of [false, true])
-  test(`no absence is proved of an object that a shard had all the time, and none is older than its freshness: ${isShared ? 'two servers' : 'one server'}`, async (t) => {
+  test(`no absence is proved if a shard always had the object, and no answer is older than its freshness: ${isShared ? 'two servers' : 'one server'}`, async (t) => {
     t.log(`TEST_SEED=${seed}`);
     const counts = { found: 0, proved: 0, unproved: 0, ambiguous: 0, unknown: 0 };
     for (let round = 0; round < 4_000; round += 1) {
@@ -189,7 +191,7 @@ for (const isShared of [false, true])
     for (const [what, count] of Object.entries(counts)) t.true(count > 0, what);
   });
 
-test('what moves each time is answered without freshness, after four reports', async (t) => {
+test('an object that changes at every attempt is answered without freshness, after four reports', async (t) => {
   let reads = 0;
   const report = { whole: true, shards: [] } as unknown as TypeFreshnessReport;
   let reports = 0;
@@ -215,7 +217,7 @@ test('what moves each time is answered without freshness, after four reports', a
   t.deepEqual([reports, reads], [4, 5]);
 });
 
-test('what a GET is refused for is thrown, and what is missing says whether its type is known', async (t) => {
+test('a look-up throws the refusals of a GET, except 404 and 409; a 404 says whether the type is known', async (t) => {
   const report = { whole: true, shards: [] } as unknown as TypeFreshnessReport;
   const refusing = (refusal: Refused['refusal']) =>
     answered(

@@ -1,4 +1,7 @@
-/** What operators ask of a cache itself: its freshness, and the removal of a shard. The ports behind it are stand-ins. */
+/**
+ * What operators ask of a cache: its freshness, and the removal of a shard. The ports are
+ * stand-ins.
+ */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { once } from 'node:events';
@@ -27,7 +30,7 @@ const limits = { syntheticDelayMs: 0, requestTimeoutMs: 1_000, writeTimeoutMs: 1
 
 type Asked = (method: string, path: string) => Promise<{ status: number; body: Record<string, unknown> }>;
 
-/** The application for one caller, with shards that can be removed once. */
+/** The application for one caller, with one shard that can be removed once. */
 async function anApp(
   t: ExecutionContext,
   caller: Caller,
@@ -78,7 +81,7 @@ test('status is the report as JSON, for every authorized reader', async (t) => {
   t.is((await (await anApp(t, anonymous)).ask('GET', '/services/cache/status')).status, 403);
 });
 
-test('the removal of a shard answers how many objects were removed, and the shard is unknown from then on', async (t) => {
+test('the answer to a removal has the number of removed objects, and the shard is unknown from then on', async (t) => {
   const { ask, removed } = await anApp(t, master);
 
   t.deepEqual(await ask('DELETE', '/services/cache/shards/amber'), { status: 200, body: { shard: 'amber', objectsRemoved: 7 } });
@@ -89,7 +92,7 @@ test('the removal of a shard answers how many objects were removed, and the shar
   t.deepEqual(removed, [amber]);
 });
 
-test('only masters remove a shard, and only by its name', async (t) => {
+test('only masters may remove a shard, and only by its name', async (t) => {
   const ofMaster = await anApp(t, master);
   for (const name of ['BAD', '*', 'a%2Fb', '%zz', 'a'.repeat(62)])
     t.is((await ofMaster.ask('DELETE', `/services/cache/shards/${name}`)).status, 400, name);
@@ -102,7 +105,7 @@ test('only masters remove a shard, and only by its name', async (t) => {
   t.deepEqual(ofMaster.removed, []);
 });
 
-test('only masters confirm held removals of a shard, of one type or of all', async (t) => {
+test('only masters may confirm held removals of a shard, of one type or of all', async (t) => {
   const { ask } = await anApp(t, master);
   const body = { shard: 'amber', confirmed: [{ type: 'apiexports.apis.kcp.io', removes: 120 }] };
   t.deepEqual(await ask('DELETE', '/services/cache/shards/amber/held'), { status: 200, body });
@@ -116,7 +119,7 @@ test('only masters confirm held removals of a shard, of one type or of all', asy
       t.is((await (await anApp(t, caller)).ask('DELETE', `/services/cache/shards/amber/${path}`)).status, 403, path);
 });
 
-test('only masters forget a shard or a cache, and only by its name', async (t) => {
+test('only masters may forget a shard or a cache, and only by its name', async (t) => {
   const ofMaster = await anApp(t, master);
   t.deepEqual(await ofMaster.ask('DELETE', '/services/cache/caches/east'), { status: 200, body: { cache: 'east', shards: 2 } });
   t.is((await ofMaster.ask('DELETE', '/services/cache/caches/west')).status, 404);

@@ -7,7 +7,7 @@ import { anApiExport, anApiResourceSchema, aKey } from '../../support/objects.js
 
 const inDocument = 'io.kcp.tenancy.v1alpha1.WorkspaceType';
 
-test('schemas are read once for those who ask at the same time, and again only after a change', async (t) => {
+test('schemas are read once for simultaneous callers, and again only after a change', async (t) => {
   const store = new SchemaStore();
   store.schemas.set('one', 'first');
 
@@ -21,7 +21,7 @@ test('schemas are read once for those who ask at the same time, and again only a
   t.is(store.readings, 2);
 });
 
-test('who asks after a change gets it, though a reading from before is under way, and whatever changes meanwhile', async (t) => {
+test('a caller sees changes made before it asked, even if an older reading is under way and changes continue', async (t) => {
   const store = new SchemaStore();
   store.schemas.set('one', 'first');
   store.whileReading = () => store.change('one', 'changed on and on');
@@ -36,7 +36,7 @@ test('who asks after a change gets it, though a reading from before is under way
   t.true(store.readings <= 3, String(store.readings));
 });
 
-test('a reading that fails is that of those who asked: the next one reads again', async (t) => {
+test('a failed reading fails only the callers that waited for it, and the next one reads again', async (t) => {
   const store = new SchemaStore();
   store.schemas.set('one', 'first');
   store.whileReading = () => {
@@ -49,7 +49,7 @@ test('a reading that fails is that of those who asked: the next one reads again'
   t.regex((await store.read()) ?? '', /first/);
 });
 
-test('no more than 1,000 APIExports are looked at, and ten schemas for a type', async (t) => {
+test('at most 1,000 APIExports are read, and ten schemas for a type', async (t) => {
   const store = new SchemaStore();
   store.exports = [...Array.from({ length: 1_000 }, () => ({})), naming('one')];
   store.schemas.set('one', 'first');

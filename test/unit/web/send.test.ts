@@ -1,4 +1,4 @@
-/** What is left when a reader goes away: nothing. */
+/** Nothing is left behind when a reader goes away. */
 import { test } from '../../support/test.js';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
@@ -12,7 +12,7 @@ import { Gzip } from '../../../src/web/gzip.js';
 import { answerList } from '../../../src/web/list.js';
 import { respondRefused } from '../../../src/web/respond.js';
 
-/** A response whose reader reads `bytesMax` and then nothing, until it goes away. */
+/** A response whose reader reads `bytesMax`, then nothing more until it goes away. */
 class StuckResponse extends Writable {
   statusCode = 0;
   taken = 0;
@@ -34,7 +34,7 @@ class StuckResponse extends Writable {
 const pieceBytes = 128 * 1024;
 const ports = { limits: { pieceBytesMax: pieceBytes }, gzip: new Gzip() } as unknown as KubePorts;
 
-/** Pieces of that length; `state` says how many were asked for and whether the list was closed. */
+/** Pieces of that length; `state` has how many were requested and whether the list was closed. */
 function pieces(count: number): { list: AsyncGenerator<Uint8Array>; state: { asked: number; closed: boolean } } {
   const state = { asked: 0, closed: false };
   async function* all(): AsyncGenerator<Uint8Array> {
@@ -87,7 +87,7 @@ test('a list whose reader was gone before it began is closed at once', async (t)
   t.true(state.asked <= 3);
 });
 
-test('no more is asked for than the reader reads', async (t) => {
+test('the list is read no faster than its reader reads', async (t) => {
   const response = new StuckResponse(500_000);
   const { list, state } = pieces(1_000);
 
@@ -98,7 +98,7 @@ test('no more is asked for than the reader reads', async (t) => {
   response.destroy();
 });
 
-test('nothing is asked of a stream whose exchange has ended', async (t) => {
+test('nothing is read from a stream whose exchange has ended', async (t) => {
   const { exchange } = aCall(new StuckResponse(0));
   exchange.end();
   const { list, state } = pieces(10);
@@ -108,7 +108,7 @@ test('nothing is asked of a stream whose exchange has ended', async (t) => {
   t.is(state.asked, 0);
 });
 
-test('a refusal of what was to be compressed is not called so', (t) => {
+test('a refusal in place of a compressed answer does not claim to be compressed', (t) => {
   const request = Object.assign(new IncomingMessage(new Socket()), { method: 'GET', httpVersionMajor: 1 });
   const response = new ServerResponse(request);
   response.setHeader('content-encoding', 'gzip');

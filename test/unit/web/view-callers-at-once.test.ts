@@ -1,5 +1,6 @@
 /**
- * What is read to decide who may read a view, while it changes. The store here is one that changes at the worst moment: between two reads of one decision.
+ * The decision about who may read a view reads several objects. This store changes at the worst
+ * moment: between two reads of one decision.
  */
 import { test } from '../../support/test.js';
 import type { Caller } from '../../../src/domain/caller.js';
@@ -18,7 +19,7 @@ const content = { verbs: ['list'], apiGroups: ['apis.kcp.io'], resources: ['apie
 
 type Held = Readonly<Record<string, object>>;
 
-/** `at`: what is held of each resource at a revision; `reading` is called whenever something is read. */
+/** `at`: the objects of each resource at a revision. `reading` is called at each read. */
 function callers(
   at: (revision: number) => Held,
   { published, isWhole, reading }: { published: () => number; isWhole: () => boolean; reading: () => void },
@@ -62,17 +63,17 @@ function callers(
 const always: Held = { logicalclusters: { status: { phase: 'Ready' } } };
 const bound = { subjects: [{ kind: 'User', name: 'alice' }], roleRef: { apiGroup: group, kind: 'ClusterRole', name: 'r' } };
 
-test('a right that a sync takes back while it is read lets nobody in', async (t) => {
+test('a right that a sync revokes while it is read admits nobody', async (t) => {
   let isWhole = false;
   const held = { ...always, clusterrolebindings: bound, clusterroles: { rules: [access, content] } };
-  // The sync that takes it back ends once the bindings of before were read.
+  // The sync that revokes it ends once the old bindings were read.
   const deciding = callers(() => held, { published: () => 1, isWhole: () => isWhole, reading: () => (isWhole = true) });
   const refused = await t.throwsAsync(deciding.admitted(alice, view, 'list'), { instanceOf: Refused });
   t.is(refused?.refusal.reason, 'ServiceUnavailable');
   t.deepEqual(await deciding.admitted(alice, view, 'list'), { shard: shardName('amber'), cluster: view.cluster }, 'control');
 });
 
-test('a binding of before and a role of after let nobody in', async (t) => {
+test('an old binding with a new role admits nobody', async (t) => {
   let published = 1;
   const at = (revision: number): Held =>
     revision === 1
