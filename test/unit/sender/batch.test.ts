@@ -45,15 +45,15 @@ const table: readonly Readonly<{
   { law: 'nothing pending makes no frame', outgoing: [], sent: 0 },
   { law: 'a begin goes alone', outgoing: [begin, put('a')], sent: 1 },
   { law: 'an end goes alone', outgoing: [end, put('a')], sent: 1 },
-  { law: 'objects go together up to our own number', outgoing: [put('a'), put('b'), put('c'), put('d')], sent: 3 },
+  { law: 'objects go together up to the local number', outgoing: [put('a'), put('b'), put('c'), put('d')], sent: 3 },
   {
     law: 'objects go together up to the number the cache accepts',
     outgoing: [put('a'), put('b'), put('c')],
     bounds: { limits: { ...bounds.limits, frameMutationsMax: 2 } },
     sent: 2,
   },
-  { law: 'objects go together up to our own size', outgoing: [put('a', 400), put('b', 400), put('c', 400)], sent: 2 },
-  { law: 'an object beyond our own size goes alone', outgoing: [put('a', 2_000), put('b')], sent: 1 },
+  { law: 'objects go together up to the local size', outgoing: [put('a', 400), put('b', 400), put('c', 400)], sent: 2 },
+  { law: 'an object beyond the local size goes alone', outgoing: [put('a', 2_000), put('b')], sent: 1 },
   { law: 'objects of another version come in another frame', outgoing: [put('a'), put('b', 10, 'v2')], sent: 1 },
   { law: 'keys do not go together with objects', outgoing: [remove('a'), remove('b'), put('c')], sent: 2 },
   {
@@ -69,7 +69,7 @@ const table: readonly Readonly<{
     sent: 1,
     tooLarge: 1,
   },
-  { law: 'objects that are too large delay nothing behind them', outgoing: [put('a', 9_000), put('b', 9_000), end], sent: 1, tooLarge: 2 },
+  { law: 'objects that are too large delay nothing after them', outgoing: [put('a', 9_000), put('b', 9_000), end], sent: 1, tooLarge: 2 },
 ];
 
 for (const { law, outgoing, bounds: own, sent, tooLarge = 0 } of table) {

@@ -29,7 +29,7 @@ const table: readonly Readonly<{ law: string; from: Attempt; parting: Parting; u
     decided: { kind: 'connect', attempt: { urlIndex: 0, failures: 5_001 }, afterMs: 30_000 },
   },
   {
-    law: 'a connection that had lasted is tried again where it was, as if nothing had failed before',
+    law: 'a connection that had lasted is tried again at its URL, as if nothing had failed before',
     from: { urlIndex: 1, failures: 7 },
     parting: lasted,
     urls: 2,
@@ -85,7 +85,7 @@ const table: readonly Readonly<{ law: string; from: Attempt; parting: Parting; u
     decided: { kind: 'end', reason } as const,
   })),
   {
-    law: 'a sender that is forbidden because its certificate has expired comes back when it is asked to, with the certificate of then',
+    law: 'a sender that is forbidden because its certificate has expired reconnects when the cache says, with the present certificate',
     from: { urlIndex: 0, failures: 0 },
     parting: { ...lasted, reason: 'forbidden', retryAfterMs: 0 },
     urls: 1,
