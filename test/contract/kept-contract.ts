@@ -122,7 +122,7 @@ export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineB
     t.is(await keptOn(store), '  {}');
   });
 
-  test('a write of kept names saves no object from the end of a sync that leaves it out, or from the removal of its shard', async (t) => {
+  test('a write of kept names saves no object from a sync that omits it, or from the removal of its shard', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, aFullSync({}, [anUpsert(), anUpsert({ name: 'two' })]));
     await mustPush(lane, [aBegin(), anUpsert({ name: 'two' })]);

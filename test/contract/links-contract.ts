@@ -928,7 +928,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     );
   });
 
-  test('a link that reports an empty position makes all its slices stale, and no others', async (t) => {
+  test('an empty position makes every slice of its link stale, and no other slice', async (t) => {
     const store = await opened(t);
     const lane = store.writer.lane();
     await mustPush(lane, [

@@ -341,7 +341,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), ['b']);
   });
 
-  test('a sync of one logical cluster removes the objects there that it did not name, and leaves the rest of the slice as it is', async (t) => {
+  test('a sync of one logical cluster removes the unnamed objects there, and leaves the rest of the slice as it is', async (t) => {
     const { store, lane } = await claimed(t);
     const [acme, bold] = [{ cluster: 'acme' }, { cluster: 'bold' }];
     await mustPush(lane, aFullSync({}, [anUpsert({ ...acme, name: 'gone' }), anUpsert({ ...acme, name: 'kept' }), anUpsert(bold)]));
@@ -448,7 +448,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), ['one']);
   });
 
-  test('a large logical cluster is swept in steps, and no object of another cluster is', async (t) => {
+  test('a large logical cluster is swept in steps, and other logical clusters lose nothing', async (t) => {
     const { store, lane } = await claimed(t);
     const named = (cluster: string, i: number) => anUpsert({ cluster, name: `${cluster}-${String(i).padStart(4, '0')}` });
     await mustPush(
@@ -850,7 +850,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await counted(again), [`${formatSlice(aSlice())} 0 0`]);
   });
 
-  test('a cache keeps its id of 16 digits; every start begins an epoch, and an engine that numbers its own writes puts it in versions', async (t) => {
+  test('a cache keeps its id of 16 digits; every start begins an epoch, which is in versions if the engine orders writes', async (t) => {
     const engine = await open(t, {});
     const { cacheId, epoch } = engine.store;
 

@@ -45,7 +45,7 @@ export class NetworkLine {
   settings: LineSettings;
   /** While true, nothing arrives; what is on the way arrives when the cut ends. */
   isCut = false;
-  /** While there is a stall, nothing arrives either. Each stall ends by itself. */
+  /** While there is a stall, nothing arrives. Each stall ends by itself. */
   readonly stalls = new Set<symbol>();
   readonly #random: Random;
   readonly #arrived = new Map<Frame['kind'], { frames: number; bytes: number }>();

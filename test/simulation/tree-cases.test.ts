@@ -428,7 +428,7 @@ test('a cache loses what its shard no longer has, even of a type that no cache a
   t.deepEqual(world.faults, []);
 });
 
-test('a cache loses what its shard no longer has of a type, even if the origin lost its disk and has never known the type', async (t) => {
+test('a cache loses what its shard no longer has of a type, even if the origin lost its disk and never knew the type', async (t) => {
   const { world, tree } = await aGrownTree();
   const cedar = shardName('cedar');
   const [first, second] = [simResources, simResources.slice(0, 1)].map(

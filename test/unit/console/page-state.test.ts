@@ -13,7 +13,7 @@ const objects: ObjectsPlace = {
 };
 const page = { type: objects.type, columns: [], rows: [], continueWith: 'next' };
 
-test('a place survives formatting as an address and parsing', (t) => {
+test('parsing the address of a place gives the same place', (t) => {
   const open = { shard: 'amber', cluster: '1xq9', namespace: '', name: 'edge.example.io' };
   for (const place of [objects, { ...objects, name: 'x', open }, { ...objects, shard: '*', cluster: '*' }, { kind: 'overview' } as const])
     t.deepEqual(parsePlace(formatPlace(place)), place);

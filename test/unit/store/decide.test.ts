@@ -37,7 +37,7 @@ const elsewhere = aShardState(amber, 5, { via: 'parent' });
 const removed = aShardState(amber, 5, { removed: true });
 const facts = { syncedTerm: 5, everSynced: true, filterHash: 'f1', cameOver: 'parent' } as const;
 
-test('a plain write is refused if the shard is elsewhere or the key holds something else, and makes a shard that is not local plain', (t) => {
+test('a plain write is refused for a shard elsewhere or another state of the key, and makes a shard that is not local plain', (t) => {
   const table: readonly (readonly [
     what: string,
     mutation: Mutation,

@@ -257,7 +257,7 @@ test('a sweep is the last push of its lane in a batch, is resumed until it is co
   t.is(queue.bytes, 0);
 });
 
-test('ends of small slices share a batch, counted by what they may delete; an end of a large slice is the last in a batch', (t) => {
+test('ends of small slices share a batch, counted by what they may delete; an end of a large slice is the last in its batch', (t) => {
   const held = new Map([
     ['few', 10],
     ['more', 64],

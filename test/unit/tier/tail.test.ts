@@ -42,7 +42,7 @@ const anyCommit = fc.record({
 type SomeCommit = typeof anyCommit extends fc.Arbitrary<infer Commit> ? Commit : never;
 const anyPace = fc.array(fc.oneof(anyCommit, fc.constantFrom('take' as const, 'turn' as const)), { maxLength: 30 });
 
-test('at any pace a tail gives every change once and in order, no partial revision, no key twice in a chunk, and moves only at its end', async (t) => {
+test('a tail gives every change once and in order, no partial revision, no key twice in a chunk, and moves only at its end', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyCommit, { maxLength: 4 }), anyPace, fc.nat({ max: 10 }), async (before, steps, from) => {
       const history = new FakeHistory();

@@ -143,7 +143,7 @@ test('once all members have left, in whichever turn, no more work is done', asyn
     const { hub, clock } = aHubWith(30, 3);
     const now = clock.now.bind(clock);
     let asked = 0;
-    // Every turn is over as soon as it has begun.
+    // The clock moves whenever it is read, so every turn ends as soon as it begins.
     clock.now = () => {
       asked += 1;
       clock.pass(10);
