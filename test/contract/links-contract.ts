@@ -1,7 +1,7 @@
 /**
- * What every engine behind the port `Pushes` must do for a tree of caches, beside push-contract.ts:
- * neighbours, links, current slices, digests, and what a link reads. The suite gets an engine as a
- * factory and knows nothing else of it.
+ * What every engine behind the port `Pushes` must do for a tree of caches, beside push-contract.ts.
+ * It covers neighbours, links, current slices, digests, and what a link reads. The suite gets an
+ * engine as a factory and knows nothing else of it.
  */
 import type { ExecutionContext } from 'ava';
 import { largeTest } from '../support/sizes.js';

@@ -1,8 +1,8 @@
 /**
  * Records what crosses each link and finds needless repeats. Within one connection, an unchanged
- * object crosses at most once each way, unless its slice is resynced in between or the object left
- * the link and came back. An echo is an object that goes back over the link it came by; where
- * shards move, echoes are right.
+ * object crosses at most once each way. It may cross again if its slice is resynced in between, or
+ * if the object left the link and came back. An echo is an object that goes back over the link it
+ * came by; where shards move, echoes are right.
  *
  * Frames after a gap in the sequence numbers were tampered with, and are not checked.
  */

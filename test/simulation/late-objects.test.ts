@@ -1,8 +1,8 @@
 /**
  * Recreated names: a plain writer creates, changes, deletes and recreates a few objects of several
- * types, one of them declared, while a cache above its own is dead for ten seconds. In the first
- * rounds the shard does not count as synced, later it does. Time is virtual, so the bound is exact.
- * Each run grows other trees. TEST_SEED=n repeats one; TEST_TREES=n grows more.
+ * types, one of them declared. Meanwhile a cache above its own is dead for ten seconds. In the
+ * first rounds the shard does not count as synced, later it does. Time is virtual, so the bound is
+ * exact. Each run grows other trees. TEST_SEED=n repeats one; TEST_TREES=n grows more.
  */
 import { rounds } from '../support/sizes.js';
 import { test } from '../support/test.js';

@@ -1,6 +1,6 @@
 /**
- * Measures how late caches are behind the origin of a shard, object by object: for how long another
- * cache has differed from what the origin holds.
+ * Measures, object by object, for how long other caches have differed from what the origin of a
+ * shard holds.
  */
 import { formatSlice } from '../../src/domain/slice.js';
 import type { ShardName } from '../../src/domain/shard.js';

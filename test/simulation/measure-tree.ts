@@ -2,11 +2,12 @@
  * Measures one tree of caches in virtual time: it grows, is quiet, gets changes, loses a subtree
  * for a while and gets it back.
  *
- *   grow ─▶ converge ─▶ quiet for a minute ─▶ changes for some minutes ─▶ partition, changes, heal ─▶ converge
+ *   grow ─▶ converge ─▶ quiet for a minute ─▶ changes for some minutes
+ *        ─▶ partition, changes, heal ─▶ converge
  *
  * Either every cache lets everything through, and each change crosses each link once. Or each cache
- * follows its own region: the root holds everything, and every other cache holds what has its
- * origin below the same child of the root. Claims of all shards still cross all links. Throws if
+ * follows its own region. Then the root holds everything, and any other cache only the slices with
+ * an origin below the same child of the root; claims of all shards still cross all links. Throws if
  * the caches do not end as the model says.
  */
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';

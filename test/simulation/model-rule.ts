@@ -1,6 +1,6 @@
 /**
- * A rule of a link policy as an operator writes it, and what it matches, read independently of the
- * code under test: one line for each condition.
+ * A rule of a link policy as an operator writes it, and a matcher that is independent of the code
+ * under test: one line for each condition.
  */
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { Key } from '../../src/domain/key.js';

@@ -4,9 +4,9 @@
  * `flows` and the digest.
  *
  * A shard's claim spreads from cache to cache: always down, and up where the parent accepts any
- * object of the shard. Each cache keeps the highest claim. Of a shard, a cache holds what a pusher
- * synced at this cache, or what the link lets through of the objects that the neighbour at its via
- * holds.
+ * object of the shard. Each cache keeps the highest claim. A cache holds the objects of a shard
+ * that a pusher synced at this cache. Otherwise it holds what the link lets through from the
+ * neighbour at its via.
  *
  * The model describes the end of a run. Real caches remember a claim that crossed before a policy
  * closed; this model does not. So a script that changes which shards cross must not also move these

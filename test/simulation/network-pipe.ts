@@ -1,7 +1,8 @@
 /**
  * One direction of one connection. A message waits, is on its way, arrives in order, and is read.
  *
- *   send ──▶ waiting ──(window)──▶ flying ──(delay)──▶ landed ──(line open)──▶ arrive ──▶ unread ──▶ read: window
+ *   send ──▶ waiting ──(window)──▶ flying ──(delay)──▶ landed ──(line open)──▶ arrive
+ *        ──▶ unread ──▶ read: window
  *
  * W1 Order: messages arrive in the order of sending, whatever the delay of each.
  * W2 At most windowBytes, or one message, are flying, landed or unread; a close is not counted. The

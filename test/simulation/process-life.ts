@@ -1,7 +1,7 @@
 /**
  * The time of one process. When the process dies, its timers never fire and its awaited results
- * never come, so its code stops where it stands, as in a power failure. While the process is
- * frozen, tasks that fall due wait.
+ * never arrive. So its code stops at once, as in a power failure. While the process is frozen,
+ * tasks that fall due wait.
  *
  * Its clock is wrong by `skewMs`, because no two clocks agree.
  */

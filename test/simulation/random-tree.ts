@@ -166,8 +166,8 @@ export async function play({ seed, follows: above, creditMutations, steps }: Ran
   await script.supervise();
   await tree.converge(convergeMaxMs);
   const differed = world.warnings.get('link.digest-differs');
-  // If a path moves while a policy has changed, the sender decides by the new policy which objects
-  // have crossed, not by what it sent under the old policy.
+  // The test allows repeats if a path moves while a policy has changed. The sender then decides by
+  // the new policy which objects have crossed, not by what it sent under the old one.
   const mayRepeat = ['path', 'policy'].every((kind) => steps.some((step) => step.kind === kind));
   const repeats = mayRepeat ? [] : crossings.repeats;
   const wrong = [...world.faults, ...repeats, ...(differed === undefined ? [] : [`a digest differed: ${differed.last}`])];

@@ -1,7 +1,7 @@
 /**
- * Random choices of many parties from one seed. Each party has a stream of its own, by name. If a
- * party draws more often, or a party is added, the others stay the same, so a failing run does not
- * change while fast-check shrinks it.
+ * Random choices of many parties from one seed. Each party has a stream of its own, by name, so
+ * more draws of one party, or a new party, change nothing for the others. So a failing run stays
+ * the same while fast-check shrinks it.
  */
 import { seeded, type Random } from '../support/crash/random.js';
 

@@ -1,6 +1,6 @@
 /**
- * One cache of a simulated tree: the real tier on SQLite in memory, in a process that can stop,
- * crash, freeze and come back, on a disk that can be lost or restored from a copy.
+ * One cache of a simulated tree: the real tier on SQLite in memory. Its process can stop, crash,
+ * freeze and come back, and its disk can be lost or restored from a copy.
  *
  *   start ──▶ running ── stop ──▶ down     its peers get a `bye`
  *               │  └──── crash ─▶ down     unacknowledged changes may be lost

@@ -1,6 +1,6 @@
 /**
- * One process of a simulated cache: all parts of the real server that make a tree, on SQLite in
- * memory, wired as the server wires them.
+ * One process of a simulated cache, on SQLite in memory: all parts of the real server that make a
+ * tree, wired as the server wires them.
  */
 import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
 import { mayWriteFor, type Caller } from '../../src/domain/caller.js';

@@ -1,7 +1,7 @@
 /**
- * A shard's plain writer, like a kcp that does not push: over plain HTTP it makes a cache's copy of
- * the shard equal to its own objects. It compares again after every change. While the shard's via
- * is another neighbour, it waits until the cache lets it take the shard over.
+ * A shard's plain writer, like a kcp that does not push. Over plain HTTP it makes a cache's copy of
+ * the shard equal to its own objects, and compares both again after every change. While the shard's
+ * via is another neighbour, it waits until the cache lets it take the shard over.
  */
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { Mutation } from '../../src/domain/mutation.js';

@@ -1,6 +1,6 @@
 /**
- * What a tree of caches costs, and how the cost grows: measures a tree of the given number of
- * caches, of a tenth and of a hundredth of them.
+ * What a tree of caches costs, and how the cost grows: measures a tree of the given size, and trees
+ * of a tenth and a hundredth of it.
  *
  *   npm run simulate -- --caches 1000 --depth 4 --seed 1 [--minutes 1] [--changes-per-second 1]
  *                       [--slices 16] [--types 2] [--by-region]

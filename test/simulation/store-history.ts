@@ -1,7 +1,6 @@
 /**
- * Checks what a store shows its watchers, from its first commit on, for an impossible history: a
- * revision that does not rise, an object that is created or deleted twice, a change that changes
- * nothing.
+ * Checks what a store shows its watchers, from its first commit on. A history is impossible if a
+ * revision does not rise, an object is created or deleted twice, or a change changes nothing.
  *
  * When an object is deleted, the store writes its namesake on another shard again. That does not
  * count as a change: it is there for informers, whose keys have no shard.

@@ -315,7 +315,7 @@ export class TreeScript {
 
   /**
    * Moves the plain writer only once its last move is complete, and only to a cache that knows the
-   * highest term; a take-over without that term would be a conflict.
+   * highest term. A take-over without that term would be a conflict.
    */
   #rewrite(cache: SimCache): void {
     const rankAt = ({ known }: SimCache): number => known.shard(writtenShard)?.term ?? 0;

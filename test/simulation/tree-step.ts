@@ -1,7 +1,7 @@
 /**
  * What may happen to a tree, one step of a script (tree-script.ts). Numbers name caches, shards,
- * objects and policies by place in a list; higher numbers start over at its beginning, so that
- * every part of a script is a script.
+ * objects and policies by place in a list. Higher numbers start over at the beginning of the list,
+ * so that every part of a script is a script.
  */
 export type CacheStepKind =
   /**

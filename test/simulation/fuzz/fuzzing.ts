@@ -5,8 +5,8 @@
  *   TEST_FUZZ_SEED=7 TEST_FUZZ_RUNS=1000000 npx ava build/test/simulation/fuzz/*.test.js
  *
  * fast-check generates the inputs, or a mutator cuts, repeats, swaps and splices entries of a
- * corpus (`corpus/*.txt`: one entry a line, as a JSON string if it begins with '"'). Every input
- * that ever failed is in the corpus and has a test of its own.
+ * corpus. A corpus (`corpus/*.txt`) has one entry a line, as a JSON string if it begins with '"'.
+ * Every input that ever failed is in the corpus and has a test of its own.
  */
 import { readFileSync } from 'node:fs';
 import type { ExecutionContext } from 'ava';

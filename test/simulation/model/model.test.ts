@@ -1,6 +1,7 @@
 /**
- * The real store compared with the model: whatever happens in whatever order, both agree. The runs share one store, each
- * in a resource of its own, because a new store costs more than a run. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
+ * Compares the real store with the model: whatever happens in whatever order, both must agree. The
+ * runs share one store, each in a resource of its own, because a new store costs more than a run.
+ * TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
  */
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';

@@ -1,5 +1,5 @@
 /**
- * A name that a neighbour or a shard chose stays in its cell of a table: it moves no cursor, begins
+ * A name that a neighbour or a shard chose stays in its cell of a table. It moves no cursor, begins
  * no row, and reverses no text.
  */
 import { alignedRows } from '../../../src/commands/aligned-rows.js';

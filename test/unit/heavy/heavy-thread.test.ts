@@ -1,5 +1,5 @@
 /**
- * The thread for heavy work: a task gives the same result there as on the main thread, and a task
+ * The thread for heavy work. A task gives the same result there as on the main thread, and a task
  * that takes too much time or memory is refused.
  */
 import type { ExecutionContext } from 'ava';

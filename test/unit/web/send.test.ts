@@ -1,4 +1,4 @@
-/** Nothing is left behind when a reader goes away. */
+/** When a reader goes away, its list is closed and nothing more of it is read. */
 import { test } from '../../support/test.js';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
