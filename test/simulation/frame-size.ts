@@ -12,7 +12,7 @@ export function frameSize(frame: Frame): number {
 
 function putSize(put: FrameOf<'put'>): number {
   const elements = put.objects.length * 5;
-  // The header of the array of objects is one byte longer for 16 elements or more, and three bytes
+  // The header of the array of objects is two bytes longer for 16 elements or more, and four bytes
   // longer for 65,536 or more.
   let size = writeFrame({ ...put, objects: [] }).length + (elements < 16 ? 0 : elements < 65_536 ? 2 : 4);
   for (const { cluster, namespace, name, sourceVersion, body } of put.objects)
