@@ -2,7 +2,7 @@
  * Opens every certificate that the server uses, reloads them while it runs, and reports when each
  * expires.
  */
-import { callerOf, type TwoKinds } from './certificates/caller-from-certificate.js';
+import { callerOf, type TrustedKinds } from './certificates/caller-from-certificate.js';
 import { CertificateExpiry, parsedOnce } from './certificates/certificate-expiry.js';
 import { ClientAuthorities } from './certificates/client-authorities.js';
 import { readText } from './certificates/pair-files.js';
@@ -43,7 +43,7 @@ export async function openCertificates(
     requestheaderCaFile === undefined
       ? undefined
       : ClientAuthorities.open(parts, requestheaderCaFile, proxyOptions.requestheaderCaFile.flag);
-  const kinds: TwoKinds | undefined = proxies === undefined ? undefined : { clients, proxies, names };
+  const kinds: TrustedKinds | undefined = proxies === undefined ? undefined : { clients, proxies, names };
   const serving = await ServingCertificate.open(parts, {
     certFile: settings.tlsCertFile,
     keyFile: settings.tlsPrivateKeyFile,

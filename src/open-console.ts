@@ -22,7 +22,7 @@ const activityOptions = { intervalMs: 2_000, samplesMax: 150 };
  * tenth of its time on it.
  */
 const overviewMs = 500;
-const timesWhatItTook = 9;
+const pauseFactor = 9;
 
 type Parts = Readonly<{
   cacheId: string;
@@ -71,7 +71,7 @@ export function openConsole(
       const overview = look();
       const settled = (): void => {
         const nowMs = clock.now();
-        last = { nextMs: Math.max(startedMs + overviewMs, nowMs + (nowMs - startedMs) * timesWhatItTook), overview };
+        last = { nextMs: Math.max(startedMs + overviewMs, nowMs + (nowMs - startedMs) * pauseFactor), overview };
       };
       // Callers that ask meanwhile wait for the same overview.
       last = { nextMs: Infinity, overview };

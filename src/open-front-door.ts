@@ -28,7 +28,7 @@ import { forbidden, text, unauthorized, type OwnAnswer } from './proxy/answers.j
 import { DoorMetrics } from './proxy/door-metrics.js';
 import { Destinations } from './proxy/destinations.js';
 import { FrontDoor } from './proxy/front-door.js';
-import { LastingRequests } from './proxy/lasting-requests.js';
+import { LongRunningRequests } from './proxy/long-running-requests.js';
 import { parseMappings, type Mapping } from './proxy/mapping.js';
 import { Websockets } from './proxy/websockets.js';
 
@@ -66,7 +66,7 @@ export async function openFrontDoor(
     destinations: new Destinations({ paths: parts.paths, objects: parts.store.objects, revisions: parts.store.revisions }, mappings),
     backends,
     credentials: (mapping: Mapping) => shown.of(mapping),
-    lasting: new LastingRequests(),
+    lasting: new LongRunningRequests(),
     metrics: openMetrics(parts),
     failed: (error: unknown, { method }: IncomingMessage) => failures.warn('request.failed', { method, error }),
   };

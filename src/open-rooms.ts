@@ -46,7 +46,7 @@ import { PushersElsewhere } from './intake/pushers-elsewhere.js';
 import { RunningSince } from './intake/running-since.js';
 import { ShardRemoval } from './intake/shard-removal.js';
 import { Standbys } from './intake/standbys.js';
-import { ToldPeers } from './intake/told-peers.js';
+import { PeerReports } from './intake/peer-reports.js';
 import { version } from './version.js';
 import { Hub } from './watch/hub.js';
 import { Pace } from './domain/pace.js';
@@ -96,7 +96,7 @@ const sharedBytesMax = 64 * 1024 * 1024;
  * Several commits are delivered to watches together, so that delivery takes at most a quarter of
  * the time. A commit waits at most `periodMsMax`.
  */
-const handOuts = { periodFactor: 4, periodMsMax: 10 };
+const deliveryRounds = { periodFactor: 4, periodMsMax: 10 };
 /**
  * Initial state sent in one turn of the event loop. TLS takes about a millisecond for a megabyte.
  */
@@ -110,7 +110,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const pace = new Pace(turnBytesMax, setImmediate);
   const { objects, revisions, history, writer, commits, state: known, peers } = store;
   /** Closed when the server stops, the last one first. */
-  const open: (Room | Subscription)[] = [store];
+  const closeables: (Room | Subscription)[] = [store];
   const newest = new NewestChanges({ commits, revisions });
   const changedAt = ({ identity, ...type }: Scope): Revision => newest.of({ ...type, identity: identity === '*' ? undefined : identity });
   const snapshots = new SharedSnapshots({ objects, revisions, clock, pace, changedAt }, { sharedBytesMax }, (chunks) =>
@@ -125,10 +125,10 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
       pieceBytesMax: settings.listChunkBytesMax,
       readBytesMax: pieceBytesMax,
       bookmarkIntervalMs: settings.bookmarkIntervalMs,
-      ...handOuts,
+      ...deliveryRounds,
     },
   );
-  open.push(newest, snapshots, hub);
+  closeables.push(newest, snapshots, hub);
   const isLeader = (): boolean => peers.leadsSinceMs !== undefined;
   const elsewhere = new PushersElsewhere({ peers, state: known, clock });
   const sessions = new PushSessions(writer, clock.now(), elsewhere);
@@ -140,7 +140,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const emptied = known.follow(({ slices }) => {
     for (const { slice, objects } of slices) if (objects === 0) removals.forget(slice);
   });
-  open.push(elsewhere, removals, emptied);
+  closeables.push(elsewhere, removals, emptied);
   const policies = linkPoliciesOf(settings);
   const tier = openTier(settings, policies, { store, sessions, removals, watches: hub, rules, clock, random, log, metrics });
   const dropType = (resource: Resource): void => {
@@ -161,21 +161,21 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     },
     await objects.resources(),
   );
-  open.push(declaredTypes);
+  closeables.push(declaredTypes);
   const seenMs: SeenElsewhere = (shard, neighbour) => tier.seenMs(shard, neighbour);
   const running = new RunningSince(clock);
-  open.push(running);
+  closeables.push(running);
   const runningSinceMs = (): number => running.ms();
   const keptNames = keptNamesOf(settings);
   const kept = keptNames.size === 0 ? undefined : await KeptObjects.open(keptNames, { objects, revisions, commits });
-  if (kept !== undefined) open.push(kept);
+  if (kept !== undefined) closeables.push(kept);
   const plainWrites = new PlainWrites(
     { own: store.cacheId, known, clock, seenMs, runningSinceMs, pushers: sessions },
     { holdMs: settings.parentHoldMs },
   );
   const intake = new Intake({ objects, writer, clock, plainWrites, keptNames });
-  open.push(new ToldPeers({ peers, sessions, known, plainWrites, clock }));
-  open.push(new AssumedSyncs({ writer, known, clock, log, runningSinceMs, isLeader }, { quietMs: plainQuietMs }));
+  closeables.push(new PeerReports({ peers, sessions, known, plainWrites, clock }));
+  closeables.push(new AssumedSyncs({ writer, known, clock, log, runningSinceMs, isLeader }, { quietMs: plainQuietMs }));
   const originChanges = known.follow(({ shards: changed, invalidated }) => {
     for (const slice of invalidated) sessions.overwritten(slice);
     for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
@@ -184,7 +184,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     { own: store.cacheId, known, sessions, seenMs, runningSinceMs, isReached: tier.isReached.bind(tier), hasLinks: isLeader, clock },
     { holdMs: settings.parentHoldMs },
   );
-  open.push(originChanges, standbys);
+  closeables.push(originChanges, standbys);
   const endpoint = openEndpoint(settings, { store, sessions, standbys, removals, rules, tier, clock, log, metrics });
   const removal = new ShardRemoval(
     {
@@ -195,7 +195,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
       commits,
       sessions,
       seenMs,
-      heardMs: (shard) => plainWrites.heardMs(shard),
+      lastWriteMs: (shard) => plainWrites.lastWriteMs(shard),
       isLinkUp: (neighbour) => tier.freshness.presence(neighbour).isOpen,
       isLeader,
       clock,
@@ -203,7 +203,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     },
     { awayMaxMs: settings.shardAwayMaxMs || undefined, deletedGraceMs: settings.shardDeletedGraceMs || undefined },
   );
-  open.push(removal, new MigratedClusters({ objects, revisions, commits, writer, known, isLeader, clock, log }));
+  closeables.push(removal, new MigratedClusters({ objects, revisions, commits, writer, known, isLeader, clock, log }));
   const shards: Shards = { remove: (shard) => removal.remove(shard), forget: (shard) => tier.forgetting.forget(shard) };
   const tree = (): TreeStatus => treeReport({ tier, known, clock });
   const freshness = new Freshness({
@@ -231,7 +231,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     for (const path of commit.movedPaths) movedPaths.record(path, commit.revision);
   });
   const heavy = new HeavyThread({ clock, log }, heavyLimits);
-  open.push(heavy);
+  closeables.push(heavy);
   const ports: KubePorts = {
     objects,
     history,
@@ -254,7 +254,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const console = settings.console
     ? openConsole({ cacheId: store.cacheId, freshness, catalogue, metrics, lastLines, clock, log })
     : undefined;
-  if (console !== undefined) open.push(console);
+  if (console !== undefined) closeables.push(console);
   const app = createApp(
     { ports, console, freshness, paths, shards, removals, caches: tier.forgetting, log, metrics, health, version: version(), publicPaths },
     settings,
@@ -268,7 +268,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
         { ...settings, filesPollMs: settings.tlsFilesPollMs },
       ),
     ));
-  if (front !== undefined) open.push(front);
+  if (front !== undefined) closeables.push(front);
   const asCache: Pick<ListenerParts, 'handle' | 'upgrade'> = {
     handle: app,
     upgrade: ({ request, socket, head, caller, refusal }) =>
@@ -276,7 +276,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   };
   const listener = openListener(settings, parts, front ?? asCache, { passesOn: front !== undefined });
   const delay = new EventLoopDelay({ clock }, eventLoop);
-  open.push(delay);
+  closeables.push(delay);
   const isAuthenticating = certificates.authorities !== undefined || settings.allowNoClientCa;
   describeServer({ metrics, health, clock, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating }, settings);
   await listener.listen();
@@ -319,7 +319,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     await pushersGone;
     await following;
     await listener.finishStop(settings.shutdownGraceMs);
-    await Promise.all(open.toReversed().map((each) => ('close' in each ? each.close() : each.cancel())));
+    await Promise.all(closeables.toReversed().map((each) => ('close' in each ? each.close() : each.cancel())));
   };
   return { port: listener.port, reload: () => reloadables.reload(), stop, failed: store.failed };
 }

@@ -37,7 +37,7 @@ export async function openStore(settings: Settings, parts: StoreParts, startComm
   if (settings.etcdServers.length > 0) {
     const { openEtcd } = await import('./store/etcd/open-etcd.js');
     const options = etcdOptionsOf(settings);
-    return openEtcd({ ...options, endpoints: fromAnyOn(options.endpoints, parts.random) }, etcdLimits(settings), parts);
+    return openEtcd({ ...options, endpoints: rotatedAtRandom(options.endpoints, parts.random) }, etcdLimits(settings), parts);
   }
   const { openSqlite } = await import('./store/sqlite/open-sqlite.js');
   return unlessDamaged(openSqlite(settings.dataDirectory, ownMigrations, storeLimits(settings), parts, startCommitter));
@@ -47,7 +47,7 @@ export async function openStore(settings: Settings, parts: StoreParts, startComm
  * Each server begins with another endpoint. Otherwise all servers would watch at one member. All
  * their watches would end together if that member fell silent while history is compacted.
  */
-function fromAnyOn(endpoints: readonly string[], random: () => number): readonly string[] {
+function rotatedAtRandom(endpoints: readonly string[], random: () => number): readonly string[] {
   const first = Math.floor(random() * endpoints.length);
   return [...endpoints.slice(first), ...endpoints.slice(0, first)];
 }

@@ -23,7 +23,7 @@ export type TokenSettings = CommandValues<typeof tokenOptions>;
 type Parts = Readonly<{ clock: Clock; log: Log }>;
 
 /** The default issuer of kcp. */
-const usualIssuer = 'https://kcp.default.svc';
+const defaultIssuer = 'https://kcp.default.svc';
 
 /**
  * Undefined: the front door checks no tokens. Issuers come after local files, and the webhook comes
@@ -34,10 +34,10 @@ export async function openTokens(settings: TokenSettings, parts: Parts): Promise
   const problems = [...problemsOf(settings)];
   if (problems.length > 0) throw new SettingsError(problems);
   const { tokenFile, serviceAccountKeyFiles, authenticationConfig, oidcIssuerUrl, webhookConfig } = settings;
-  const isAsked = [tokenFile, ...serviceAccountKeyFiles, authenticationConfig, oidcIssuerUrl, webhookConfig].some(
+  const hasTokenOptions = [tokenFile, ...serviceAccountKeyFiles, authenticationConfig, oidcIssuerUrl, webhookConfig].some(
     (each) => each !== undefined,
   );
-  if (!isAsked) return undefined;
+  if (!hasTokenOptions) return undefined;
   const local = [...fileReaders(settings), ...serviceAccountReaders(settings, parts), ...issuerReaders(settings, parts)];
   return readerOf([...local, ...(await webhookReaders(settings, parts))]);
 }
@@ -135,12 +135,12 @@ async function webhookReaders(settings: TokenSettings, { clock, log }: Parts): P
   const kubeconfig = KubeconfigFiles.open({ log }, { path, context: undefined, allowInsecure: false });
   if (kubeconfig.content.entry.exec !== undefined) throw new SettingsError([`${path}: an exec plugin is not run for a webhook`]);
   const ask = async (review: string): Promise<Members> => {
-    const { entry, ca, certificate: cert, key, authorization } = kubeconfig.look();
+    const { entry, ca, certificate: cert, key, authorization } = kubeconfig.reload();
     return askJson(entry.server, { ca, cert, key, servername: entry.serverName, authorization }, review);
   };
   return [new WebhookTokens({ clock, ask }, { version, cacheTtlMs })];
 }
 
 function issuersOf(issuers: readonly string[]): readonly string[] {
-  return issuers.length > 0 ? issuers : [usualIssuer];
+  return issuers.length > 0 ? issuers : [defaultIssuer];
 }

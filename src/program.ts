@@ -35,14 +35,15 @@ export async function runProgram(
   { called, args }: Readonly<{ called: string; args: readonly string[] }>,
   surroundings: ProgramSurroundings,
 ): Promise<Readonly<{ exitCode: number; hasFailed: boolean }>> {
-  const name = Object.hasOwn(inPlaceOf, called) ? called : 'strata';
+  const name = Object.hasOwn(kcpPrograms, called) ? called : 'strata';
   try {
     return { exitCode: await run(name, args, surroundings), hasFailed: false };
   } catch (error) {
     const exitCode = exitCodeOf(error);
     // commander has already printed the help to standard error.
-    const isSaid = exitCode === exitCodes.done || (error instanceof CommanderError && error.code === 'commander.help');
-    if (!isSaid) surroundings.printError(`${name}: ${explain(error).replace(/^error: /, '')}${adviceOnAccess(error, surroundings.uid)}\n`);
+    const isPrinted = exitCode === exitCodes.done || (error instanceof CommanderError && error.code === 'commander.help');
+    if (!isPrinted)
+      surroundings.printError(`${name}: ${explain(error).replace(/^error: /, '')}${adviceOnAccess(error, surroundings.uid)}\n`);
     return { exitCode, hasFailed: exitCode !== exitCodes.done };
   }
 }
@@ -50,13 +51,13 @@ export async function runProgram(
 /** Resolves with the exit code. */
 async function run(name: string, args: readonly string[], surroundings: ProgramSurroundings): Promise<number> {
   const [first = '', ...rest] = args;
-  if (name === 'strata' && !Object.hasOwn(inPlaceOf, first)) {
+  if (name === 'strata' && !Object.hasOwn(kcpPrograms, first)) {
     const { print, printError } = surroundings;
     const description = 'A hierarchical cache server for kcp';
     const line = { name, description, version: version(), groups: commandGroups, commands: everyCommand(surroundings) };
     return runCommandLine({ ...line, print, printError }, args);
   }
-  await (name === 'strata' ? runInPlaceOf(first, rest, surroundings) : runInPlaceOf(name, args, surroundings));
+  await (name === 'strata' ? runAsKcpProgram(first, rest, surroundings) : runAsKcpProgram(name, args, surroundings));
   return exitCodes.done;
 }
 
@@ -90,12 +91,12 @@ function everyCommand(surroundings: ProgramSurroundings): readonly DeclaredComma
    * Listed only in the help. commander would read some of the upstream flags as its own, so `run`
    * never passes these commands to it.
    */
-  const inPlaceHelp: readonly DeclaredCommand[] = Object.entries(inPlaceOf).map(([name, { what }]) => ({
+  const inPlaceHelp: readonly DeclaredCommand[] = Object.entries(kcpPrograms).map(([name, { what }]) => ({
     words: [name],
     operands: '',
     help: `Run a ${what} with the flags of kcp's own; --help lists them`,
     options: [],
-    run: () => runInPlaceOf(name, [], surroundings),
+    run: () => runAsKcpProgram(name, [], surroundings),
   }));
   return [serve, proxy, ...inPlaceHelp, ...commands.map((command) => command(surroundings)), completion];
 }
@@ -105,13 +106,13 @@ type Defaults = Readonly<Record<string, string>>;
 type ReadFlags = Readonly<{ flags: Flags; warnings: readonly string[] }>;
 
 /** A kcp program that this one can replace. */
-type InPlaceOf = Readonly<{
+type KcpProgram = Readonly<{
   what: string;
   table: UpstreamTable;
   run: (surroundings: ProgramSurroundings, read: ReadFlags) => Promise<void>;
 }>;
 
-const inPlaceOf: Readonly<Record<string, InPlaceOf>> = {
+const kcpPrograms: Readonly<Record<string, KcpProgram>> = {
   'cache-server': {
     what: 'cache server',
     table: cacheServerFlags,
@@ -125,8 +126,8 @@ const inPlaceOf: Readonly<Record<string, InPlaceOf>> = {
   },
 };
 
-async function runInPlaceOf(name: string, args: readonly string[], surroundings: ProgramSurroundings): Promise<void> {
-  const program = inPlaceOf[name]!;
+async function runAsKcpProgram(name: string, args: readonly string[], surroundings: ProgramSurroundings): Promise<void> {
+  const program = kcpPrograms[name]!;
   const read = readUpstreamFlags(args, program.table);
   switch (read.kind) {
     case 'help':

@@ -48,7 +48,7 @@ export async function startServer(
 ): Promise<RunningServer> {
   const typesFile = new TypesFile(settings.typesFile);
   const lastLines = new LastLines(clock);
-  const log = lastLines.of(given);
+  const log = lastLines.wrap(given);
   const metrics = createMetrics({ processMetrics: true });
   const health = new Health();
   const certificates = await openCertificates(settings, { clock, log }, frontDoor);

@@ -172,7 +172,7 @@ export class BareCache {
   }
 
   /** Sends a heartbeat once a second, as a cache does, until the connection ends. */
-  askEverySecond(): void {
+  sendHeartbeats(): void {
     let number = 0;
     const asking = setInterval(() => this.#socket.send({ kind: 'heartbeat', number: (number += 1) }), 1_000);
     void this.reading.finally(() => clearInterval(asking));

@@ -66,14 +66,14 @@ export class GoClient {
       let [before, processorMs] = [Number.NaN, Number.NaN];
       let measured: GoMeasured | undefined;
       for await (const line of createInterface({ input: child.stdout })) {
-        const said = JSON.parse(line) as Readonly<{ step: GoStep }> | GoMeasured;
-        if (!('step' in said)) {
-          measured = said;
+        const message = JSON.parse(line) as Readonly<{ step: GoStep }> | GoMeasured;
+        if (!('step' in message)) {
+          measured = message;
           continue;
         }
-        if (said.step === 'end') processorMs = (await processorMsOf(target)) - before;
-        await atStep(said.step);
-        if (said.step === 'begin') before = await processorMsOf(target);
+        if (message.step === 'end') processorMs = (await processorMsOf(target)) - before;
+        await atStep(message.step);
+        if (message.step === 'begin') before = await processorMsOf(target);
         child.stdin.write('\n');
       }
       const [code, signal] = await exited;

@@ -6,7 +6,7 @@ import { steadyJob, witnessJob } from './load-delays.js';
 import { floodJob } from './load-flood.js';
 import { compareJob, pushBareJob, pushJob, pushManyJob } from './load-pushes.js';
 import type { JobName, Jobs, Line } from './jobs.js';
-import type { Asked, Reply } from './load-process.js';
+import type { LoadRequest, LoadReply } from './load-process.js';
 
 const jobs: { [Name in JobName]: (job: Jobs[Name][0], line: Line) => Promise<Jobs[Name][1]> } = {
   push: pushJob,
@@ -20,7 +20,7 @@ const jobs: { [Name in JobName]: (job: Jobs[Name][0], line: Line) => Promise<Job
 
 const news = new Map<number, (value: number) => void>();
 
-process.on('message', (asked: Asked) => {
+process.on('message', (asked: LoadRequest) => {
   switch (asked.kind) {
     case 'tell':
       news.get(asked.id)?.(asked.value);
@@ -46,6 +46,6 @@ async function answer<Name extends JobName>(id: number, name: Name, job: Jobs[Na
   }
 }
 
-function reply(message: Reply): void {
+function reply(message: LoadReply): void {
   process.send!(message);
 }

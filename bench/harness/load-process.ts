@@ -9,11 +9,11 @@ import type { JobName, Jobs } from './jobs.js';
 
 const jobMsMax = 600_000;
 
-export type Asked =
+export type LoadRequest =
   | Readonly<{ id: number; kind: 'ask'; name: JobName; job: Jobs[JobName][0] }>
   | Readonly<{ id: number; kind: 'tell'; value: number }>;
 
-export type Reply =
+export type LoadReply =
   | Readonly<{ id: number; kind: 'ready' }>
   | Readonly<{ id: number; kind: 'answer'; value: Jobs[JobName][1]; busy: number }>
   | Readonly<{ id: number; kind: 'failed'; message: string }>;
@@ -32,7 +32,7 @@ export class LoadProcess {
 
   constructor() {
     this.#child = fork(fileURLToPath(new URL('./load-generator.js', import.meta.url)), [], { serialization: 'advanced', execArgv: [] });
-    this.#child.on('message', (reply: Reply) => this.#take(reply));
+    this.#child.on('message', (reply: LoadReply) => this.#take(reply));
     this.#child.on('exit', (code, signal) => this.#failAll(new Error(`the load generator ended: ${signal ?? code}`)));
     this.#child.on('error', (error) => this.#failAll(error));
   }
@@ -71,12 +71,12 @@ export class LoadProcess {
     await exited;
   }
 
-  #send(asked: Asked): void {
+  #send(asked: LoadRequest): void {
     if (this.#child.connected) this.#child.send(asked);
     else this.#failAll(new Error('the load generator is gone'));
   }
 
-  #take(reply: Reply): void {
+  #take(reply: LoadReply): void {
     const waiting = this.#waiting.get(reply.id);
     if (waiting === undefined) return;
     switch (reply.kind) {

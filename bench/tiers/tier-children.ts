@@ -113,7 +113,7 @@ async function follow(parent: StrataProcess, index: number, memory?: Memory): Pr
   const child = await BareCache.open(parent, `child-${index}`, parent.master);
   child.policy(nothing, everything);
   child.resume(memory);
-  child.askEverySecond();
+  child.sendHeartbeats();
   return child;
 }
 

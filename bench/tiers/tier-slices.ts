@@ -110,7 +110,7 @@ async function idleChild(server: StrataProcess, slices: readonly OfSlice[]): Pro
     const follower = await BareCache.open(server, `follower-${child}`);
     followers.push(follower);
     await follow(follower, slices.length);
-    follower.askEverySecond();
+    follower.sendHeartbeats();
   }
   const followed = await quietMs(server);
   for (const cache of [feeder, ...followers]) await cache.close();

@@ -18,13 +18,13 @@ type Vouching = Readonly<{ vouchesFor: (certificate: X509Certificate) => boolean
  * The authorities that the handshake accepts: those of clients, and those of authenticating
  * proxies. A proxy's certificate must have one of `names`; if there are none, any name.
  */
-export type TwoKinds = Readonly<{ clients: Vouching | undefined; proxies: Vouching; names: readonly string[] }>;
+export type TrustedKinds = Readonly<{ clients: Vouching | undefined; proxies: Vouching; names: readonly string[] }>;
 
 /**
  * Parses the certificate, so call it once per connection. `kinds`: set if the handshake accepts
  * more than clients.
  */
-export function callerOf(socket: TLSSocket, kinds?: TwoKinds): Caller {
+export function callerOf(socket: TLSSocket, kinds?: TrustedKinds): Caller {
   const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
   if (certificate === undefined) return anonymous;
   const caller = parseCaller(certificate);
@@ -35,7 +35,7 @@ export function callerOf(socket: TLSSocket, kinds?: TwoKinds): Caller {
  * An authenticating proxy has no groups of its own, so nobody has to decide whether it asks for
  * itself.
  */
-function ofItsKind(caller: Caller, certificate: X509Certificate, { clients, proxies, names }: TwoKinds): Caller {
+function ofItsKind(caller: Caller, certificate: X509Certificate, { clients, proxies, names }: TrustedKinds): Caller {
   const { user, validUntilMs } = caller;
   const isNamed = names.length === 0 || names.includes(user);
   if (isNamed && proxies.vouchesFor(certificate))

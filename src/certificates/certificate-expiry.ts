@@ -45,7 +45,7 @@ export class CertificateExpiry {
 
   /** Checks now and then every `intervalMs`, and logs what it finds. */
   watch(intervalMs: number): void {
-    this.#look();
+    this.#check();
     this.#cancel = this.#parts.clock.after(intervalMs, () => this.watch(intervalMs));
   }
 
@@ -58,7 +58,7 @@ export class CertificateExpiry {
     this.#cancel();
   }
 
-  #look(): void {
+  #check(): void {
     const { clock, log } = this.#parts;
     const nowMs = clock.now();
     for (const { certificate, expiresInMs, notBefore, warnMs } of this.#present()) {

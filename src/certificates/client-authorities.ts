@@ -30,7 +30,7 @@ export type ClientAuthoritiesParts = Readonly<{ clock: Clock; log: Log }>;
 const certificatesMax = 256;
 const chainMax = 10;
 /** The critical extensions that are checked here; `checkIssued` checks keyUsage. */
-const judgedExtensions: ReadonlySet<string> = new Set([extensionIds.basicConstraints, extensionIds.keyUsage]);
+const checkedExtensions: ReadonlySet<string> = new Set([extensionIds.basicConstraints, extensionIds.keyUsage]);
 const clientAuthentication = '1.3.6.1.5.5.7.3.2';
 const blockPattern = /-----BEGIN ([^\r\n-]*)-----[\s\S]*?(?:-----END \1-----|(?=-----BEGIN )|$)/g;
 
@@ -158,7 +158,7 @@ function issuersBelowMaxOf(certificate: X509Certificate): number | undefined {
   if (!certificate.ca) return undefined;
   try {
     const extensions = extensionsOf(fieldsOf(certificate));
-    if (extensions.some(({ isCritical, id }) => isCritical && !judgedExtensions.has(id))) return undefined;
+    if (extensions.some(({ isCritical, id }) => isCritical && !checkedExtensions.has(id))) return undefined;
     const constraints = extensions.find(({ id }) => id === extensionIds.basicConstraints);
     return constraints === undefined ? Infinity : pathLengthOf(constraints.value);
   } catch {

@@ -6,7 +6,7 @@ import { isIP } from 'node:net';
 import { readAuthorities, readPair, type SecureContextPair } from '../certificates/pair-files.js';
 import { operatorOptions } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
-import { environmentName, wantedOf } from '../config/option.js';
+import { environmentName, describeMissing } from '../config/option.js';
 import { SettingsError } from '../config/settings-error.js';
 import { CacheError } from '../domain/errors.js';
 
@@ -72,5 +72,7 @@ async function readAccess(path: string): Promise<Omit<CacheAccess, 'timeoutMs'>>
 
 function leftOut(options: CacheOptions): readonly string[] {
   const needed = (['cache', 'certFile', 'keyFile'] as const).filter((name) => options[name] === undefined);
-  return needed.map((name) => `--${operatorOptions[name].flag} must be given: ${wantedOf(operatorOptions[name])}; or --cache-kubeconfig`);
+  return needed.map(
+    (name) => `--${operatorOptions[name].flag} must be given: ${describeMissing(operatorOptions[name])}; or --cache-kubeconfig`,
+  );
 }

@@ -25,7 +25,7 @@ type Issue = Readonly<{
   name: string;
   sign: (local: LocalAuthority, validityDays: number) => Promise<CertificateAndKey>;
   /** What the certificate allows, as the end of "NAME.crt …". */
-  gives: string;
+  allows: string;
   /** Which programs need the files, and how each receives them. */
   usage: (files: Readonly<{ certFile: string; keyFile: string; caFile: string }>) => readonly (readonly [string, string])[];
 }>;
@@ -37,7 +37,7 @@ const whoWidth = 12;
 export const certShard = certSpeaker('shard', {
   help: 'Issue the certificate with which a shard is pushed for',
   what: 'a shard',
-  gives: (shard) => `speaks for the shard ${shard} and reads everything`,
+  allows: (shard) => `speaks for the shard ${shard} and reads everything`,
   usage: (shard, { certFile, keyFile }) => ['the shard', `strata push --shard-name ${shard} --cert-file ${certFile} --key-file ${keyFile}`],
 });
 
@@ -45,14 +45,14 @@ export const certCache = certSpeaker('cache', {
   help: 'Issue the certificate that a cache shows to its parent',
   what: 'a cache',
   server: 'its parent',
-  gives: (name) => `speaks for the cache ${name} and reads everything`,
+  allows: (name) => `speaks for the cache ${name} and reads everything`,
   usage: (_, { certFile, keyFile }) => ['the cache', `shows ${certFile} with ${keyFile}`],
 });
 
 export const certReader = certSpeaker('reader', {
   help: 'Issue a certificate that reads everything and changes nothing: for Prometheus, and for people who look',
   what: "a reader: lower case letters, digits and '-'",
-  gives: () => 'reads everything and changes nothing',
+  allows: () => 'reads everything and changes nothing',
   usage: (_, { certFile, keyFile }) => [
     'the reader',
     `shows ${certFile} with ${keyFile}: at /metrics, for strata status, strata console, kubectl get`,
@@ -62,7 +62,7 @@ export const certReader = certSpeaker('reader', {
 export const certSyncer = certSpeaker('syncer', {
   help: 'Issue a certificate that reads what is labelled for a syncer',
   what: "a syncer: lower case letters, digits and '-'",
-  gives: (id) => `reads what is labelled for the syncer ${id}`,
+  allows: (id) => `reads what is labelled for the syncer ${id}`,
   usage: (id, { certFile, keyFile }) => ['the syncer', `shows ${certFile} with ${keyFile}, below /services/syncer/${id}/clusters/`],
 });
 
@@ -76,7 +76,7 @@ export const certAdmin: Command = command({
     const administrator: Issue = {
       name,
       sign: ({ authority }, validityDays) => authority.issueClient({ user: name, groups: [masters], validityDays }),
-      gives: `may do everything (${masters})`,
+      allows: `may do everything (${masters})`,
       usage: ({ certFile, keyFile, caFile }) => [
         ['the cache', `strata serve --client-ca-file ${caFile}`],
         ['you', `strata status --cert-file ${certFile} --key-file ${keyFile}`],
@@ -98,7 +98,7 @@ export const certServing: Command = command({
     const serving: Issue = {
       name: `serving-${fileStem(first)}`,
       sign: ({ authority }, validityDays) => authority.issueServing({ names: [first, ...others], validityDays }),
-      gives: `shows a server as ${operands.join(', ')}`,
+      allows: `shows a server as ${operands.join(', ')}`,
       usage: ({ certFile, keyFile, caFile }) => [
         ['the cache', `strata serve --tls-cert-file ${certFile} --tls-private-key-file ${keyFile}`],
         ['its clients', `strata status --ca-file ${caFile}`],
@@ -118,13 +118,13 @@ function certSpeaker(
     help,
     what,
     server = 'the cache',
-    gives,
+    allows,
     usage,
   }: Readonly<{
     help: string;
     what: string;
     server?: string;
-    gives: (name: string) => string;
+    allows: (name: string) => string;
     usage: (name: string, files: Readonly<{ certFile: string; keyFile: string }>) => readonly [string, string];
   }>,
 ): Command {
@@ -139,7 +139,7 @@ function certSpeaker(
       const signed: Issue = {
         name: `${kind}-${name}`,
         sign: ({ authority }, validityDays) => authority.issueClient({ user: name, groups: [speakersGroup], speaksFor, validityDays }),
-        gives: gives(name),
+        allows: allows(name),
         usage: (files) => [[server, `strata serve --client-ca-file ${files.caFile}`], usage(name, files)],
       };
       await issue(signed, options, surroundings);
@@ -148,7 +148,7 @@ function certSpeaker(
 }
 
 async function issue(
-  { name, sign, gives, usage }: Issue,
+  { name, sign, allows, usage }: Issue,
   options: CommandValues<typeof certOptions>,
   { print, clock }: Surroundings,
 ): Promise<void> {
@@ -164,7 +164,7 @@ async function issue(
   const { replaced, ...files } = local.write(await sign(local, validityMs / dayMs), { directory: outDirectory, name, force });
   const lines = [
     ...replaced.map((what) => `Replaced ${what}.`),
-    `Wrote ${files.certFile} and ${files.keyFile}: it ${gives}, until ${dateOf(untilMs)}.`,
+    `Wrote ${files.certFile} and ${files.keyFile}: it ${allows}, until ${dateOf(untilMs)}.`,
     local.isNew
       ? `It is signed by a new authority, ${caFile}. Whoever has ${caKeyFile} can sign more: keep it to yourself.`
       : `It is signed by ${caFile}.`,

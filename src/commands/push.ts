@@ -32,10 +32,10 @@ import type { DescribedAgent } from './describe-agent.js';
 import { formatProgress } from './push-progress.js';
 
 const progressIntervalMs = 1_000;
-const certificatesLookMs = 60_000;
-const shardLookMs = 5_000;
+const certificatesCheckMs = 60_000;
+const shardCheckMs = 5_000;
 /** The default of a server. */
-const typesLookMs = 10_000;
+const typesCheckMs = 10_000;
 
 const fencedAdvice =
   'If another agent has the shard, start this one again to have it wait, with --take-over to have the shard at once. ' +
@@ -116,10 +116,10 @@ export const push: Command = command({
     const listener = await openMetrics({ sender, agent, expiry, stopping: stopping.signal }, { clock, log }, metricsBindAddress);
     try {
       await agent.checkSource(stopping.signal);
-      if (listener !== undefined) void agent.watchSource(shardLookMs, stopping.signal).catch(isACache);
-      expiry.watch(certificatesLookMs);
+      if (listener !== undefined) void agent.watchSource(shardCheckMs, stopping.signal).catch(isACache);
+      expiry.watch(certificatesCheckMs);
       agent.start();
-      types = polledTypes && pollFiles({ clock, log }, polledTypes, typesLookMs);
+      types = polledTypes && pollFiles({ clock, log }, polledTypes, typesCheckMs);
       log.info('agent.started', { shard, source: access.server, caches });
       const [end] = await Promise.all([sender.run(stopping.signal), printProgress(sender, { clock, print, until: stopping.signal })]);
       if (sourceIsCache !== undefined) throw sourceIsCache;

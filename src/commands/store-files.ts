@@ -10,7 +10,7 @@ import type { CommandValues } from '../config/command-values.js';
 import { formatBytes } from '../config/quantity.js';
 import { SettingsError } from '../config/settings-error.js';
 import { CacheError } from '../domain/errors.js';
-import type { Checked } from '../store/checked.js';
+import type { CheckResult } from '../store/check-result.js';
 import { databaseName } from '../store/sqlite/store-files.js';
 import { command, type Command, type Surroundings } from './command.js';
 
@@ -90,13 +90,13 @@ async function checkEtcd(
 }
 
 /** Returns the number of problems. */
-function printChecks(checks: readonly Checked[], print: Surroundings['print']): number {
+function printChecks(checks: readonly CheckResult[], print: Surroundings['print']): number {
   for (const each of checks) print(formatChecked(each));
   return checks.reduce((sum, { problems }) => sum + problems.length, 0);
 }
 
-function formatChecked({ what, looked, problems }: Checked): string {
-  const head = `${what.padEnd(8)} ${problems.length === 0 ? 'sound' : 'DAMAGED'}  ${looked} looked at\n`;
+function formatChecked({ what, examined, problems }: CheckResult): string {
+  const head = `${what.padEnd(8)} ${problems.length === 0 ? 'sound' : 'DAMAGED'}  ${examined} looked at\n`;
   return head + problems.map((problem) => `         ${problem.replaceAll('\n', ' ')}\n`).join('');
 }
 

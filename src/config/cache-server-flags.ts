@@ -15,7 +15,7 @@ import {
   servingFlags,
   warned,
   warning,
-  type Fate,
+  type FlagEffect,
   type UpstreamFlag,
   type UpstreamTable,
 } from './upstream-flags.js';
@@ -74,9 +74,9 @@ export const cacheServerFlags: UpstreamTable = new Map<string, UpstreamFlag>([
  * Only health and metrics can be open to everybody. A longer list is cut with a warning. A list
  * without health is refused, because health endpoints are always open.
  */
-function decideOpenPaths(value: string): readonly Fate[] {
+function decideOpenPaths(value: string): readonly FlagEffect[] {
   const paths = readStringSlice(value);
-  if (paths === undefined) return [refusal(`must be ${options.publicPaths.accepts}`)];
+  if (paths === undefined) return [refusal(`must be ${options.publicPaths.acceptedValues}`)];
   const closed = healthPaths.filter((path) => !paths.includes(path));
   if (closed.length > 0) return [refusal(`${closed.join(', ')} always answer everybody and cannot be closed: name them as well`)];
   const open = [...healthPaths, '/metrics'].filter((path) => paths.includes(path));

@@ -38,16 +38,16 @@ const openSslNames: ReadonlyMap<string, string> = new Map([
 /** Suites of Go that OpenSSL does not offer. */
 const brokenCipher = /^TLS_\w+_WITH_(?:RC4_128|3DES_EDE_CBC)_SHA$/;
 const shownMax = 100;
-const accepts = 'names of cipher suites as Go has them, separated by commas, such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256';
+const acceptedValues = 'names of cipher suites as Go has them, separated by commas, such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256';
 
 /** The value is a list of OpenSSL's names; undefined: OpenSSL's default. */
 export function cipherSuites(place: Pick<Option<unknown>, 'flag' | 'yaml' | 'help'>): Option<string | undefined> {
-  return { ...place, default: '', placeholder: 'list', repeatable: true, accepts, read };
+  return { ...place, default: '', placeholder: 'list', repeatable: true, acceptedValues, read };
 }
 
 function read(given: unknown): Reading<string | undefined> {
   const texts = typeof given === 'string' ? readStringSlice(given) : undefined;
-  if (texts === undefined) return { kind: 'wrong', problem: `must be ${accepts}` };
+  if (texts === undefined) return { kind: 'wrong', problem: `must be ${acceptedValues}` };
   const names = texts.filter((name) => name !== '');
   const problems = names.flatMap(problemOf);
   if (problems.length > 0) return { kind: 'wrong', problem: problems.join('; ') };

@@ -42,7 +42,7 @@ export const checkOptions = { ...storeFileOptions, etcdServers, ...etcdAccess } 
 
 const storeText = {
   placeholder: 'store',
-  accepts: 'sqlite:DIRECTORY, the data directory of a server, or etcd:URL,URL…',
+  acceptedValues: 'sqlite:DIRECTORY, the data directory of a server, or etcd:URL,URL…',
   parse: parseStoreName,
 } as const;
 export const copyOptions = {
@@ -60,7 +60,7 @@ function parseStoreName(text: string): StoreName | undefined {
 
 const cacheUrl = {
   flag: 'cache',
-  accepts: 'the URL of a cache without a path, such as https://localhost:6443',
+  acceptedValues: 'the URL of a cache without a path, such as https://localhost:6443',
   help: 'The cache to ask.',
 } as const;
 const certificate = { flag: 'cert-file', help: 'The client certificate (PEM) to show.' } as const;
@@ -104,13 +104,13 @@ export const kubeconfigOptions = {
   keyFile,
   shard: name({
     flag: 'shard',
-    accepts: 'the name of a shard',
+    acceptedValues: 'the name of a shard',
     parse: parseShardName,
     help: 'The shard to look at; all of them when left out.',
   }),
   cluster: name({
     flag: 'cluster',
-    accepts: 'the name of a logical cluster or a canonical path',
+    acceptedValues: 'the name of a logical cluster or a canonical path',
     parse: (text) => parseClusterName(text) ?? parseCanonicalPath(text),
     help: 'The logical cluster to look at, or a canonical path, which is for reading alone; all of them when left out.',
   }),
@@ -133,13 +133,13 @@ function parseExpressions(expressions: readonly string[]): readonly RegExp[] | u
 const groupPatterns = {
   splitsQuoted: true,
   pattern: /^[^,\s]{1,256}$/,
-  accepts: 'names of groups, or their beginnings with a * behind them, separated by commas',
+  acceptedValues: 'names of groups, or their beginnings with a * behind them, separated by commas',
 } as const;
 
-const commonNames = { pattern: /^[^,]{1,256}$/, accepts: 'common names of certificates, separated by commas' } as const;
+const commonNames = { pattern: /^[^,]{1,256}$/, acceptedValues: 'common names of certificates, separated by commas' } as const;
 
 const anyText = {
-  accepts: 'a text of at most 256 characters',
+  acceptedValues: 'a text of at most 256 characters',
   parse: (text: string) => (text.length <= textCharactersMax ? text : undefined),
 } as const;
 
@@ -170,14 +170,14 @@ export const tokenOptions = {
     ...lines,
     flag: 'service-account-key-file',
     placeholder: 'file',
-    accepts: 'the path of a file',
+    acceptedValues: 'the path of a file',
     help: 'Keys or certificates (PEM), or a JSON Web Key Set, by which the tokens of service accounts are verified: those of all shards. May be given several times.',
   }),
   serviceAccountIssuers: parsedBy({
     ...lines,
     flag: 'service-account-issuer',
     placeholder: 'issuer',
-    accepts: 'the name of an issuer',
+    acceptedValues: 'the name of an issuer',
     help: 'Who issues the tokens of service accounts; https://kcp.default.svc when left out. May be given several times.',
   }),
   serviceAccountLookup: toggle({
@@ -187,7 +187,7 @@ export const tokenOptions = {
   }),
   apiAudiences: list({
     pattern: /^.{1,256}$/,
-    accepts: 'audiences, separated by commas',
+    acceptedValues: 'audiences, separated by commas',
     flag: 'api-audiences',
     default: '',
     help: 'For whom the tokens of service accounts must be; for their issuers when empty.',
@@ -234,14 +234,14 @@ export const tokenOptions = {
   oidcRequiredClaims: parsedBy({
     flag: 'oidc-required-claim',
     placeholder: 'claim=value',
-    accepts: 'claim=value',
+    acceptedValues: 'claim=value',
     repeatable: true,
     parse: parseClaims,
     help: 'A claim that tokens must have, with this value. May be given several times.',
   }),
   oidcSigningAlgorithms: list({
     pattern: /^(?:RS|ES|PS)(?:256|384|512)$/,
-    accepts: 'RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384 or PS512, separated by commas',
+    acceptedValues: 'RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384 or PS512, separated by commas',
     flag: 'oidc-signing-algs',
     default: '',
     help: 'How its tokens may be signed; RS256 when empty.',
@@ -277,7 +277,7 @@ export const proxyOptions = {
   corsOrigins: several({
     flag: 'cors-allowed-origins',
     placeholder: 'expressions',
-    accepts: 'regular expressions separated by commas, each of at most 256 characters',
+    acceptedValues: 'regular expressions separated by commas, each of at most 256 characters',
     parse: parseExpressions,
     help: 'Whose pages may ask across origins: an origin counts when one of these expressions is found in it, so begin with ^ and end with $.',
   }),
@@ -288,7 +288,7 @@ export const agentOptions = {
   context: parsedBy({
     flag: 'context',
     placeholder: 'name',
-    accepts: 'the name of a context',
+    acceptedValues: 'the name of a context',
     parse: (text) => text,
     help: 'The context of the kubeconfig to use; its current one when left out.',
   }),
@@ -300,14 +300,14 @@ export const agentOptions = {
   shardName: parsedBy({
     flag: 'shard-name',
     placeholder: 'name',
-    accepts: 'the name of a shard',
+    acceptedValues: 'the name of a shard',
     parse: parseShardName,
     help: 'The shard to push for; the certificate must speak for it.',
   }),
   caches: several({
     flag: 'cache',
     placeholder: 'url',
-    accepts: 'one or several URLs of caches without a path, such as https://localhost:6443',
+    acceptedValues: 'one or several URLs of caches without a path, such as https://localhost:6443',
     parse: (urls) => (urls.length === 0 ? undefined : parseCacheUrls(urls)),
     help: 'The cache to push into. Given several times, or several separated by commas, they are tried in turn.',
   }),

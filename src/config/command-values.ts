@@ -3,7 +3,7 @@
  * at once.
  */
 import { fromCommandLine, type CommandLineSources } from './given.js';
-import { wantedOf, type CommandOption, type ValueOf } from './option.js';
+import { describeMissing, type CommandOption, type ValueOf } from './option.js';
 import { SettingsError } from './settings-error.js';
 import { unknownVariables } from './variables.js';
 
@@ -19,7 +19,7 @@ export function readCommandValues<Options extends CommandOptions>(options: Optio
     const given = fromCommandLine(option, sources);
     const reading = option.read(given?.value ?? option.default ?? '');
     if (reading.kind === 'read') values[key] = reading.value;
-    else if (given === undefined) problems.push(`--${option.flag} must be given: ${wantedOf(option)}`);
+    else if (given === undefined) problems.push(`--${option.flag} must be given: ${describeMissing(option)}`);
     else problems.push(`${given.source}: ${reading.problem}`);
   }
   if (problems.length > 0) throw new SettingsError(problems);

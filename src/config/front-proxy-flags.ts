@@ -10,7 +10,7 @@ import {
   refusal,
   servingFlags,
   warned,
-  type Fate,
+  type FlagEffect,
   type UpstreamFlag,
   type UpstreamTable,
 } from './upstream-flags.js';
@@ -41,7 +41,7 @@ export const frontProxyFlags: UpstreamTable = new Map<string, UpstreamFlag>([
  * Accepts only this name, because the front door reads no other header of an authenticating proxy.
  */
 function onlyHeader(name: string): UpstreamFlag {
-  return decidedOfList(`${name}, by which authenticating proxies are read here`, (value): readonly Fate[] =>
+  return decidedOfList(`${name}, by which authenticating proxies are read here`, (value): readonly FlagEffect[] =>
     value.split('\n').every((each) => each.toLowerCase() === name.toLowerCase())
       ? [accepted]
       : [refusal(`authenticating proxies are read by ${name} alone`)],

@@ -12,7 +12,7 @@ export const linkOptions = {
     flag: 'parent-urls',
     yaml: 'parent.urls',
     placeholder: 'urls',
-    accepts: 'URLs of one cache without a path, such as https://localhost:6443, separated by commas',
+    acceptedValues: 'URLs of one cache without a path, such as https://localhost:6443, separated by commas',
     parse: parseCacheUrls,
     help: 'Where the parent is reached, tried in turn; without any this cache is a root.',
   }),
@@ -30,7 +30,7 @@ export const linkOptions = {
   cacheName: name({
     flag: 'cache-name',
     yaml: 'parent.cacheName',
-    accepts: 'the name of a cache: lower case letters, digits and dashes, at most 63',
+    acceptedValues: 'the name of a cache: lower case letters, digits and dashes, at most 63',
     parse: parseCacheName,
     help: 'The name of this cache at its parent, needed where its certificate is one of system:masters, which has no such name.',
   }),

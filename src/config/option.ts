@@ -28,7 +28,7 @@ export type CommandOption<Value> = Readonly<{
   /** The name of the value in the help. */
   placeholder: string;
   /** The accepted values, with bounds, as the end of a sentence "must be …". */
-  accepts: string;
+  acceptedValues: string;
   help: string;
   /** The option may be given several times. Its text is then all values, one per line. */
   repeatable?: boolean;
@@ -56,37 +56,41 @@ export function environmentName({ flag }: Pick<CommandOption<unknown>, 'flag'>):
  * Describes the missing value of an option. For a file the help describes it, because its path may
  * be anything.
  */
-export function wantedOf({ placeholder, accepts, help }: Pick<CommandOption<unknown>, 'placeholder' | 'accepts' | 'help'>): string {
-  return placeholder === 'file' ? `${help.charAt(0).toLowerCase()}${help.slice(1).replace(/\.$/, '')}` : accepts;
+export function describeMissing({
+  placeholder,
+  acceptedValues,
+  help,
+}: Pick<CommandOption<unknown>, 'placeholder' | 'acceptedValues' | 'help'>): string {
+  return placeholder === 'file' ? `${help.charAt(0).toLowerCase()}${help.slice(1).replace(/\.$/, '')}` : acceptedValues;
 }
 
 type Place = Readonly<{ flag: string; help: string }>;
-type Kind<Value> = Pick<CommandOption<Value>, 'placeholder' | 'accepts' | 'read'>;
+type Kind<Value> = Pick<CommandOption<Value>, 'placeholder' | 'acceptedValues' | 'read'>;
 type Bounds<Limit> = Readonly<{ default: string; min: Limit; max: Limit }>;
 
 export function count<P extends Place & Bounds<number>>({ min, max, ...rest }: P): Omit<P, 'min' | 'max'> & Kind<number> {
-  const accepts = `a whole number from ${min} to ${max}`;
+  const acceptedValues = `a whole number from ${min} to ${max}`;
   return {
     ...rest,
     placeholder: 'number',
-    accepts,
-    read: bounded(accepts, min, max, (text) => (/^\d+$/.test(text) ? Number(text) : undefined)),
+    acceptedValues,
+    read: bounded(acceptedValues, min, max, (text) => (/^\d+$/.test(text) ? Number(text) : undefined)),
   };
 }
 
 export function bytes<P extends Place & Bounds<string>>({ min, max, ...rest }: P): Omit<P, 'min' | 'max'> & Kind<number> {
-  const accepts = `an amount of bytes from ${min} to ${max}, such as 64MiB`;
-  return { ...rest, placeholder: 'bytes', accepts, read: bounded(accepts, parseBytes(min)!, parseBytes(max)!, parseBytes) };
+  const acceptedValues = `an amount of bytes from ${min} to ${max}, such as 64MiB`;
+  return { ...rest, placeholder: 'bytes', acceptedValues, read: bounded(acceptedValues, parseBytes(min)!, parseBytes(max)!, parseBytes) };
 }
 
 /** The setting is in milliseconds, whatever unit the text has. */
 export function duration<P extends Place & Bounds<string>>({ min, max, ...rest }: P): Omit<P, 'min' | 'max'> & Kind<number> {
-  const accepts = `a duration from ${min} to ${max}, such as 250ms, 1m30s or 24h`;
+  const acceptedValues = `a duration from ${min} to ${max}, such as 250ms, 1m30s or 24h`;
   return {
     ...rest,
     placeholder: 'duration',
-    accepts,
-    read: bounded(accepts, parseDurationMs(min)!, parseDurationMs(max)!, parseDurationMs),
+    acceptedValues,
+    read: bounded(acceptedValues, parseDurationMs(min)!, parseDurationMs(max)!, parseDurationMs),
   };
 }
 
@@ -97,41 +101,46 @@ export function duration<P extends Place & Bounds<string>>({ min, max, ...rest }
 export const booleanPlaceholder = 'boolean';
 
 export function toggle<P extends Place & Readonly<{ default: 'true' | 'false' }>>(rest: P): P & Kind<boolean> {
-  const accepts = 'true or false';
-  return { ...rest, placeholder: booleanPlaceholder, accepts, read: readBy(accepts, parseBoolean) };
+  const acceptedValues = 'true or false';
+  return { ...rest, placeholder: booleanPlaceholder, acceptedValues, read: readBy(acceptedValues, parseBoolean) };
 }
 
 export function choice<const Word extends string, P extends Place & Readonly<{ default: Word; words: readonly Word[] }>>({
   words,
   ...rest
 }: P & Readonly<{ words: readonly Word[] }>): Omit<P, 'words'> & Kind<Word> {
-  const accepts = words.join(' or ');
-  return { ...rest, placeholder: words.join('|'), accepts, read: readBy(accepts, (text) => words.find((word) => word === text)) };
+  const acceptedValues = words.join(' or ');
+  return {
+    ...rest,
+    placeholder: words.join('|'),
+    acceptedValues,
+    read: readBy(acceptedValues, (text) => words.find((word) => word === text)),
+  };
 }
 
 /**
  * Texts separated by commas, read as pflag does; empty means none. `splitsQuoted`: a comma in
  * quotation marks separates texts too.
  */
-export function list<P extends Place & Readonly<{ default: string; pattern: RegExp; accepts: string; splitsQuoted?: true }>>({
+export function list<P extends Place & Readonly<{ default: string; pattern: RegExp; acceptedValues: string; splitsQuoted?: true }>>({
   pattern,
-  accepts,
+  acceptedValues,
   splitsQuoted,
   ...rest
-}: P): Omit<P, 'pattern' | 'accepts' | 'splitsQuoted'> & Readonly<{ repeatable: true }> & Kind<readonly string[]> {
-  const read = readBy(accepts, (text) => {
+}: P): Omit<P, 'pattern' | 'acceptedValues' | 'splitsQuoted'> & Readonly<{ repeatable: true }> & Kind<readonly string[]> {
+  const read = readBy(acceptedValues, (text) => {
     const texts = readStringSlice(text)?.flatMap((each) => (splitsQuoted === true ? each.split(',') : [each]));
     const found = texts?.filter((each) => each !== '');
     return found?.every((each) => pattern.test(each)) === true ? found : undefined;
   });
-  return { ...rest, placeholder: 'list', repeatable: true, accepts, read };
+  return { ...rest, placeholder: 'list', repeatable: true, acceptedValues, read };
 }
 
 /**
  * Texts separated by commas, read as pflag does, or given by several flags, or as a list in the
  * file. Empty means none, which is the default.
  */
-export function several<Value, P extends Place & Readonly<{ placeholder: string; accepts: string }>>({
+export function several<Value, P extends Place & Readonly<{ placeholder: string; acceptedValues: string }>>({
   parse,
   ...rest
 }: P & Readonly<{ parse: (texts: readonly string[]) => readonly Value[] | undefined }>): Omit<P, 'parse'> &
@@ -142,16 +151,16 @@ export function several<Value, P extends Place & Readonly<{ placeholder: string;
     const isList = Array.isArray(given) && given.every((each) => typeof each === 'string');
     const texts = isList ? given : text === undefined ? undefined : readStringSlice(text);
     const values = texts === undefined ? undefined : parse(texts);
-    return values === undefined ? mustBe(rest.accepts) : { kind: 'read', value: values };
+    return values === undefined ? mustBe(rest.acceptedValues) : { kind: 'read', value: values };
   };
   return { ...rest, default: undefined, repeatable: true, read };
 }
 
 /** Empty means every interface, as in upstream. */
 export function address<P extends Place & Readonly<{ default: string }>>(rest: P): P & Kind<string> {
-  const accepts = 'an IP address';
-  const read = readBy(accepts, (text) => (text === '' ? '0.0.0.0' : isIP(text) === 0 ? undefined : text));
-  return { ...rest, placeholder: 'ip', accepts, read };
+  const acceptedValues = 'an IP address';
+  const read = readBy(acceptedValues, (text) => (text === '' ? '0.0.0.0' : isIP(text) === 0 ? undefined : text));
+  return { ...rest, placeholder: 'ip', acceptedValues, read };
 }
 
 /** `host`: '' for every interface. */
@@ -159,10 +168,10 @@ export type BindAddress = Readonly<{ host: string; port: number }>;
 
 /** `0` means none, as in controller-runtime. A port is a number, and an empty text is an error. */
 export function bindAddress<P extends Place>(rest: P): P & Readonly<{ default: string }> & Kind<BindAddress | undefined> {
-  const accepts = 'host:port, such as 127.0.0.1:8080, [::1]:8080 or :8080, or 0 for none';
+  const acceptedValues = 'host:port, such as 127.0.0.1:8080, [::1]:8080 or :8080, or 0 for none';
   const read = (given: unknown): Reading<BindAddress | undefined> =>
-    given === '0' ? { kind: 'read', value: undefined } : readBy(accepts, parseBindAddress)(given);
-  return { ...rest, default: '0', placeholder: 'host:port', accepts, read };
+    given === '0' ? { kind: 'read', value: undefined } : readBy(acceptedValues, parseBindAddress)(given);
+  return { ...rest, default: '0', placeholder: 'host:port', acceptedValues, read };
 }
 
 const hostCharactersMax = 253;
@@ -192,7 +201,7 @@ export function directory<P extends Place & Readonly<{ default: string }>>(rest:
   return {
     ...rest,
     placeholder: 'directory',
-    accepts: acceptsPath,
+    acceptedValues: acceptsPath,
     read: readBy(acceptsPath, (text) => parsePath(text === '' ? '.' : text)),
   };
 }
@@ -205,7 +214,7 @@ export function file<P extends Place>(rest: P): P & Readonly<{ default: undefine
     ...rest,
     default: undefined,
     placeholder: 'file',
-    accepts: acceptsPath,
+    acceptedValues: acceptsPath,
     read: orAbsent(readBy(acceptsPath, parsePath)),
   };
 }
@@ -215,48 +224,48 @@ export function neededFile<P extends Place>(rest: P): P & Readonly<{ default: un
     ...rest,
     default: undefined,
     placeholder: 'file',
-    accepts: acceptsPath,
+    acceptedValues: acceptsPath,
     read: readBy(acceptsPath, (text) => (text === '' ? undefined : parsePath(text))),
   };
 }
 
 /** Absent by default. Empty also means absent. */
-export function name<P extends Place & Readonly<{ accepts: string }>>({
+export function name<P extends Place & Readonly<{ acceptedValues: string }>>({
   parse,
   ...rest
 }: P & Readonly<{ parse: (text: string) => string | undefined }>): Omit<P, 'parse'> &
   Readonly<{ default: undefined }> &
   Kind<string | undefined> {
-  return { ...rest, default: undefined, placeholder: 'name', read: orAbsent(readBy(rest.accepts, parse)) };
+  return { ...rest, default: undefined, placeholder: 'name', read: orAbsent(readBy(rest.acceptedValues, parse)) };
 }
 
 /** Any other value that can be parsed. The option may be absent exactly if `parse` accepts ''. */
-export function parsedBy<Value, P extends Place & Readonly<{ placeholder: string; accepts: string }>>({
+export function parsedBy<Value, P extends Place & Readonly<{ placeholder: string; acceptedValues: string }>>({
   parse,
   ...rest
 }: P & Readonly<{ parse: (text: string) => Value | undefined }>): Omit<P, 'parse'> & Readonly<{ default: undefined }> & Kind<Value> {
-  return { ...rest, default: undefined, read: readBy(rest.accepts, parse) };
+  return { ...rest, default: undefined, read: readBy(rest.acceptedValues, parse) };
 }
 
 function bounded(
-  accepts: string,
+  acceptedValues: string,
   min: number,
   max: number,
   parse: (text: string) => number | undefined,
 ): (given: unknown) => Reading<number> {
-  return readBy(accepts, (text) => {
+  return readBy(acceptedValues, (text) => {
     const value = parse(text);
     return value === undefined || value < min || value > max ? undefined : value;
   });
 }
 
 /** `parse` returns undefined for a text that is not accepted. */
-function readBy<Value>(accepts: string, parse: (text: string) => Value | undefined): (given: unknown) => Reading<Value> {
+function readBy<Value>(acceptedValues: string, parse: (text: string) => Value | undefined): (given: unknown) => Reading<Value> {
   return (given) => {
     const text = textOf(given);
     if (text === undefined) return { kind: 'wrong', problem: 'must be a single value' };
     const value = parse(text);
-    return value === undefined ? mustBe(accepts) : { kind: 'read', value };
+    return value === undefined ? mustBe(acceptedValues) : { kind: 'read', value };
   };
 }
 
@@ -270,6 +279,6 @@ function textOf(given: unknown): string | undefined {
   return typeof given === 'boolean' || Number.isFinite(given) ? String(given) : undefined;
 }
 
-function mustBe(accepts: string): Reading<never> {
-  return { kind: 'wrong', problem: `must be ${accepts}` };
+function mustBe(acceptedValues: string): Reading<never> {
+  return { kind: 'wrong', problem: `must be ${acceptedValues}` };
 }

@@ -59,7 +59,7 @@ export const options = {
     yaml: 'authorization.alwaysAllowPaths',
     default: '/healthz,/livez,/readyz',
     pattern: /^\/(?:healthz|livez|readyz|metrics)$/,
-    accepts: '/healthz, /livez, /readyz and /metrics, separated by commas',
+    acceptedValues: '/healthz, /livez, /readyz and /metrics, separated by commas',
     help: 'What answers everybody, also without a certificate: health always does, and /metrics if it is named here.',
   }),
   tlsCertFile: file({ flag: 'tls-cert-file', yaml: 'tls.certFile', help: 'The serving certificate (PEM), followed by its intermediates.' }),

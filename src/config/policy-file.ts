@@ -56,18 +56,18 @@ export class PolicyFile {
     if (path === undefined) return undefined;
     const watched = new PolicyFile(parts, path, publish);
     watched.#wait();
-    return { reload: () => watched.#look(), close: () => watched.#cancel() };
+    return { reload: () => watched.#reload(), close: () => watched.#cancel() };
   }
 
   #wait(): void {
     const { clock, running } = this.#parts;
     this.#cancel = clock.after(running.policyPollMs, () => {
-      this.#look();
+      this.#reload();
       this.#wait();
     });
   }
 
-  #look(): Reloaded {
+  #reload(): Reloaded {
     const { log, sources } = this.#parts;
     const file = this.#path;
     let text: string;
@@ -80,7 +80,7 @@ export class PolicyFile {
     }
     const isNew = this.#isNew(text);
     try {
-      if (isNew || this.#isUnsound) return this.#takeUp(loadSettings({ ...sources, readFile: () => text }));
+      if (isNew || this.#isUnsound) return this.#apply(loadSettings({ ...sources, readFile: () => text }));
       return { kind: 'unchanged' };
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;
@@ -96,7 +96,7 @@ export class PolicyFile {
     return isNew;
   }
 
-  #takeUp(settings: Settings): Reloaded {
+  #apply(settings: Settings): Reloaded {
     this.#isUnsound = false;
     const { log, running } = this.#parts;
     const policies = linkPoliciesOf(settings);

@@ -55,7 +55,7 @@ export class TypesFile {
   /** Reads the file. Throws SettingsError with all errors, by line. */
   constructor(file: string | undefined) {
     this.#file = file;
-    this.#look(() => {});
+    this.#reload(() => {});
   }
 
   /** The built-in table with the changes of the file. */
@@ -70,14 +70,14 @@ export class TypesFile {
   polled(use: (types: readonly TableType[]) => void) {
     if (this.#file === undefined) return undefined;
     const events = { reloaded: 'types.reloaded', failed: 'types.reload-failed' };
-    return { events, file: this.#file, take: () => this.#look(use) };
+    return { events, file: this.#file, take: () => this.#reload(use) };
   }
 
   /**
    * Returns whether the text has changed. Throws SettingsError and what `use` throws, and then
    * changes nothing.
    */
-  #look(use: (types: readonly TableType[]) => void): boolean {
+  #reload(use: (types: readonly TableType[]) => void): boolean {
     if (this.#file === undefined) return false;
     const text = readFileText(this.#file);
     if (text === this.#text) return false;

@@ -22,7 +22,7 @@ export type UpstreamFlags =
   | Readonly<{ kind: 'help' | 'version' }>
   | Readonly<{ kind: 'refused'; problems: readonly string[] }>;
 
-export type Fate =
+export type FlagEffect =
   | Readonly<{ kind: 'option'; flag: string; value: string }>
   | Readonly<{ kind: 'accepted' }>
   | Readonly<{ kind: 'warning'; why: string }>
@@ -32,12 +32,17 @@ export type Fate =
  * `decide` says what this value of the flag does. A `boolean` flag does not use the next argument.
  * An `isList` flag is decided once, with all its values, one per line (string-slice.ts).
  */
-export type UpstreamFlag = Readonly<{ boolean: boolean; isList: boolean; decide: (value: string) => readonly Fate[]; meaning: string }>;
+export type UpstreamFlag = Readonly<{
+  boolean: boolean;
+  isList: boolean;
+  decide: (value: string) => readonly FlagEffect[];
+  meaning: string;
+}>;
 
 /** Keyed by name, without dashes. */
 export type UpstreamTable = ReadonlyMap<string, UpstreamFlag>;
 
-export const accepted: Fate = { kind: 'accepted' };
+export const accepted: FlagEffect = { kind: 'accepted' };
 const noKlog = 'logs are events here, see --log-level and --log-format';
 const noProfiler = 'there is no profiler of Go here, and nothing listens at that address; see process_… and nodejs_… in /metrics';
 const debugVerbosityMin = 4;
@@ -171,7 +176,7 @@ function unknownFlag(arg: string, name: string, table: UpstreamTable): string {
   return arg.startsWith('--') ? `unknown flag --${name}${suggestion(name, table.keys(), '--')}` : `unknown flag ${arg.slice(0, 2)}`;
 }
 
-function decideTlsVersion(value: string): readonly Fate[] {
+function decideTlsVersion(value: string): readonly FlagEffect[] {
   switch (value) {
     case 'VersionTLS13':
       return [option('tls-min-version', 'TLSv1.3')];
@@ -185,13 +190,13 @@ function decideTlsVersion(value: string): readonly Fate[] {
   }
 }
 
-function decideLoggingFormat(value: string): readonly Fate[] {
+function decideLoggingFormat(value: string): readonly FlagEffect[] {
   if (value === 'json') return [option('log-format', 'json')];
   if (value === 'text') return [option('log-format', 'pretty')];
   return [refusal('must be json or text')];
 }
 
-function whenBoolean(text: string, decide: (value: boolean) => readonly Fate[]): readonly Fate[] {
+function whenBoolean(text: string, decide: (value: boolean) => readonly FlagEffect[]): readonly FlagEffect[] {
   const value = parseBoolean(text);
   return value === undefined ? [refusal('must be true or false')] : decide(value);
 }
@@ -220,7 +225,7 @@ export function decidedOfList(meaning: string, decide: UpstreamFlag['decide']): 
   return { boolean: false, isList: true, decide, meaning };
 }
 
-export function option(flag: string, value: string): Fate {
+export function option(flag: string, value: string): FlagEffect {
   return { kind: 'option', flag, value };
 }
 
@@ -230,10 +235,10 @@ export function ofOption({ flag, placeholder, help, repeatable }: CommandOption<
   return [flag, repeatable === true ? decidedOfList(help, (value) => [option(flag, value)]) : becomes(flag, help)];
 }
 
-export function warning(why: string): Fate {
+export function warning(why: string): FlagEffect {
   return { kind: 'warning', why };
 }
 
-export function refusal(why: string): Fate {
+export function refusal(why: string): FlagEffect {
   return { kind: 'refusal', why };
 }

@@ -20,7 +20,7 @@ export type OverviewParts = Readonly<{
 /**
  * Shards and slices that are processed in one turn of the event loop, unless one shard has more.
  */
-const looksPerTurn = 750;
+const checksPerTurn = 750;
 
 /** `turn` resolves in a later turn of the event loop. */
 export async function overviewOf({ report, types, activity, lines }: OverviewParts, turn: () => Promise<void>): Promise<Overview> {
@@ -32,7 +32,7 @@ export async function overviewOf({ report, types, activity, lines }: OverviewPar
     views.push(shardOf(shard));
     for (const slice of shard.slices) sums.add(slice);
     looks += 1 + shard.slices.length;
-    if (looks < looksPerTurn) continue;
+    if (looks < checksPerTurn) continue;
     await turn();
     looks = 0;
   }

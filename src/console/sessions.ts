@@ -19,18 +19,18 @@ export type SessionParts = Readonly<{ clock: Clock; randomBytes: (count: number)
 export const linkMs = 60_000;
 export const sessionMs = 3_600_000;
 const tokenBytes = 32;
-const linksMax = { ofOne: 10, ofAll: 1_000 };
-const sessionsMax = { ofOne: 50, ofAll: 5_000 };
+const linksMax = { perCaller: 10, total: 1_000 };
+const sessionsMax = { perCaller: 50, total: 5_000 };
 
 type Bound = typeof linksMax;
 
-type Held = Readonly<{ caller: Caller; untilMs: number }>;
+type Grant = Readonly<{ caller: Caller; untilMs: number }>;
 
 export class ConsoleSessions {
   readonly #parts: SessionParts;
   /** Keyed by the hash of the token, the oldest first. */
-  readonly #links = new Map<string, Held>();
-  readonly #sessions = new Map<string, Held>();
+  readonly #links = new Map<string, Grant>();
+  readonly #sessions = new Map<string, Grant>();
 
   constructor(parts: SessionParts) {
     this.#parts = parts;
@@ -38,7 +38,7 @@ export class ConsoleSessions {
 
   /** The token of a new link, for a caller who may read. */
   makeLink(caller: Caller): string {
-    return this.#hold(this.#links, { caller, untilMs: this.#nowMs + linkMs }, linksMax);
+    return this.#add(this.#links, { caller, untilMs: this.#nowMs + linkMs }, linksMax);
   }
 
   /** The token of a new session; undefined if the link was used, has expired, or does not exist. */
@@ -47,7 +47,7 @@ export class ConsoleSessions {
     const link = this.#links.get(hash);
     this.#links.delete(hash);
     if (link === undefined || link.untilMs < this.#nowMs) return undefined;
-    return this.#hold(this.#sessions, { caller: link.caller, untilMs: this.#nowMs + sessionMs }, sessionsMax);
+    return this.#add(this.#sessions, { caller: link.caller, untilMs: this.#nowMs + sessionMs }, sessionsMax);
   }
 
   /** Undefined if the session does not exist or has ended. */
@@ -72,10 +72,10 @@ export class ConsoleSessions {
     return this.#parts.clock.now();
   }
 
-  #hold(held: Map<string, Held>, one: Held, bound: Bound): string {
+  #add(held: Map<string, Grant>, one: Grant, bound: Bound): string {
     const token = this.#parts.randomBytes(tokenBytes).toString('base64url');
     const own = [...held].filter(([, { caller }]) => caller.user === one.caller.user);
-    const oldest = own.length >= bound.ofOne ? own[0]?.[0] : held.size >= bound.ofAll ? held.keys().next().value : undefined;
+    const oldest = own.length >= bound.perCaller ? own[0]?.[0] : held.size >= bound.total ? held.keys().next().value : undefined;
     if (oldest !== undefined) held.delete(oldest);
     held.set(hashOf(token), one);
     return token;

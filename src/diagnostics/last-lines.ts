@@ -29,8 +29,8 @@ export class LastLines {
   }
 
   /** A log that also records its lines here. */
-  of(log: Log, common: LogFields = {}): Log {
-    const see = (level: LastLine['level'], event: string, fields: LogFields = {}): void => {
+  wrap(log: Log, common: LogFields = {}): Log {
+    const record = (level: LastLine['level'], event: string, fields: LogFields = {}): void => {
       log[level](event, fields);
       // Refusals are recorded too. They have the level info, because competing clients are refused
       // every day.
@@ -38,10 +38,10 @@ export class LastLines {
     };
     return {
       debug: (event, fields) => log.debug(event, fields),
-      info: (event, fields) => see('info', event, fields),
-      warn: (event, fields) => see('warn', event, fields),
-      error: (event, fields) => see('error', event, fields),
-      child: (fields) => this.of(log.child(fields), { ...common, ...fields }),
+      info: (event, fields) => record('info', event, fields),
+      warn: (event, fields) => record('warn', event, fields),
+      error: (event, fields) => record('error', event, fields),
+      child: (fields) => this.wrap(log.child(fields), { ...common, ...fields }),
     };
   }
 

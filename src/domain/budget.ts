@@ -6,14 +6,14 @@
  *
  * A budget holds at most `max`. An amount larger than `max` fits only while the budget is empty, so
  * that no bound excludes a single allowed body forever. Each full budget serves its waiters first
- * come, first served: a small request does not overtake a large one. Only `tryTake` and `add`,
+ * come, first served: a small request does not overtake a large one. Only `tryReserve` and `add`,
  * which cannot wait, ignore waiters.
  */
 export class Budget {
   readonly #max: number;
   /** This budget and those above it, upwards. */
   readonly #path: readonly Budget[];
-  /** The calls of `take` that wait for room in this budget, in order of arrival. */
+  /** The calls of `reserve` that wait for room in this budget, in order of arrival. */
   readonly #waiting = new Set<Waiting>();
   #used = 0;
 
@@ -27,7 +27,7 @@ export class Budget {
   }
 
   /** Returns false, and takes nothing, if this budget or one above it has no room. */
-  tryTake(amount: number): boolean {
+  tryReserve(amount: number): boolean {
     if (this.#path.some((budget) => budget.#isFullFor(amount))) return false;
     this.add(amount);
     return true;
@@ -39,24 +39,24 @@ export class Budget {
   }
 
   /**
-   * Takes the amount, at once or when there is room, and then calls `go`. The returned function
+   * Takes the amount, at once or when there is room, and then calls `onReserved`. The returned function
    * cancels the wait.
    */
-  take(amount: number, go: () => void): () => void {
-    const full = this.#heldUpBy(amount, 0);
+  reserve(amount: number, onReserved: () => void): () => void {
+    const full = this.#firstFullFor(amount, 0);
     if (full === undefined) {
       this.add(amount);
-      go();
+      onReserved();
       return () => {};
     }
-    const waiting: Waiting = { budget: this, amount, at: full, go };
+    const waiting: Waiting = { budget: this, amount, at: full, onReserved };
     full.#waiting.add(waiting);
     return () => {
       if (waiting.at.#waiting.delete(waiting)) waiting.at.#wake();
     };
   }
 
-  give(amount: number): void {
+  release(amount: number): void {
     for (const budget of this.#path) budget.#used -= amount;
     for (const budget of this.#path) budget.#wake();
   }
@@ -68,12 +68,12 @@ export class Budget {
   #wake(): void {
     for (const waiting of this.#waiting) {
       const { budget, amount } = waiting;
-      const full = budget.#heldUpBy(amount, budget.#path.indexOf(this) + 1);
+      const full = budget.#firstFullFor(amount, budget.#path.indexOf(this) + 1);
       if (full === this) return;
       this.#waiting.delete(waiting);
       if (full === undefined) {
         waiting.budget.add(waiting.amount);
-        waiting.go();
+        waiting.onReserved();
       } else {
         waiting.at = full;
         full.#waiting.add(waiting);
@@ -85,7 +85,7 @@ export class Budget {
    * The lowest budget on the path without room for the amount. From index `queuedFrom` upwards, a
    * budget that has waiters counts as full.
    */
-  #heldUpBy(amount: number, queuedFrom: number): Budget | undefined {
+  #firstFullFor(amount: number, queuedFrom: number): Budget | undefined {
     return this.#path.find((budget, i) => budget.#isFullFor(amount) || (i >= queuedFrom && budget.#waiting.size > 0));
   }
 
@@ -94,4 +94,4 @@ export class Budget {
   }
 }
 
-type Waiting = { readonly budget: Budget; readonly amount: number; at: Budget; readonly go: () => void };
+type Waiting = { readonly budget: Budget; readonly amount: number; at: Budget; readonly onReserved: () => void };

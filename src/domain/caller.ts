@@ -88,7 +88,7 @@ export function mayReadFor(caller: Caller, syncer: string): boolean {
  * Whether the caller may open a websocket session: masters, shards and caches. A reader neither
  * pushes nor follows.
  */
-export function maySpeak(caller: Caller): boolean {
+export function mayOpenSession(caller: Caller): boolean {
   return mayRead(caller) && (isMaster(caller) || caller.speaksFor?.kind !== 'reader');
 }
 

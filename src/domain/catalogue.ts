@@ -17,10 +17,10 @@
  *
  * A ClusterCachedResource is usable once kcp has written kind and scope into its annotations and
  * the identity hash into its status. Until then kcp's own requests get 404, and kcp tries again.
- * The number of usable ones of each shard is bounded (`declaration-rooms.ts`); the others wait.
+ * The number of usable ones of each shard is bounded (`declaration-quotas.ts`); the others wait.
  */
 import { comparePlaces, coreAlias, formatPlace, parseDeclaration, type Declaration, type Declared, type Place } from './declaration.js';
-import { DeclarationRooms } from './declaration-rooms.js';
+import { DeclarationQuotas } from './declaration-quotas.js';
 import { CacheError } from './errors.js';
 import { entryOf } from './entry-of.js';
 import { RecentChanges } from './recent-changes.js';
@@ -100,7 +100,7 @@ export class Catalogue {
   /** The table, by group and resource. */
   #builtIn: ReadonlyMap<string, ServedType>;
   readonly #unserved: ReadonlyMap<string, ServedType>;
-  readonly #rooms = new DeclarationRooms();
+  readonly #rooms = new DeclarationQuotas();
   /** By group/resource, then by identity. */
   readonly #declaredTypes = new Map<string, Map<string, DeclaredType>>();
   /** By logical cluster, then by place. */
@@ -201,7 +201,7 @@ export class Catalogue {
    * Whether a request that names no identity may have referred to another identity, or to none, at
    * that revision.
    */
-  meantOtherSince({ cluster, group, resource }: Pick<TypeRequest, 'cluster' | 'group' | 'resource'>, revision: Revision): boolean {
+  hasIdentityChangedSince({ cluster, group, resource }: Pick<TypeRequest, 'cluster' | 'group' | 'resource'>, revision: Revision): boolean {
     if (revision >= this.#identityChanges.latest) return false;
     return this.#identityChanges.hasChangedSince(formatFamilyIn(cluster, formatFamily(group, resource)), revision);
   }

@@ -48,10 +48,10 @@ export type ClaimOrder = Readonly<{ term: Term; removed: boolean; origin: string
  * `process`: the id of the pusher that got the term; '' for a plain writer and for a removal
  * without a former pusher. It does not affect the order.
  */
-export type Given = ClaimOrder & Readonly<{ process: string }>;
+export type GrantedTerm = ClaimOrder & Readonly<{ process: string }>;
 
 /** What a cache knows of a shard that anybody ever claimed, wrote to or removed. */
-export type ShardState = Given &
+export type ShardState = GrantedTerm &
   Readonly<{
     shard: ShardName;
     /** Undefined: nobody has the shard, because it was removed or no neighbour claims it. */
@@ -90,7 +90,7 @@ export type Arrival = Readonly<{ shard: ShardName; process: string; term: Term; 
  * The last claim of an open link. `path`: ids of caches, from the origin to the neighbour. `held`:
  * the origin has a pusher, which may keep the shard.
  */
-export type Offer = Given & Readonly<{ path: readonly string[]; reached: boolean; held: boolean }>;
+export type Offer = GrantedTerm & Readonly<{ path: readonly string[]; reached: boolean; held: boolean }>;
 
 /** `path`: from the origin to the via; empty if the shard is local or its origin is not known. */
 export type Choice = Readonly<{ state: ShardState; path: readonly string[]; reached: boolean; held: boolean }>;
@@ -148,7 +148,7 @@ export function arrived(
  * Compares a claim with the known state. `takes`: the claim replaces it; `stands`: it is the same.
  * The committer calls this, because it orders claims and writes.
  */
-export function judgeClaim(known: ShardState | undefined, claim: Claim): Verdict {
+export function decideClaim(known: ShardState | undefined, claim: Claim): Verdict {
   if (claim.via === 'local' && known?.plain !== true) return 'refused';
   const order = known === undefined ? 1 : compareClaims(claim, known);
   if (order !== 0) return order > 0 ? 'takes' : 'refused';
@@ -181,7 +181,7 @@ export function removedAt(own: string, known: ShardState | undefined, { shard, n
  * The neighbour through which the shard's origin is reached. A shard without a via came by the
  * former parent, so it is the parent.
  */
-export function wayTo({ via }: ShardState): Neighbour {
+export function neighbourTowards({ via }: ShardState): Neighbour {
   return via === undefined || via === 'local' ? 'parent' : via;
 }
 
@@ -197,7 +197,7 @@ export function isElsewhere(known: ShardState | undefined, own: string): boolean
 export function choose(
   own: string,
   known: Choice | undefined,
-  { shard, highest, offers }: Readonly<{ shard: ShardName; highest: Given | undefined; offers: ReadonlyMap<Neighbour, Offer> }>,
+  { shard, highest, offers }: Readonly<{ shard: ShardName; highest: GrantedTerm | undefined; offers: ReadonlyMap<Neighbour, Offer> }>,
 ): Choice | undefined {
   const isHigher = highest !== undefined && (known === undefined || compareClaims(highest, known.state) > 0);
   const best = isHigher ? highest : known?.state;
@@ -210,7 +210,7 @@ export function choose(
     held: false,
   };
   if (removed) return nobodys;
-  if (origin === own) return isHigher ? ownAgain(nobodys, known) : known;
+  if (origin === own) return isHigher ? reclaimOwn(nobodys, known) : known;
 
   const through = [...offers].filter(([, offer]) => compareClaims(offer, best) === 0 && !offer.path.includes(own));
   const viaNow = known?.state.via;
@@ -230,7 +230,7 @@ export function choose(
 }
 
 /** Handles a claim of this cache that it does not remember, because its disk was rolled back. */
-function ownAgain(nobodys: Choice, known: Choice | undefined): Choice {
+function reclaimOwn(nobodys: Choice, known: Choice | undefined): Choice {
   if (known?.state.via !== 'local' || !known.state.plain) return nobodys;
   const state: ShardState = { ...nobodys.state, term: nextTerm(nobodys.state), process: '', via: 'local', plain: true };
   return { ...nobodys, state, reached: true };

@@ -11,7 +11,7 @@ export class Listeners<News> {
     return { cancel: () => this.#all.delete(own) };
   }
 
-  tell(news: News): void {
+  notify(news: News): void {
     for (const listener of this.#all) listener(news);
   }
 }

@@ -13,10 +13,10 @@
 import type { Clock } from './ports.js';
 
 export type LivenessPeer = Readonly<{
-  ask: () => void;
+  ping: () => void;
   /** Whether this process reads from the peer. */
   listening: () => boolean;
-  dead: () => void;
+  onDead: () => void;
 }>;
 
 export type LivenessOptions = Readonly<{ pingIntervalMs: number; pongTimeoutMs: number }>;
@@ -25,8 +25,8 @@ export class Liveness {
   readonly #clock: Clock;
   readonly #peer: LivenessPeer;
   readonly #options: LivenessOptions;
-  #asked = false;
-  #thereMs: number;
+  #isPinged = false;
+  #seenMs: number;
   /** When a pause ended, until the peer answers a ping sent after it. */
   #resumedMs: number | undefined;
   #dueMs = 0;
@@ -36,23 +36,23 @@ export class Liveness {
     this.#clock = clock;
     this.#peer = peer;
     this.#options = options;
-    this.#thereMs = clock.now();
-    this.#cancel = this.#askLater();
+    this.#seenMs = clock.now();
+    this.#cancel = this.#pingLater();
   }
 
   /**
    * Records that something arrived from the peer. A pong carries the time of its ping, but the peer
    * may send any time: a future one does not count.
    */
-  heard(askedMs = 0): void {
-    this.#notePause();
+  received(askedMs = 0): void {
+    this.#detectPause();
     const nowMs = this.#clock.now();
     if (askedMs <= nowMs && askedMs >= (this.#resumedMs ?? 0)) this.#resumedMs = undefined;
-    if (this.#resumedMs === undefined) this.#thereMs = nowMs;
-    if (!this.#asked) return;
-    this.#asked = false;
+    if (this.#resumedMs === undefined) this.#seenMs = nowMs;
+    if (!this.#isPinged) return;
+    this.#isPinged = false;
     this.#cancel();
-    this.#cancel = this.#askLater();
+    this.#cancel = this.#pingLater();
   }
 
   /**
@@ -60,49 +60,49 @@ export class Liveness {
    * timely answers. Undefined while the peer counts as present.
    */
   silentSinceMs(): number | undefined {
-    this.#notePause();
+    this.#detectPause();
     const { pingIntervalMs, pongTimeoutMs } = this.#options;
     if (this.#resumedMs === undefined || !this.#peer.listening()) return undefined;
-    return this.#clock.now() - this.#thereMs > pingIntervalMs + 2 * pongTimeoutMs ? this.#thereMs : undefined;
+    return this.#clock.now() - this.#seenMs > pingIntervalMs + 2 * pongTimeoutMs ? this.#seenMs : undefined;
   }
 
   stop(): void {
-    this.#asked = false;
+    this.#isPinged = false;
     this.#dueMs = Infinity;
     this.#cancel();
   }
 
-  #askLater(): () => void {
+  #pingLater(): () => void {
     return this.#later(this.#options.pingIntervalMs, () => {
-      this.#asked = true;
-      this.#cancel = this.#judgeLater();
-      this.#peer.ask();
+      this.#isPinged = true;
+      this.#cancel = this.#checkLater();
+      this.#peer.ping();
     });
   }
 
-  #judgeLater(): () => void {
+  #checkLater(): () => void {
     const { pongTimeoutMs } = this.#options;
     return this.#later(pongTimeoutMs, () => {
       const isFresh = this.#clock.now() - (this.#resumedMs ?? 0) < pongTimeoutMs;
-      if (this.#peer.listening() && !isFresh) return this.#peer.dead();
-      this.#cancel = this.#judgeLater();
+      if (this.#peer.listening() && !isFresh) return this.#peer.onDead();
+      this.#cancel = this.#checkLater();
     });
   }
 
   #later(delayMs: number, task: () => void): () => void {
     this.#dueMs = this.#clock.now() + delayMs;
     return this.#clock.after(delayMs, () => {
-      this.#notePause();
+      this.#detectPause();
       task();
     });
   }
 
   /** Detects a pause of this process, and pings the peer at once after one. */
-  #notePause(): void {
+  #detectPause(): void {
     const nowMs = this.#clock.now();
     if (nowMs - this.#dueMs <= this.#options.pongTimeoutMs) return;
     this.#dueMs = Infinity;
     this.#resumedMs = nowMs;
-    this.#peer.ask();
+    this.#peer.ping();
   }
 }

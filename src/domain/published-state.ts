@@ -7,7 +7,7 @@ import type { Slice } from './slice.js';
 import type { Neighbour } from './via.js';
 
 /** A type in all its identities, or in one. */
-export type TypeOfSlices = Pick<Resource, 'group' | 'resource'> & Readonly<{ identity: string | undefined }>;
+export type TypeOrIdentity = Pick<Resource, 'group' | 'resource'> & Readonly<{ identity: string | undefined }>;
 
 /**
  * What a commit changed of shards, slices and links. A removed entry has the form that
@@ -48,7 +48,7 @@ export interface PublishedState {
    * The slices of a type by shard, one map for each of its identities, or only that of the given
    * one.
    */
-  slicesOfType(type: TypeOfSlices): readonly ReadonlyMap<ShardName, SliceState>[];
+  slicesOfType(type: TypeOrIdentity): readonly ReadonlyMap<ShardName, SliceState>[];
   /**
    * Whether the cache has all of the slice: the shard's present term synced it in full. A plain
    * writer syncs nothing. Once its writes count as synced, so does every type that it never wrote.

@@ -5,14 +5,14 @@
  */
 export interface Room {
   /** Returns false if there is no room at present. */
-  tryTake(bytes: number): boolean;
+  tryReserve(bytes: number): boolean;
   /** Resolves to true once there is room, or to false if the client ends first. */
-  take(bytes: number): Promise<boolean>;
+  reserve(bytes: number): Promise<boolean>;
   /** Counts bytes that are already in memory, even beyond the bound. */
   add(bytes: number): void;
-  give(bytes: number): void;
+  release(bytes: number): void;
   /** Replaces all reserved room by exactly these bytes, the size of the finished response. */
-  settle(bytes: number): void;
+  reserveExactly(bytes: number): void;
 }
 
 /**
@@ -21,16 +21,16 @@ export interface Room {
  */
 export async function* withRoom(
   pieces: AsyncIterable<Uint8Array>,
-  room: Pick<Room, 'take' | 'add' | 'give'>,
+  room: Pick<Room, 'reserve' | 'add' | 'release'>,
   pieceBytesMax: number,
 ): AsyncGenerator<Uint8Array> {
   const reading = pieces[Symbol.asyncIterator]();
   try {
-    while (await room.take(pieceBytesMax)) {
+    while (await room.reserve(pieceBytesMax)) {
       const next = await reading.next();
-      if (next.done === true) return room.give(pieceBytesMax);
+      if (next.done === true) return room.release(pieceBytesMax);
       room.add(next.value.length);
-      room.give(pieceBytesMax);
+      room.release(pieceBytesMax);
       yield next.value;
     }
   } finally {

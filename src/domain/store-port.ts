@@ -198,10 +198,10 @@ export type PeerPusher = Readonly<{
 }>;
 
 /**
- * What a server reports to the others of its store. `pushers`: its pushers. `heard`: for each shard
+ * What a server reports to the others of its store. `pushers`: its pushers. `lastWrites`: for each shard
  * a number that changes after plain writes.
  */
-export type PeerState = Readonly<{ pushers: ReadonlyMap<ShardName, PeerPusher>; heard: ReadonlyMap<ShardName, number> }>;
+export type PeerState = Readonly<{ pushers: ReadonlyMap<ShardName, PeerPusher>; lastWrites: ReadonlyMap<ShardName, number> }>;
 
 /**
  * The other servers of the same store. If the store has only one server, it leads and has no
@@ -220,7 +220,7 @@ export interface Peers {
    * may resume.
    */
   readonly isAlone: boolean;
-  tell(state: PeerState): void;
+  report(state: PeerState): void;
   /** Calls the listener when another server reports, arrives or leaves, or the leader changes. */
   follow(listener: () => void): Subscription;
 }

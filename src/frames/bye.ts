@@ -1,5 +1,5 @@
 /** The reasons of a bye frame, each with its websocket close code. */
-export const byes = {
+export const byeReasons = {
   /** The sender is stopping. The peer should come back, to another URL first. */
   shutdown: { code: 4001 },
   /** A newer term has the shard, or it was removed. The peer must not come back. */
@@ -23,17 +23,17 @@ export const byes = {
   loop: { code: 4009 },
 } as const;
 
-export type ByeReason = keyof typeof byes;
+export type ByeReason = keyof typeof byeReasons;
 
 export function parseByeReason(text: string): ByeReason | undefined {
-  return Object.hasOwn(byes, text) ? (text as ByeReason) : undefined;
+  return Object.hasOwn(byeReasons, text) ? (text as ByeReason) : undefined;
 }
 
 /** How long a pusher or a child should wait if the store could not serve it. */
 export const unavailableRetryMs = 1_000;
 
 const reasonsByCode = new Map<number, ByeReason>();
-for (const reason of Object.keys(byes) as ByeReason[]) reasonsByCode.set(byes[reason].code, reason);
+for (const reason of Object.keys(byeReasons) as ByeReason[]) reasonsByCode.set(byeReasons[reason].code, reason);
 
 /** Returns undefined for a code that is not in the table. */
 export function reasonOfCode(code: number): ByeReason | undefined {

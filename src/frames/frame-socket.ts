@@ -16,7 +16,7 @@ import { WebSocket, type RawData } from 'ws';
 import { deferred, type Deferred } from '../domain/deferred.js';
 import type { Clock } from '../domain/ports.js';
 import { BadFrame } from './bad-frame.js';
-import { byes, type ByeReason } from './bye.js';
+import { byeReasons, type ByeReason } from './bye.js';
 import type { FrameConnection } from './frame-connection.js';
 import type { Frame } from './frame.js';
 import { Liveness } from '../domain/liveness.js';
@@ -61,7 +61,7 @@ export class FrameSocket implements FrameConnection {
     this.#unread = new UnreadMessages({ messagesMax: unreadMessagesMax, bytesMax: options.frameBytesMax });
     this.#liveness = new Liveness(
       clock,
-      { ask: () => this.#ping(), listening: () => !socket.isPaused, dead: () => socket.terminate() },
+      { ping: () => this.#ping(), listening: () => !socket.isPaused, onDead: () => socket.terminate() },
       options,
     );
     const { promise, resolve } = deferred<Readonly<{ code: number }>>();
@@ -116,7 +116,7 @@ export class FrameSocket implements FrameConnection {
   close(reason: ByeReason, message: string, retryAfterMs?: number): void {
     if (this.#socket.readyState === WebSocket.OPEN) {
       this.send({ kind: 'bye', reason, message, retryAfterMs });
-      this.#socket.close(byes[reason].code);
+      this.#socket.close(byeReasons[reason].code);
     }
     this.#finish();
   }
@@ -127,7 +127,7 @@ export class FrameSocket implements FrameConnection {
 
   #receive(data: RawData, isBinary: boolean): void {
     if (this.#isBad) return;
-    this.#liveness.heard();
+    this.#liveness.received();
     if (!isBinary || !Buffer.isBuffer(data)) return this.#endBadly('a text came instead of bytes');
     this.#unread.put(data);
     if (this.#unread.full) this.#socket.pause();
@@ -137,7 +137,7 @@ export class FrameSocket implements FrameConnection {
     if (this.#isBad) return;
     this.#pongs += 1;
     if (this.#pongs > pongsMax) return this.#endBadly('more pongs came than anybody needs');
-    this.#liveness.heard(Number(data.toString()) || undefined);
+    this.#liveness.received(Number(data.toString()) || undefined);
   }
 
   /**

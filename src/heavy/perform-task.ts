@@ -24,7 +24,7 @@ import { formatYaml, parseYaml } from '../json/yaml.js';
 const valuesMax = 500_000;
 
 export function performTask<Task extends HeavyTask>(task: Task): Parsed<HeavyResult<Task>> {
-  return attempt(() => perform(task) as HeavyResult<Task>);
+  return attempt(() => runTask(task) as HeavyResult<Task>);
 }
 
 /** The bytes of a task's documents. */
@@ -55,7 +55,7 @@ export function weightOf(task: HeavyTask): number {
   }
 }
 
-function perform(task: HeavyTask): Uint8Array | boolean {
+function runTask(task: HeavyTask): Uint8Array | boolean {
   switch (task.kind) {
     case 'patch':
       return patched(task);

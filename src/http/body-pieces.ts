@@ -32,12 +32,12 @@ export class BodyPieces<Request> {
   }
 
   /** Counts a piece of the request's body. Returns false if the limit is exceeded. */
-  tryTake(request: Request, bytes: number): boolean {
+  tryReserve(request: Request, bytes: number): boolean {
     const shortBytes = pieceBytesMin - bytes;
     if (shortBytes > 0) {
       if (this.#shortBytes + shortBytes > shortBytesMax) return false;
       if (this.#shortBytes < shortBytesFree) this.#room.add(shortBytes);
-      else if (!this.#room.tryTake(shortBytes)) return false;
+      else if (!this.#room.tryReserve(shortBytes)) return false;
       this.#held.set(request, (this.#held.get(request) ?? 0) + shortBytes);
     }
     this.#shortBytes = Math.max(0, this.#shortBytes + shortBytes);
@@ -45,7 +45,7 @@ export class BodyPieces<Request> {
   }
 
   ended(request: Request): void {
-    this.#room.give(this.#held.get(request) ?? 0);
+    this.#room.release(this.#held.get(request) ?? 0);
     this.#held.delete(request);
     this.#shortBytes = Math.max(0, this.#shortBytes - shortBytesOfRequest);
   }
@@ -60,7 +60,7 @@ export class BodyPieces<Request> {
  * Calls `take` with the length of each incoming piece of a body, and drops a piece if that returns
  * false. Must be called before the first piece can have arrived.
  */
-export function takePieces(message: IncomingMessage, take: (bytes: number) => boolean): void {
+export function readPieces(message: IncomingMessage, take: (bytes: number) => boolean): void {
   const body: Readable = isHttp2(message) ? message.stream : message;
   const push = body.push.bind(body);
   body.push = (piece: Buffer | null) => (piece === null || take(piece.length)) && push(piece);

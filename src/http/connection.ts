@@ -7,12 +7,12 @@
  *    (below).
  * N3 Over HTTP/2, a peer that answers no ping is gone; over HTTP/1.1 the kernel's keep-alive
  *    detects that.
- * N4 A peer is cut off once it has cancelled over `takenBackMax` requests more than it let the
+ * N4 A peer is cut off once it has cancelled over `cancelledMax` requests more than it let the
  *    server answer.
  * N5 It is closed after `keepAliveTimeoutMs` without a request.
  * N6 Over HTTP/1.1 one request is answered at a time. A peer that pipelines more than
  *    `WaitingRequests` allows is cut off.
- * N7 A peer that sends much besides its requests is cut off (unasked-bytes.ts). So is one whose
+ * N7 A peer that sends much besides its requests is cut off (overhead-bytes.ts). So is one whose
  *    bodies come in tiny pieces (body-pieces.ts).
  * N8 A request that arrives while the connection closes is not handled, because its client could
  *    not learn the result. Over HTTP/2, GOAWAY tells the peer so.
@@ -39,14 +39,14 @@ import { Liveness } from '../domain/liveness.js';
 import type { Pace } from '../domain/pace.js';
 import type { Clock } from '../domain/ports.js';
 import { Refused } from '../domain/errors.js';
-import { BodyPieces, takePieces } from './body-pieces.js';
+import { BodyPieces, readPieces } from './body-pieces.js';
 import { Exchange, type ExchangeOwner } from './exchange.js';
 import type { LimitName, Peer, Quota, Quotas } from './quotas.js';
 import { headerBytesOf } from './session-settings.js';
 import { hasBody, misfitOf } from './transport.js';
 import type { Turns } from './turns.js';
-import { UnaskedBytes } from './unasked-bytes.js';
-import { networkOf } from './unproven-sockets.js';
+import { OverheadBytes } from './overhead-bytes.js';
+import { networkOf } from './evictable-sockets.js';
 import { requestBytes, WaitingRequests } from './waiting-requests.js';
 
 export const protocols = ['HTTP/2', 'HTTP/1.1', 'websocket'] as const;
@@ -86,7 +86,7 @@ export type Upgrade = Readonly<{ request: IncomingMessage; socket: Duplex; head:
   Pick<Connection, 'caller' | 'becomeWatch'>;
 
 /** A client may cancel requests. One that only cancels (rapid reset) is cut off. */
-const takenBackMax = 50;
+const cancelledMax = 50;
 /** How long the last frame may take to leave. */
 const farewellMs = 1_000;
 
@@ -108,10 +108,10 @@ export class Connection implements ExchangeOwner {
   readonly pace: Pick<Pace, 'turn'>;
   partsTaken = 0;
   /** How many more requests the peer has cancelled than it let the server answer. */
-  #takenBack = 0;
+  #cancelled = 0;
   readonly #exchanges = new Set<Exchange>();
   readonly #waiting: WaitingRequests;
-  readonly #unasked = new UnaskedBytes();
+  readonly #unasked = new OverheadBytes();
   readonly #pieces: BodyPieces<IncomingMessage>;
   readonly #openedMs: number;
   #session: ServerHttp2Session | undefined;
@@ -144,7 +144,7 @@ export class Connection implements ExchangeOwner {
     this.#cancelExpiry = atExpiry(caller, parts.clock, () => this.destroy());
     // Connections without a certificate are not counted: the oldest is closed for a new one, and
     // health is for everybody.
-    this.isWithinQuota = this.peer.kind === 'anonymous' || this.quota.connections.tryTake(1);
+    this.isWithinQuota = this.peer.kind === 'anonymous' || this.quota.connections.tryReserve(1);
     if (!this.isWithinQuota) this.#destroySoon();
     socket.once('close', () => this.#closed());
   }
@@ -160,7 +160,7 @@ export class Connection implements ExchangeOwner {
   }
 
   /** Whether these authorities would trust the peer's certificate exactly as the handshake did. */
-  isJudgedRightBy(authorities: TrustedAuthorities): boolean {
+  isTrustedAlikeBy(authorities: TrustedAuthorities): boolean {
     const certificate = this.#socket.getPeerX509Certificate();
     return certificate === undefined || this.#socket.authorized === authorities.vouchesFor(certificate);
   }
@@ -172,15 +172,15 @@ export class Connection implements ExchangeOwner {
     session.once('close', () => {
       if (!this.#isSentAway) this.destroy();
     });
-    let heardBytes = 0;
-    const ask = (): void => {
-      heardBytes = this.#socket.bytesRead;
-      if (!session.destroyed) session.ping((error) => void (error === null && liveness.heard()));
+    let receivedBytes = 0;
+    const ping = (): void => {
+      receivedBytes = this.#socket.bytesRead;
+      if (!session.destroyed) session.ping((error) => void (error === null && liveness.received()));
     };
     // On a slow link, a ping waits behind the bytes that are on their way. A peer that sends
     // anything is alive.
-    const dead = (): void => (this.#socket.bytesRead > heardBytes ? liveness.heard() : this.destroy());
-    const liveness = new Liveness(this.clock, { ask, listening: () => true, dead }, this.#options);
+    const onDead = (): void => (this.#socket.bytesRead > receivedBytes ? liveness.received() : this.destroy());
+    const liveness = new Liveness(this.clock, { ping, listening: () => true, onDead }, this.#options);
     this.#liveness = liveness;
     this.#startIdling();
   }
@@ -189,7 +189,7 @@ export class Connection implements ExchangeOwner {
    * Called when Node's HTTP/1.1 parser fails. Answers 400 or 431, unless an earlier request still
    * waits: its client would take this for its answer.
    */
-  misread(code: string): void {
+  parserFailed(code: string): void {
     if (this.#exchanges.size > 0 || this.#isHandedOver || !this.#socket.writable) return this.destroy();
     const status = code === 'HPE_HEADER_OVERFLOW' ? 431 : 400;
     this.#isClosing = true;
@@ -203,7 +203,7 @@ export class Connection implements ExchangeOwner {
   take(request: IncomingMessage, response: ServerResponse): void {
     if (this.#isClosed) return;
     this.#unasked.request(headerBytesOf(request));
-    if (hasBody(request)) takePieces(request, (bytes) => this.#takePiece(request, bytes));
+    if (hasBody(request)) readPieces(request, (bytes) => this.#takePiece(request, bytes));
     // Further requests would only wait in memory.
     if (this.#session === undefined && this.#isClosing) return void this.#socket.pause();
     if (this.#session !== undefined || this.#exchanges.size === 0) return this.#open(request, response);
@@ -246,8 +246,8 @@ export class Connection implements ExchangeOwner {
   ended(exchange: Exchange): void {
     this.#exchanges.delete(exchange);
     this.#pieces.ended(exchange.request);
-    this.#takenBack = Math.max(0, this.#takenBack + (exchange.wasTakenBack ? 1 : -1));
-    if (this.#takenBack > takenBackMax && !this.#isSentAway) return this.#sendAway();
+    this.#cancelled = Math.max(0, this.#cancelled + (exchange.wasCancelled ? 1 : -1));
+    if (this.#cancelled > cancelledMax && !this.#isSentAway) return this.#sendAway();
     if (this.#exchanges.size > 0 || this.#isClosed) return;
     const next = this.#waiting.next();
     if (next !== undefined) return this.#open(next.request, next.response);
@@ -263,7 +263,7 @@ export class Connection implements ExchangeOwner {
   tryWait(request: IncomingMessage): (() => void) | undefined {
     const room = this.quota.waitingBytes;
     const bytes = requestBytes + headerBytesOf(request);
-    if (room.tryTake(bytes)) return () => room.give(bytes);
+    if (room.tryReserve(bytes)) return () => room.release(bytes);
     this.#cutOff('waitingBytes');
     return undefined;
   }
@@ -293,8 +293,8 @@ export class Connection implements ExchangeOwner {
 
   /** Counts the connection as a watch until it ends. Throws Refused(429). */
   becomeWatch(): void {
-    if (!this.quota.watches.tryTake(1)) throw this.refused('watches');
-    this.#socket.once('close', () => this.quota.watches.give(1));
+    if (!this.quota.watches.tryReserve(1)) throw this.refused('watches');
+    this.#socket.once('close', () => this.quota.watches.release(1));
   }
 
   /** From now on the connection is a websocket, whose own protocol ends it. */
@@ -325,7 +325,7 @@ export class Connection implements ExchangeOwner {
   #takePiece(request: IncomingMessage, bytes: number): boolean {
     if (this.#isClosed) return false;
     this.#unasked.body(bytes);
-    const isTaken = this.#pieces.tryTake(request, bytes);
+    const isTaken = this.#pieces.tryReserve(request, bytes);
     if (!isTaken) this.#cutOff();
     return isTaken;
   }
@@ -382,7 +382,7 @@ export class Connection implements ExchangeOwner {
     this.#waiting.clear();
     this.#pieces.close();
     this.#cancelIdle();
-    if (this.isWithinQuota && this.peer.kind !== 'anonymous') this.quota.connections.give(1);
+    if (this.isWithinQuota && this.peer.kind !== 'anonymous') this.quota.connections.release(1);
     this.#parts.quotas.leave(this.peer);
   }
 

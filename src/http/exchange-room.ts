@@ -23,13 +23,13 @@ export class ExchangeRoom implements Room {
     return this.#waits.size > 0;
   }
 
-  tryTake(bytes: number): boolean {
-    if (this.#isClosed || !this.#budget.tryTake(bytes)) return false;
+  tryReserve(bytes: number): boolean {
+    if (this.#isClosed || !this.#budget.tryReserve(bytes)) return false;
     this.#bytes += bytes;
     return true;
   }
 
-  take(bytes: number): Promise<boolean> {
+  reserve(bytes: number): Promise<boolean> {
     return new Promise((resolve) => {
       if (this.#isClosed) return resolve(false);
       const leave = (): void => {
@@ -38,7 +38,7 @@ export class ExchangeRoom implements Room {
       };
       this.#waits.add(leave);
       let hasWaited = false;
-      const giveUp = this.#budget.take(bytes, () => {
+      const giveUp = this.#budget.reserve(bytes, () => {
         this.#waits.delete(leave);
         this.#bytes += bytes;
         if (hasWaited) void this.#turn().then(() => resolve(!this.#isClosed));
@@ -54,21 +54,21 @@ export class ExchangeRoom implements Room {
     this.#bytes += bytes;
   }
 
-  give(bytes: number): void {
+  release(bytes: number): void {
     const given = Math.min(bytes, this.#bytes);
     if (given === 0) return;
     this.#bytes -= given;
-    this.#budget.give(given);
+    this.#budget.release(given);
   }
 
-  settle(bytes: number): void {
+  reserveExactly(bytes: number): void {
     const surplus = this.#bytes - bytes;
-    if (surplus > 0) this.give(surplus);
+    if (surplus > 0) this.release(surplus);
     else this.add(-surplus);
   }
 
   clear(): void {
-    this.give(this.#bytes);
+    this.release(this.#bytes);
   }
 
   close(): void {

@@ -69,7 +69,7 @@ export class Exchange {
   readonly #transport: Transport;
   readonly #endTasks = new Set<() => void>();
   /** What it has taken of each limit, to be returned. */
-  readonly #taken: { limit: LimitName; amount: number }[] = [];
+  readonly #acquired: { limit: LimitName; amount: number }[] = [];
   #hasBegun = false;
   #isEnded = false;
   #cancelDeadline: (() => void) | undefined;
@@ -97,7 +97,7 @@ export class Exchange {
   }
 
   /** Whether its peer cancelled it before its turn. */
-  get wasTakenBack(): boolean {
+  get wasCancelled(): boolean {
     return this.#isEnded && !this.#hasBegun;
   }
 
@@ -124,14 +124,14 @@ export class Exchange {
   }
 
   /** Room for bytes that came from the server behind a front door, until the peer takes them. */
-  get unread(): Pick<Room, 'tryTake' | 'give'> {
+  get unread(): Pick<Room, 'tryReserve' | 'release'> {
     const { unreadBytes } = this.#owner.quota;
-    const tryTake = (bytes: number): boolean => {
-      const hasRoom = unreadBytes.tryTake(bytes);
+    const tryReserve = (bytes: number): boolean => {
+      const hasRoom = unreadBytes.tryReserve(bytes);
       if (!hasRoom) this.refused('unreadBytes');
       return hasRoom;
     };
-    return { tryTake, give: (bytes) => unreadBytes.give(bytes) };
+    return { tryReserve, release: (bytes) => unreadBytes.release(bytes) };
   }
 
   /** Counts and logs that a limit is reached; returns the error to throw. */
@@ -141,7 +141,7 @@ export class Exchange {
 
   /** Takes a request's slot. Throws Refused(429). */
   admit(): void {
-    this.#take('requests', 1);
+    this.#acquire('requests', 1);
   }
 
   /**
@@ -149,10 +149,10 @@ export class Exchange {
    * headers count until it ends. Its body, if any, is dropped. Throws Refused(429).
    */
   becomeWatch(selectorBytes: number): void {
-    this.#take('selectorBytes', selectorBytes);
-    this.#take('bufferedBytes', Math.max(0, headerBytesOf(this.request) - watchBytes));
-    this.#take('watches', 1);
-    this.#giveBack('requests');
+    this.#acquire('selectorBytes', selectorBytes);
+    this.#acquire('bufferedBytes', Math.max(0, headerBytesOf(this.request) - watchBytes));
+    this.#acquire('watches', 1);
+    this.#release('requests');
     this.#cancelDeadline?.();
     this.#dropBody();
   }
@@ -247,7 +247,7 @@ export class Exchange {
     this.#cancelDeadline?.();
     this.#cancelStall?.();
     this.room.close();
-    for (const { limit, amount } of this.#taken.splice(0)) this.#owner.quota[limit].give(amount);
+    for (const { limit, amount } of this.#acquired.splice(0)) this.#owner.quota[limit].release(amount);
     for (const task of this.#endTasks) task();
     this.#endTasks.clear();
     this.#owner.ended(this);
@@ -255,7 +255,7 @@ export class Exchange {
 
   #partTaken(bytes: number): void {
     this.#owner.partsTaken += 1;
-    this.room.give(bytes);
+    this.room.release(bytes);
   }
 
   #onTaken(): void {
@@ -299,15 +299,15 @@ export class Exchange {
     this.#cancelStall?.();
   }
 
-  #take(limit: LimitName, amount: number): void {
+  #acquire(limit: LimitName, amount: number): void {
     if (this.#isEnded || amount === 0) return;
-    if (!this.#owner.quota[limit].tryTake(amount)) throw this.#owner.refused(limit);
-    this.#taken.push({ limit, amount });
+    if (!this.#owner.quota[limit].tryReserve(amount)) throw this.#owner.refused(limit);
+    this.#acquired.push({ limit, amount });
   }
 
-  #giveBack(limit: LimitName): void {
-    const at = this.#taken.findIndex((taken) => taken.limit === limit);
-    const [taken] = at < 0 ? [] : this.#taken.splice(at, 1);
-    if (taken !== undefined) this.#owner.quota[limit].give(taken.amount);
+  #release(limit: LimitName): void {
+    const at = this.#acquired.findIndex((taken) => taken.limit === limit);
+    const [taken] = at < 0 ? [] : this.#acquired.splice(at, 1);
+    if (taken !== undefined) this.#owner.quota[limit].release(taken.amount);
   }
 }

@@ -11,7 +11,7 @@ import { Refused, type Refusal } from '../domain/errors.js';
 const family = 'impersonate-';
 
 /** `name`: in lower case. */
-export function asksInAnothersName(name: string): boolean {
+export function isImpersonationHeader(name: string): boolean {
   return name.startsWith(family);
 }
 
@@ -40,7 +40,7 @@ export function reservedExtra(names: Iterable<string>): string | undefined {
  * Undefined for a request in its caller's own name.
  */
 export function impersonationRefused({ headers }: Pick<IncomingMessage, 'headers'>): Refused | undefined {
-  const name = Object.keys(headers).find(asksInAnothersName);
+  const name = Object.keys(headers).find(isImpersonationHeader);
   if (name === undefined) return undefined;
   const message = `impersonation is not served here: leave out the header ${name}, and ask with the certificate of the user`;
   const refusal: Refusal = headers['impersonate-user'] ? { reason: 'Forbidden', message, details: {} } : { reason: 'BadRequest', message };

@@ -27,7 +27,7 @@ import type { Exchange } from './exchange.js';
 import { hasShortHeaders, sessionSettings, withoutHttp2 } from './session-settings.js';
 import { isHttp2, isOfHttp1, takeBytesOnlyWhenAsked } from './transport.js';
 import { Turns } from './turns.js';
-import { endOf, UnprovenSockets, type End } from './unproven-sockets.js';
+import { endOf, EvictableSockets, type End } from './evictable-sockets.js';
 
 export type Pair = Readonly<{ cert: string; key: string }>;
 
@@ -60,7 +60,7 @@ export type ListenerParts = Omit<ConnectionParts, 'opened' | 'turns'> &
 const sessionTimeoutSeconds = 300;
 const ticketKeyBytes = 48;
 /** Checking a signature takes a tenth of a millisecond. */
-const judgedInOneTurn = 64;
+const checkedInOneTurn = 64;
 /**
  * How often, at least, Node checks for slow HTTP/1.1 connections. Its default of 30 s would triple
  * a shorter limit.
@@ -88,9 +88,9 @@ export class Listener {
   /** Open sockets, before and after their handshake. */
   readonly #sockets = new Set<Socket>();
   /** Sockets whose handshake is under way. */
-  readonly #handshakes = new UnprovenSockets();
+  readonly #handshakes = new EvictableSockets();
   /** Sockets without a certificate, or beyond their caller's quota. */
-  readonly #unproven = new UnprovenSockets();
+  readonly #unproven = new EvictableSockets();
   /** Turns of requests whose headers, or whose bodies, have arrived. */
   readonly #turns = new Turns();
   readonly #connections = new Map<TLSSocket, Connection>();
@@ -151,7 +151,7 @@ export class Listener {
     this.#server.on('tlsClientError', (_, socket) => socket.destroy());
     this.#server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket: Socket) => {
       const connection = this.#connections.get(socket as TLSSocket);
-      if (connection !== undefined && code.startsWith('HPE_')) connection.misread(code);
+      if (connection !== undefined && code.startsWith('HPE_')) connection.parserFailed(code);
       else socket.destroy();
     });
     this.#server.on('request', (request, response) =>
@@ -227,10 +227,10 @@ export class Listener {
   async #endMisjudged(authorities: TrustedAuthorities): Promise<void> {
     let judged = 0;
     for (const [socket, connection] of this.#connections) {
-      const isSame = connection.isJudgedRightBy(authorities) && isDeepStrictEqual(this.#parts.callerOf(socket), connection.caller);
+      const isSame = connection.isTrustedAlikeBy(authorities) && isDeepStrictEqual(this.#parts.callerOf(socket), connection.caller);
       if (!isSame) connection.destroy();
       judged += 1;
-      if (judged % judgedInOneTurn === 0) await turn();
+      if (judged % checkedInOneTurn === 0) await turn();
     }
   }
 
@@ -354,7 +354,7 @@ export class Listener {
    * nothing more.
    */
   #begin(exchange: Exchange): void {
-    if (exchange.wasTakenBack) return;
+    if (exchange.wasCancelled) return;
     exchange.begin();
     this.#parts.handle(exchange, undefined);
   }

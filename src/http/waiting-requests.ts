@@ -34,14 +34,14 @@ export class WaitingRequests {
   /** Returns false if there is no room for the request. */
   tryAdd(request: IncomingMessage, response: ServerResponse): boolean {
     const bytes = bytesOf(request);
-    if (this.#waiting.length >= waitingMax || !this.#room.tryTake(bytes)) return false;
+    if (this.#waiting.length >= waitingMax || !this.#room.tryReserve(bytes)) return false;
     this.#waiting.push({ request, response, bytes });
     return true;
   }
 
   next(): Waiting | undefined {
     const next = this.#waiting.shift();
-    if (next !== undefined) this.#room.give(next.bytes);
+    if (next !== undefined) this.#room.release(next.bytes);
     return next;
   }
 

@@ -8,7 +8,7 @@
  *                                writes all it has within its first minute
  *   a type that is new later     counts as written at once, because its shard does already
  *
- * Bound: every `lookIntervalMs`, one look at every slice of plain shards.
+ * Bound: every `checkIntervalMs`, one look at every slice of plain shards.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
@@ -28,7 +28,7 @@ export type AssumedSyncsParts = Readonly<{
   isLeader: () => boolean;
 }>;
 
-const lookIntervalMs = 1_000;
+const checkIntervalMs = 1_000;
 const writingMsMax = 300_000;
 
 export class AssumedSyncs {
@@ -44,7 +44,7 @@ export class AssumedSyncs {
     this.#parts = parts;
     this.#quietMs = quietMs;
     this.#lane = parts.writer.lane();
-    this.#cancel = this.#lookLater();
+    this.#cancel = this.#checkLater();
   }
 
   close(): void {
@@ -52,17 +52,17 @@ export class AssumedSyncs {
     this.#cancel();
   }
 
-  #lookLater(): () => void {
-    return this.#parts.clock.after(lookIntervalMs, () => void this.#look());
+  #checkLater(): () => void {
+    return this.#parts.clock.after(checkIntervalMs, () => void this.#check());
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const quiet = this.#parts.isLeader() ? [...this.#parts.known.shards].filter((state) => this.#isDue(state)) : [];
     const outcomes = quiet.length === 0 ? [] : await this.#lane.push(quiet.map(({ shard }) => ({ kind: 'assume', shard })));
     quiet.forEach(({ shard }, i) => {
       if (outcomes[i]?.kind === 'unchanged') this.#parts.log.info('shard.assumed-synced', { shard });
     });
-    if (!this.#isClosed) this.#cancel = this.#lookLater();
+    if (!this.#isClosed) this.#cancel = this.#checkLater();
   }
 
   #isDue({ shard, via, plain, term }: ShardState): boolean {

@@ -46,7 +46,7 @@ const retryMs = 10_000;
  * How often this server checks a type that another server is removing. That server may stop before
  * it is done.
  */
-const lookMs = 1_000;
+const checkIntervalMs = 1_000;
 
 export class DeclaredTypes {
   readonly #parts: DeclaredTypesParts;
@@ -154,7 +154,7 @@ export class DeclaredTypes {
       const isLeft = (await objects.count(everything(resource), undefined, 0)) !== 0;
       if (removed > 0 || !isLeft) log.info('type.removed', { ...resource, objects: removed });
       if (!isLeft) break;
-      await pause(clock, lookMs, signal);
+      await pause(clock, checkIntervalMs, signal);
       // The type goes behind the others, because the server that removes it may wait for one of
       // those.
       return this.#remove(resource, former);

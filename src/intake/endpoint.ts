@@ -12,7 +12,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
-import { atExpiry, maySpeak, mayWriteFor, type Caller } from '../domain/caller.js';
+import { atExpiry, mayOpenSession, mayWriteFor, type Caller } from '../domain/caller.js';
 import { badRequest, type Refusal } from '../domain/errors.js';
 import type { ByeReason } from '../frames/bye.js';
 import { firstFrame } from '../frames/first-frame.js';
@@ -104,7 +104,7 @@ export class Endpoint {
     const path = pathOf(request);
     // Not NotFound, because clients take that for the absence of an object.
     if (path !== connectPath) return badRequest(`only ${connectPath} is served over another protocol`);
-    if (!maySpeak(caller)) return forbidden(caller, path);
+    if (!mayOpenSession(caller)) return forbidden(caller, path);
     // A browser names the page that it acts for, and sends its user's certificate for any page.
     if (request.headers.origin !== undefined) return forbidden(caller, path);
     if (this.#isClosing) return { reason: 'ServiceUnavailable', message: 'the server is shutting down' };

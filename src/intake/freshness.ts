@@ -8,7 +8,7 @@
  *   a link             the reports of the cache at its other end; away while the link is down
  *   none               away
  *
- * Cost: a status report reads every shard and slice, `looksPerTurn` in a turn of the event loop. A
+ * Cost: a status report reads every shard and slice, `checksPerTurn` in a turn of the event loop. A
  * report on a type reads its slices and all shards, or the one that was asked for,
  * `shardsPerTurnOfType` in a turn. Each shard is read within one turn, so all values of it belong
  * to one moment. The last report on all shards is kept for callers that accept its age. Bound:
@@ -71,7 +71,7 @@ export type FreshnessParts = Readonly<{
 }>;
 
 /** Counts shards and slices. */
-const looksPerTurn = 2_500;
+const checksPerTurn = 2_500;
 const shardsPerTurnOfType = 1_000;
 const typesKeptMax = 100;
 /** At most this many unknown types are listed for a shard. */
@@ -106,7 +106,7 @@ export class Freshness implements FreshnessPort {
       const status = this.#shard(shard, nowMs);
       statuses.push(status);
       looks += 1 + status.slices.length;
-      if (looks < looksPerTurn) continue;
+      if (looks < checksPerTurn) continue;
       await turn();
       looks = 0;
     }

@@ -15,7 +15,7 @@ import { mustParse } from '../domain/parsed.js';
 import type { Clock, HeavyWork, Intake as IntakePort } from '../domain/ports.js';
 import type { Objects, Writer } from '../domain/store-port.js';
 import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from '../domain/write-request.js';
-import type { Judgement, PlainWrites } from './plain-writes.js';
+import type { Decision, PlainWrites } from './plain-writes.js';
 import { admitCreate } from './admit-create.js';
 import { admitUpdate } from './admit-update.js';
 import { assertAwaited, ObjectTurns } from './object-turns.js';
@@ -28,7 +28,7 @@ export type IntakeParts = Readonly<{
   writer: Writer;
   clock: Clock;
   keptNames: KeptNames;
-  plainWrites: Pick<PlainWrites, 'judge' | 'written' | 'hear'>;
+  plainWrites: Pick<PlainWrites, 'decide' | 'written' | 'recordWrite'>;
 }>;
 
 type By = Pick<CreateRequest, 'caller' | 'dryRun'>;
@@ -52,7 +52,7 @@ export class Intake implements IntakePort {
     for (let tries = 1; ; tries++) {
       const admitted = mustParse(admitCreate(bytes, { ...request, nowMs: this.#parts.clock.wallMs(), uid: randomUUID, suffix }));
       const { mutation, warnings, generated } = admitted;
-      this.#parts.plainWrites.hear(mutation.key.shard);
+      this.#parts.plainWrites.recordWrite(mutation.key.shard);
       const object = await this.#store(mutation, request);
       if (object !== undefined) return { object, warnings };
       if (!generated) throw new Refused(alreadyExists(mutation.key));
@@ -62,7 +62,7 @@ export class Intake implements IntakePort {
 
   update(textFor: (current: StoredObject) => Uint8Array | Promise<Uint8Array>, request: UpdateRequest, heavy: HeavyWork): Promise<Stored> {
     const { key, asker } = request;
-    this.#parts.plainWrites.hear(key.shard);
+    this.#parts.plainWrites.recordWrite(key.shard);
     return this.#turns.run(key, asker, async () => {
       for (;;) {
         const current = await this.#current(key);
@@ -85,14 +85,14 @@ export class Intake implements IntakePort {
 
   delete(request: DeleteRequest): Promise<StoredObject> {
     const { caller, type, key, dryRun, uid, resourceVersion, asker } = request;
-    this.#parts.plainWrites.hear(key.shard);
+    this.#parts.plainWrites.recordWrite(key.shard);
     const isConditional = uid !== undefined || resourceVersion !== undefined;
     return this.#turns.run(key, asker, async () => {
       for (;;) {
         const current = await this.#current(key);
         const failed = preconditionFailed({ type, current, held: uidOf(current.body) }, { uid, resourceVersion });
         if (failed !== undefined) throw new Refused(failed);
-        if (dryRun) this.#judge({ key }, caller);
+        if (dryRun) this.#decide({ key }, caller);
         if (dryRun) return current;
         const outcome = await this.#submit({ kind: 'delete', key, expect: isConditional ? current.revision : 'any' }, caller);
         if (outcome.kind === 'written') return outcome.object;
@@ -105,7 +105,7 @@ export class Intake implements IntakePort {
 
   /** Returns undefined if the name already exists. */
   async #store(mutation: Mutation & { kind: 'put' }, { caller, dryRun }: By): Promise<StoredObject | undefined> {
-    if (dryRun) this.#judge(mutation, caller);
+    if (dryRun) this.#decide(mutation, caller);
     if (dryRun) return (await this.#parts.objects.get(mutation.key)) === undefined ? unstored(mutation, '') : undefined;
     const outcome = await this.#submit(mutation, caller);
     return outcome.kind === 'written' ? outcome.object : undefined;
@@ -117,7 +117,7 @@ export class Intake implements IntakePort {
     current: StoredObject,
     { caller, dryRun }: By,
   ): Promise<StoredObject | undefined> {
-    if (dryRun) this.#judge(mutation, caller);
+    if (dryRun) this.#decide(mutation, caller);
     if (dryRun) return unstored(mutation, current.resourceVersion);
     const outcome = await this.#submit(mutation, caller);
     if (outcome.kind === 'written') return outcome.object;
@@ -132,14 +132,14 @@ export class Intake implements IntakePort {
   }
 
   /** Throws Refused if the caller may not write to the shard over plain HTTP. */
-  #judge({ key, keeps = false }: Readonly<{ key: Key; keeps?: boolean }>, caller: Caller): Judgement & { kind: 'writes' } {
-    const judged = this.#parts.plainWrites.judge(key.shard, caller, keeps);
+  #decide({ key, keeps = false }: Readonly<{ key: Key; keeps?: boolean }>, caller: Caller): Decision & { kind: 'writes' } {
+    const judged = this.#parts.plainWrites.decide(key.shard, caller, keeps);
     if (judged.kind === 'refused') throw new Refused(judged.refusal);
     return judged;
   }
 
   async #submit(mutation: Mutation, caller: Caller): Promise<Exclude<Outcome, { kind: 'unavailable' | 'unknown' }>> {
-    const judged = this.#judge(mutation, caller);
+    const judged = this.#decide(mutation, caller);
     const outcome = await this.#parts.writer.submit(judged.as === undefined ? mutation : { ...mutation, [judged.as]: true });
     if (outcome.kind === 'written') this.#parts.plainWrites.written(mutation.key, judged);
     if (outcome.kind === 'unavailable' || outcome.kind === 'unknown') throw new Refused(outcome.refusal);

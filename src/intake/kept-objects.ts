@@ -28,7 +28,7 @@ export class KeptObjects {
       const type = namesOfType(names, change.key.resource);
       if (type === undefined) return;
       this.#changed?.add(textOf(change.key));
-      this.#note(change.key, change.kind === 'put' ? change.object.body : undefined, type);
+      this.#record(change.key, change.kind === 'put' ? change.object.body : undefined, type);
     };
     this.#subscription = commits.subscribe(({ changes }) => changes.forEach(follow));
   }
@@ -38,7 +38,7 @@ export class KeptObjects {
     for (const type of names.values()) {
       const scope = { group: type.group, resource: type.resource, identity: '*', shard: '*', cluster: '*' } as const;
       for await (const page of snapshotPages(objects.snapshot(scope, revisions.published)))
-        for (const { key, body } of page) if (opened.#changed?.has(textOf(key)) === false) opened.#note(key, body, type);
+        for (const { key, body } of page) if (opened.#changed?.has(textOf(key)) === false) opened.#record(key, body, type);
     }
     opened.#changed = undefined;
     return opened;
@@ -59,7 +59,7 @@ export class KeptObjects {
     this.#subscription.cancel();
   }
 
-  #note(key: Key, body: Body | undefined, type: NamesOfType): void {
+  #record(key: Key, body: Body | undefined, type: NamesOfType): void {
     const kept = body && keptIn(body, type);
     if (kept === undefined) this.#objects.delete(textOf(key));
     else this.#objects.set(textOf(key), { key, names: marksOf(kept) });

@@ -53,7 +53,7 @@ const mark = 'internal.kcp.io/migrating';
 const markPattern = /^([^:]+):([^:]+)$/;
 const uidAtShard = 'cache.kcp.io/original-resource-UID';
 const staysMs = 60_000;
-const lookIntervalMs = 5_000;
+const checkIntervalMs = 5_000;
 
 export class MigratedClusters {
   readonly #parts: MigratedClustersParts;
@@ -66,7 +66,7 @@ export class MigratedClusters {
   constructor(parts: MigratedClustersParts) {
     this.#parts = parts;
     this.#subscription = parts.commits.subscribe((commit) => this.#follow(commit));
-    this.#cancel = this.#lookLater(() => this.#readAll());
+    this.#cancel = this.#checkLater(() => this.#readAll());
   }
 
   close(): void {
@@ -79,20 +79,20 @@ export class MigratedClusters {
     for (const change of changes) {
       const { group, resource } = change.key.resource;
       if (resource === logicalClusterType.resource && group === logicalClusterType.group && change.kind === 'put')
-        this.#note(change.object);
+        this.#record(change.object);
     }
   }
 
-  #note({ key: { cluster }, body }: StoredObject): void {
+  #record({ key: { cluster }, body }: StoredObject): void {
     if (cluster === rootCluster || cluster.startsWith('system:') || this.#marked.has(cluster)) return;
     if (isMarked(body)) this.#marked.set(cluster, new Map());
   }
 
-  #lookLater(look = () => this.#look()): () => void {
-    return this.#parts.clock.after(lookIntervalMs, () => {
-      const looked = look().catch((error: unknown) => this.#parts.log.error('cluster.removal-failed', { error }));
+  #checkLater(check = () => this.#checkAll()): () => void {
+    return this.#parts.clock.after(checkIntervalMs, () => {
+      const looked = check().catch((error: unknown) => this.#parts.log.error('cluster.removal-failed', { error }));
       void looked.then(() => {
-        if (!this.#isClosed) this.#cancel = this.#lookLater();
+        if (!this.#isClosed) this.#cancel = this.#checkLater();
       });
     });
   }
@@ -102,14 +102,14 @@ export class MigratedClusters {
     const { objects, revisions } = this.#parts;
     const everywhere = { ...logicalClusterType, shard: '*', cluster: '*' } as const;
     for await (const page of snapshotPages(objects.snapshot(everywhere, revisions.published))) {
-      for (const object of page) this.#note(object);
+      for (const object of page) this.#record(object);
       if (this.#isClosed) return;
       await turn();
     }
   }
 
   /** The next look tries again what failed. */
-  async #look(): Promise<void> {
+  async #checkAll(): Promise<void> {
     if (this.#parts.isLeader()) for (const [cluster, since] of this.#marked) await this.#check(cluster, since);
   }
 

@@ -28,7 +28,7 @@ export class NewestChanges {
     this.#subscription = commits.subscribe(({ changes }) => {
       for (const [i, { key, revision }] of changes.entries()) {
         const next = changes[i + 1]?.key.resource;
-        if (next === undefined || !isSame(key.resource, next)) this.#note(key.resource, revision);
+        if (next === undefined || !isSame(key.resource, next)) this.#record(key.resource, revision);
       }
     });
   }
@@ -46,7 +46,7 @@ export class NewestChanges {
     this.#subscription.cancel();
   }
 
-  #note(type: Resource, revision: Revision): void {
+  #record(type: Resource, revision: Revision): void {
     const name = formatGroupResource(type);
     const identities = this.#types.get(name) ?? new Map<string, Revision>();
     if (!identities.has(type.identity)) this.#count += 1;

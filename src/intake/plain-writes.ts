@@ -19,7 +19,7 @@
  * more.
  */
 import { isShard, type Caller } from '../domain/caller.js';
-import { isElsewhere, wayTo } from '../domain/claim.js';
+import { isElsewhere, neighbourTowards } from '../domain/claim.js';
 import type { Refusal } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
@@ -44,7 +44,7 @@ export type PlainWritesParts = Readonly<{
   pushers: Pick<PushSessions, 'hasPusher' | 'isHeld' | 'overwritten'>;
 }>;
 
-export type Judgement =
+export type Decision =
   | Readonly<{ kind: 'writes'; as: 'takes' | 'bySource' | 'keeps' | undefined }>
   | Readonly<{ kind: 'refused'; refusal: Refusal }>;
 
@@ -52,9 +52,9 @@ export class PlainWrites {
   readonly #parts: PlainWritesParts;
   readonly #holdMs: number;
   /** When a plain writer last wrote to each known shard, even if the write changed nothing. */
-  readonly #heardMs = new Map<ShardName, number>();
+  readonly #lastWritesMs = new Map<ShardName, number>();
   /** When another server of this store last reported a plain write to the shard. */
-  readonly #heardElsewhereMs = new Map<ShardName, number>();
+  readonly #lastWritesElsewhereMs = new Map<ShardName, number>();
 
   constructor(parts: PlainWritesParts, { holdMs }: Readonly<{ holdMs: number }>) {
     this.#parts = parts;
@@ -62,32 +62,32 @@ export class PlainWrites {
   }
 
   /** Records a plain write to the shard. A PUT that changes nothing counts, too. */
-  hear(shard: ShardName): void {
-    if (this.#parts.known.shard(shard) !== undefined) this.#heardMs.set(shard, this.#parts.clock.now());
+  recordWrite(shard: ShardName): void {
+    if (this.#parts.known.shard(shard) !== undefined) this.#lastWritesMs.set(shard, this.#parts.clock.now());
   }
 
-  hearElsewhere(shard: ShardName): void {
-    this.#heardElsewhereMs.set(shard, this.#parts.clock.now());
+  recordWriteElsewhere(shard: ShardName): void {
+    this.#lastWritesElsewhereMs.set(shard, this.#parts.clock.now());
   }
 
   /** When a plain writer last wrote to each shard at this server. */
-  get heardHere(): ReadonlyMap<ShardName, number> {
-    return this.#heardMs;
+  get lastWritesHere(): ReadonlyMap<ShardName, number> {
+    return this.#lastWritesMs;
   }
 
   /**
    * The last plain write to the shard at any server, in milliseconds of the clock. If there was
    * none, since when this process could have noticed one.
    */
-  heardMs(shard: ShardName): number {
-    return Math.max(this.#heardMs.get(shard) ?? 0, this.#heardElsewhereMs.get(shard) ?? 0, this.#parts.runningSinceMs());
+  lastWriteMs(shard: ShardName): number {
+    return Math.max(this.#lastWritesMs.get(shard) ?? 0, this.#lastWritesElsewhereMs.get(shard) ?? 0, this.#parts.runningSinceMs());
   }
 
   /**
    * Decides whether a write goes ahead, and with which flag of the mutation (`as`, mutation.ts).
    * `keeps`: it changes kept names only.
    */
-  judge(shard: ShardName, caller: Caller, keeps = false): Judgement {
+  decide(shard: ShardName, caller: Caller, keeps = false): Decision {
     const { own, known, clock, seenMs, runningSinceMs, pushers } = this.#parts;
     const state = known.shard(shard);
     const nowMs = clock.now();
@@ -96,7 +96,7 @@ export class PlainWrites {
     if (state?.via === 'local' && !state.plain && (pushers.hasPusher(shard) || pushers.isHeld(shard, nowMs)))
       return isShard(caller, shard) ? { kind: 'writes', as: 'bySource' } : { kind: 'refused', refusal: writtenByPusher(shard) };
     if (isHere) return { kind: 'writes', as: undefined };
-    const neighbour = wayTo(state);
+    const neighbour = neighbourTowards(state);
     const lastSeenMs = Math.max(runningSinceMs(), lastChangeMs(known.slicesOf(shard), nowMs), seenMs(shard, neighbour));
     if (!keeps && nowMs - lastSeenMs >= this.#holdMs) return { kind: 'writes', as: 'takes' };
     return { kind: 'refused', refusal: writtenElsewhere(shard, neighbour) };
@@ -106,7 +106,7 @@ export class PlainWrites {
    * A pusher that came before the write was stored does not know of it, so it must sync the slice
    * again.
    */
-  written({ shard, resource }: Slice, as: Judgement & { kind: 'writes' }): void {
+  written({ shard, resource }: Slice, as: Decision & { kind: 'writes' }): void {
     const { pushers } = this.#parts;
     if (as.as === undefined && pushers.hasPusher(shard)) pushers.overwritten({ shard, resource });
   }

@@ -36,12 +36,12 @@ import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
 import { Acks } from './acks.js';
 import type { HeldRemovals } from './held-removals.js';
 import type { Holder, PushSessions } from './push-sessions.js';
-import { NamedSlices } from './named-slices.js';
+import { PusherSlices } from './pusher-slices.js';
 import { Receiver, type OwnEffect } from './receiver.js';
 import { resumedSlices } from './resumed-slices.js';
 import { refusedFields } from './receiver-effects.js';
 import type { IntakeRules, ReceiverContext } from './receiver-state.js';
-import { byeTo, comingOf, type Coming } from './session.js';
+import { byeTo, parsePusherHello, type PusherHello } from './session.js';
 import type { Standbys } from './standbys.js';
 
 export type PushSessionParts = Readonly<{
@@ -58,10 +58,10 @@ export type PushSessionParts = Readonly<{
   rules: IntakeRules;
 }>;
 
-type Held = Readonly<{ shard: ShardName; holder: Holder; lane: PushLane; named: NamedSlices; following: Subscription }>;
+type Held = Readonly<{ shard: ShardName; holder: Holder; lane: PushLane; named: PusherSlices; following: Subscription }>;
 
 /** The policies of links do not apply to pushers. */
-const noPolicy = { takes: () => true, accepts: () => true, holds: () => true, isHeld: () => false };
+const noPolicy = { takes: () => true, accepts: () => true, holds: () => true, hasHeldRemoval: () => false };
 
 /**
  * The store's decision on a hello. `synced`: slices of the shard that this term has synced, if the
@@ -77,7 +77,7 @@ export class PushSession {
   readonly #user: string;
   #agent: string | undefined;
   #isOver = false;
-  #saidBye = false;
+  #hasSentBye = false;
   /** Set once the store has given the shard to this session. */
   #held: Held | undefined;
   /** Set before the pusher learns which slices are synced here. */
@@ -105,10 +105,10 @@ export class PushSession {
         const { done, value } = await frames.next();
         if (done === true || this.#isOver) break;
         this.#parts.metrics.framesReceived.add(1, { kind: value.kind });
-        await this.#take(value);
+        await this.#receive(value);
       }
       // The peer has said bye, or closed the connection.
-      if (!this.#saidBye) this.#connection.close('shutdown', 'the session is over');
+      if (!this.#hasSentBye) this.#connection.close('shutdown', 'the session is over');
     } catch (error) {
       if (!(error instanceof BadFrame)) {
         this.#connection.terminate();
@@ -123,8 +123,8 @@ export class PushSession {
   }
 
   bye(reason: ByeReason, message: string, retryAfterMs?: number): void {
-    if (this.#saidBye) return;
-    this.#saidBye = true;
+    if (this.#hasSentBye) return;
+    this.#hasSentBye = true;
     this.#end();
     this.#parts.log.info('push.ended', { ...this.#who(), reason, message });
     this.#connection.close(reason, message, retryAfterMs);
@@ -136,7 +136,7 @@ export class PushSession {
   }
 
   async #greet(hello: FrameOf<'hello'>): Promise<void> {
-    const coming = comingOf(hello, this.#mayWriteFor);
+    const coming = parsePusherHello(hello, this.#mayWriteFor);
     if (coming.kind === 'bye') return this.#refuse(coming);
     const decided = await this.#acquire(coming);
     if (decided === undefined || this.#isOver) return;
@@ -144,7 +144,7 @@ export class PushSession {
     if (outcome.kind !== 'acquired') return this.#refuse(byeTo(coming, outcome));
     const { term } = outcome;
     const [{ cacheId, epoch }, { credit, limits }] = [this.#parts.store, this.#parts.rules];
-    this.#receiver = this.#receive(coming, term, synced);
+    this.#receiver = this.#openReceiver(coming, term, synced);
     for (let at = 0; at < synced.length; at += frameBounds.namesPerFrame) {
       this.#connection.send({ kind: 'synced', slices: synced.slice(at, at + frameBounds.namesPerFrame) });
       await this.#parts.turn();
@@ -154,7 +154,7 @@ export class PushSession {
     this.#isWelcome = true;
   }
 
-  async #take(frame: Frame): Promise<void> {
+  async #receive(frame: Frame): Promise<void> {
     const [held, receiver] = [this.#held, this.#receiver];
     if (held === undefined || receiver === undefined) return;
     const { shard, named } = held;
@@ -170,10 +170,10 @@ export class PushSession {
         if (!isOwn(frame.slice))
           return this.#refuse({ reason: 'forbidden', message: `a session of the shard ${shard} says nothing of another` });
         if (frame.kind === 'begin') named.begun(frame.slice);
-        return receiver.take(frame);
+        return receiver.accept(frame);
       case 'status': {
         const own = { freshness: frame.freshness.filter(({ slice }) => isOwn(slice)), withdrawn: frame.withdrawn.filter(isOwn) };
-        this.#parts.sessions.note(shard, own, this.#parts.clock.now());
+        this.#parts.sessions.recordStatus(shard, own, this.#parts.clock.now());
         return this.#parts.turn();
       }
       case 'types':
@@ -186,7 +186,7 @@ export class PushSession {
     }
   }
 
-  #receive(coming: Coming, term: Term, synced: readonly Slice[]): Receiver {
+  #openReceiver(coming: PusherHello, term: Term, synced: readonly Slice[]): Receiver {
     const context: ReceiverContext = { ...this.#parts.rules, ...noPolicy, by: { kind: 'pusher', term } };
     const { sessions, turn, metrics } = this.#parts;
     const lane = sessions.lane(coming.shard);
@@ -195,7 +195,7 @@ export class PushSession {
     return new Receiver({ lane, turn, metrics, context: () => context, run, terminate }, synced);
   }
 
-  #run(effect: OwnEffect, coming: Coming): void {
+  #run(effect: OwnEffect, coming: PusherHello): void {
     switch (effect.kind) {
       case 'send':
         return effect.frame.kind === 'ack' ? this.#acknowledge(effect.frame) : this.#connection.send(effect.frame);
@@ -216,14 +216,14 @@ export class PushSession {
     this.bye(reason, message, retryAfterMs);
   }
 
-  async #name(frame: Omit<FrameOf<'types'>, 'kind'>, named: NamedSlices, receiver: Receiver): Promise<void> {
-    const { come, gone, isTurned } = named.take(frame);
+  async #name(frame: Omit<FrameOf<'types'>, 'kind'>, named: PusherSlices, receiver: Receiver): Promise<void> {
+    const { come, gone, isTurned } = named.update(frame);
     if (named.all !== undefined && (isTurned || gone.length > 0)) {
       // A slice that is withdrawn and named again must be resynced.
-      await receiver.happen({ kind: 'named', slices: named.all });
+      await receiver.dispatch({ kind: 'named', slices: named.all });
       await this.#removeUnnamed();
     }
-    this.#parts.sessions.named(isTurned ? undefined : [...gone, ...come]);
+    this.#parts.sessions.notifyNames(isTurned ? undefined : [...gone, ...come]);
   }
 
   async #removeUnnamed(): Promise<void> {
@@ -242,7 +242,7 @@ export class PushSession {
    * A pusher that has had the shard before gets it again, or is fenced. Any other pusher waits for
    * the one that has it. Returns undefined if its connection closes first.
    */
-  async #acquire(coming: Coming): Promise<Decided | undefined> {
+  async #acquire(coming: PusherHello): Promise<Decided | undefined> {
     const { shard, term, takesOver } = coming;
     if (term > 0 || takesOver) return this.#enter(coming);
     const refusal = this.#parts.standbys.refuses(shard);
@@ -258,7 +258,7 @@ export class PushSession {
     });
   }
 
-  async #enter(coming: Coming): Promise<Decided> {
+  async #enter(coming: PusherHello): Promise<Decided> {
     const { shard, process, term: before, position } = coming;
     const { store, sessions, removals, clock, log } = this.#parts;
     const lane = sessions.lane(shard);
@@ -267,7 +267,7 @@ export class PushSession {
     if (outcome.kind !== 'acquired' || this.#isOver) return { outcome, synced: [] };
     const { term } = outcome;
     const by = { kind: 'pusher', term } as const;
-    const named = new NamedSlices({ shard, by, state: store.state, lane, removals, log, isOver: () => this.#isOver });
+    const named = new PusherSlices({ shard, by, state: store.state, lane, removals, log, isOver: () => this.#isOver });
     const holder: Holder = {
       process,
       term,
@@ -275,9 +275,9 @@ export class PushSession {
       silentSinceMs: () => this.#connection.silentSinceMs(),
       bye: (...why) => this.bye(...why),
       named: () => named.all,
-      dropped: (resource) => void this.#receiver?.happen({ kind: 'dropped', slices: [{ shard, resource }] }),
-      declared: () => void this.#receiver?.happen({ kind: 'declared' }),
-      overwritten: (slice) => this.#askAgain(slice),
+      dropped: (resource) => void this.#receiver?.dispatch({ kind: 'dropped', slices: [{ shard, resource }] }),
+      declared: () => void this.#receiver?.dispatch({ kind: 'declared' }),
+      overwritten: (slice) => this.#requestResync(slice),
     };
     const following = removals.follow((slice) => {
       if (slice.shard === shard) this.#removeUnnamed().catch(() => this.#connection.terminate());
@@ -292,7 +292,7 @@ export class PushSession {
     return { outcome, synced };
   }
 
-  #askAgain(slice: Slice): void {
+  #requestResync(slice: Slice): void {
     if (!this.#isWelcome) return this.bye('unavailable', 'somebody else has written while it came', unavailableRetryMs);
     this.#connection.send({ kind: 'resync', slice, reason: 'somebody else has written to it here' });
   }

@@ -200,7 +200,7 @@ export class PushSessions {
    * A pusher has named or withdrawn these slices. Undefined: it says, or takes back, that it has
    * named all.
    */
-  named(slices: readonly Slice[] | undefined): void {
+  notifyNames(slices: readonly Slice[] | undefined): void {
     if (slices === undefined || slices.length > 0) this.#notify(slices ?? []);
   }
 
@@ -213,9 +213,9 @@ export class PushSessions {
   }
 
   /** Stores what has changed in the reports of a pusher. */
-  note(shard: ShardName, { freshness, withdrawn }: Omit<FrameOf<'status'>, 'kind'>, nowMs: number): void {
+  recordStatus(shard: ShardName, { freshness, withdrawn }: Omit<FrameOf<'status'>, 'kind'>, nowMs: number): void {
     const { reported } = this.#entry(shard);
-    const changed = [...reported.note(freshness, nowMs), ...reported.withdraw(withdrawn, nowMs)];
+    const changed = [...reported.update(freshness, nowMs), ...reported.withdraw(withdrawn, nowMs)];
     if (changed.length > 0) this.#notify(changed);
   }
 
@@ -224,13 +224,13 @@ export class PushSessions {
    * `heldOf`: the types of a shard that the store holds. A held type without a report is not whole
    * either.
    */
-  here(nowMs: number, heldOf: (shard: ShardName) => readonly Resource[]): ReadonlyMap<ShardName, PeerPusher> {
+  pushersForPeers(nowMs: number, heldOf: (shard: ShardName) => readonly Resource[]): ReadonlyMap<ShardName, PeerPusher> {
     const here = new Map<ShardName, PeerPusher>();
     let charactersLeft = lackingCharactersMax;
     for (const [shard, { holder, reported }] of this.#entries) {
       if (holder === undefined || holder.silentSinceMs() !== undefined) continue;
       const { whole, ...together } = reported.together(shard);
-      const lacks = reported.lacks(shard, heldOf(shard), Math.min(charactersLeft, lackingCharactersOfShardMax));
+      const lacks = reported.lackingTypes(shard, heldOf(shard), Math.min(charactersLeft, lackingCharactersOfShardMax));
       for (const type of lacks ?? []) charactersLeft -= type.length;
       const told = { peer: holder.peer, isHeld: this.#isHeldHere(shard, nowMs), ...together, whole: whole && lacks?.size === 0 };
       here.set(shard, lacks === undefined || lacks.size === 0 ? told : { ...told, lacks });
@@ -255,7 +255,7 @@ export class PushSessions {
 
   /** The slices of the shard on which its pusher here has reported. */
   reportedOf(shard: ShardName): Iterable<Slice> {
-    return this.#entries.get(shard)?.reported.of(shard) ?? [];
+    return this.#entries.get(shard)?.reported.slicesOf(shard) ?? [];
   }
 
   #presenceHere(shard: ShardName): Presence {
@@ -275,7 +275,7 @@ export class PushSessions {
   }
 
   #notify(slices: readonly Slice[]): void {
-    this.#listeners.tell(slices);
+    this.#listeners.notify(slices);
   }
 
   #entry(shard: ShardName): Entry {

@@ -27,11 +27,11 @@ export type PushersElsewhereParts = Readonly<{
 export type PusherElsewhere = Readonly<{ pusher: PeerPusher | undefined; sinceMs: number }>;
 
 /** Longer than a server takes to report a new pusher. */
-const toldMsMax = 2_000;
+const reportMsMax = 2_000;
 /**
  * Longer than a server takes to notice that its lease has ended, and to report its pushers again.
  */
-const enteredMsMax = 5_000;
+const rejoinMsMax = 5_000;
 
 export class PushersElsewhere {
   readonly #parts: PushersElsewhereParts;
@@ -45,14 +45,14 @@ export class PushersElsewhere {
     this.#parts = parts;
     const { peers, state, clock } = parts;
     this.#subscriptions = [
-      peers.follow(() => this.#look()),
+      peers.follow(() => this.#check()),
       state.follow(({ shards }) => {
         if (peers.others.size === 0) return;
         for (const { shard, via, plain, removed } of shards)
-          if (via === 'local' && !plain && !removed) this.#heldUntilMs.set(shard, clock.now() + toldMsMax);
+          if (via === 'local' && !plain && !removed) this.#heldUntilMs.set(shard, clock.now() + reportMsMax);
       }),
     ];
-    this.#look();
+    this.#check();
   }
 
   /** Undefined if another server never had a pusher of the shard. */
@@ -80,12 +80,12 @@ export class PushersElsewhere {
     for (const subscription of this.#subscriptions) subscription.cancel();
   }
 
-  #look(): void {
+  #check(): void {
     const { peers, state, clock } = this.#parts;
     const nowMs = clock.now();
     const servers = new Map(peers.others);
     for (const [id, { pushers }] of this.#servers)
-      if (!servers.has(id)) for (const [shard, { isHeld }] of pushers) if (isHeld) this.#heldUntilMs.set(shard, nowMs + enteredMsMax);
+      if (!servers.has(id)) for (const [shard, { isHeld }] of pushers) if (isHeld) this.#heldUntilMs.set(shard, nowMs + rejoinMsMax);
     this.#servers = servers;
     const told = new Map([...servers.values()].flatMap(({ pushers }) => [...pushers]));
     const reported: Slice[] = [];
@@ -96,6 +96,6 @@ export class PushersElsewhere {
     }
     for (const [shard, { pusher }] of this.#found)
       if (pusher !== undefined && !told.has(shard)) this.#found.set(shard, { pusher: undefined, sinceMs: nowMs });
-    this.#listeners.tell(reported);
+    this.#listeners.notify(reported);
   }
 }

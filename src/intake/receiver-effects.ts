@@ -13,7 +13,7 @@ export type ReceiverEffect =
   /**
    * Unsettled work may declare the type of this frame. Step the frame again once that is settled.
    */
-  | Readonly<{ kind: 'again'; frame: NumberedFrame; isHeld: boolean }>
+  | Readonly<{ kind: 'again'; frame: NumberedFrame; isRemovalHeld: boolean }>
   /** `key`: undefined if the frame names no keys. */
   | Readonly<{ kind: 'refused'; slice: Slice; key: PushedKey | undefined; refusal: Refusal }>
   | Readonly<{ kind: 'parked'; slice: Slice }>

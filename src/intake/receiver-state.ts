@@ -48,7 +48,7 @@ export type Work = Readonly<{
 
 export type ReceiverEvent =
   /** `isHeld`: an `end` that may remove nothing (held-removals.ts). */
-  | Readonly<{ kind: 'frame'; frame: NumberedFrame; isHeld?: boolean }>
+  | Readonly<{ kind: 'frame'; frame: NumberedFrame; isRemovalHeld?: boolean }>
   /** Settled work arrives in the order of its numbers. */
   | Readonly<{ kind: 'settled'; work: Work; outcomes: readonly PushOutcome[] }>
   /** A type was withdrawn, and its objects in these slices were dropped. */
@@ -77,5 +77,5 @@ export type ReceiverContext = IntakeRules &
     /** Whether the store knows anything of the slice. */
     holds: (slice: Slice) => boolean;
     /** Whether the removal of much of the slice waits for a confirmation. */
-    isHeld: (slice: Slice) => boolean;
+    hasHeldRemoval: (slice: Slice) => boolean;
   }>;

@@ -54,7 +54,7 @@ import { arena } from './arena.js';
 import { creditOf, exceeds } from './frame-credit.js';
 import { ReceiverSlices, type ReceiverSlice } from './receiver-slices.js';
 import { refusal, resync, settledEffects, type ReceiverEffect } from './receiver-effects.js';
-import { noteRefused } from './refused-objects.js';
+import { trackLacking } from './refused-objects.js';
 import type { NumberedFrame, ReceiverContext, ReceiverEvent, ReceiverState, Work } from './receiver-state.js';
 
 type Stepped = Readonly<{ state: ReceiverState; effects: readonly ReceiverEffect[] }>;
@@ -78,13 +78,13 @@ const notTaken: Refusal = { reason: 'Forbidden', message: 'the policy of this ca
 export function step(state: ReceiverState, event: ReceiverEvent, context: ReceiverContext): Stepped {
   switch (event.kind) {
     case 'frame':
-      return takeNumbered(state, event, context);
+      return acceptNumbered(state, event, context);
     case 'settled':
       return settle(state, event, context);
     case 'dropped':
-      return loseDropped(state, event.slices, context);
+      return forgetDropped(state, event.slices, context);
     case 'declared':
-      return askForDeclared(state, context);
+      return requestDeclared(state, context);
     case 'named':
       return forget(state, state.slices.keep(event.slices), context);
   }
@@ -92,9 +92,9 @@ export function step(state: ReceiverState, event: ReceiverEvent, context: Receiv
 
 const isPusher = ({ by }: ReceiverContext): boolean => by.kind === 'pusher';
 
-function takeNumbered(
+function acceptNumbered(
   state: ReceiverState,
-  { frame, isHeld = false }: ReceiverEvent & { kind: 'frame' },
+  { frame, isRemovalHeld = false }: ReceiverEvent & { kind: 'frame' },
   context: ReceiverContext,
 ): Stepped {
   const { mutations, bytes } = creditOf(frame);
@@ -112,9 +112,9 @@ function takeNumbered(
   if (frame.kind === 'progress') return push(counted, work, reachOf(frame.position, context));
   if (frame.kind === 'report') return push(counted, { ...work, report: frame }, []);
   const isDeclared = context.typeOf(frame.slice.resource, frame.slice.shard) !== undefined;
-  if (!isDeclared && state.unsettled.mutations > 0) return { state, effects: [{ kind: 'again', frame, isHeld }] };
-  if (isDeclared) return withPosition(takeSlice(counted, frame, { work, isHeld }, context), frame, context);
-  const stepped = isPusher(context) ? refuseUndeclared(counted, frame, work, context) : park(counted, frame.slice, work, context);
+  if (!isDeclared && state.unsettled.mutations > 0) return { state, effects: [{ kind: 'again', frame, isRemovalHeld }] };
+  if (isDeclared) return withPosition(acceptSlice(counted, frame, { work, isRemovalHeld }, context), frame, context);
+  const stepped = isPusher(context) ? refuseUndeclared(counted, frame, work, context) : parkUndeclared(counted, frame.slice, work, context);
   return withPosition(stepped, frame, context);
 }
 
@@ -134,10 +134,10 @@ function withPosition({ state, effects }: Stepped, frame: SliceFrame, context: R
 }
 
 /** Handles a frame of a slice whose type is declared. */
-function takeSlice(
+function acceptSlice(
   state: ReceiverState,
   frame: SliceFrame,
-  { work, isHeld }: Readonly<{ work: Work; isHeld: boolean }>,
+  { work, isRemovalHeld }: Readonly<{ work: Work; isRemovalHeld: boolean }>,
   context: ReceiverContext,
 ): Stepped {
   const { slice } = frame;
@@ -155,10 +155,10 @@ function takeSlice(
     return push(state, work, [{ kind: 'begin', slice, by }]);
   }
   if (known?.phase === 'stale') return drop(state, known, work);
-  if (known === undefined && isPusher(context)) return askAnew(state, slice, { work, reason: 'it was not synced yet' }, context);
+  if (known === undefined && isPusher(context)) return requestResync(state, slice, { work, reason: 'it was not synced yet' }, context);
   switch (frame.kind) {
     case 'end':
-      if (!isHeld) return end(state, frame, { known, work }, context);
+      if (!isRemovalHeld) return end(state, frame, { known, work }, context);
       state.slices.delete(slice);
       return push(state, work, [{ kind: 'invalidate', slice, by }]);
     case 'clusterBegin':
@@ -170,7 +170,7 @@ function takeSlice(
     case 'clusterEnd':
       return endCluster(state, frame, work, context);
     case 'digest':
-      if (context.isHeld(slice)) return push(state, work, []);
+      if (context.hasHeldRemoval(slice)) return push(state, work, []);
       return push(state, work, [{ kind: 'compare', slice, by, digest: frame.value }]);
     default:
       return admit(state, frame, work, context);
@@ -191,7 +191,7 @@ function drop(state: ReceiverState, { slice, isAsked }: ReceiverSlice & { phase:
  * Marks the slice stale and requests a resync, because objects are missing here. A link's further
  * changes are still accepted, because the store knows that the slice is stale.
  */
-function askAnew(
+function requestResync(
   state: ReceiverState,
   slice: Slice,
   { work, reason }: Readonly<{ work: Work; reason: string }>,
@@ -211,8 +211,8 @@ function end(
 ): Stepped {
   const isBegun = known?.phase === 'syncing';
   if (isBegun && known.objects !== count)
-    return askAnew(state, slice, { work, reason: `${known.objects} objects came of the ${count} that were sent` }, context);
-  if (!isBegun && isPusher(context)) return askAnew(state, slice, { work, reason: 'it ended without having begun' }, context);
+    return requestResync(state, slice, { work, reason: `${known.objects} objects came of the ${count} that were sent` }, context);
+  if (!isBegun && isPusher(context)) return requestResync(state, slice, { work, reason: 'it ended without having begun' }, context);
   const { by } = context;
   if (by.kind === 'pusher') {
     state.slices.set({ slice, phase: 'synced' });
@@ -231,7 +231,7 @@ function endCluster(state: ReceiverState, { slice, cluster, count }: FrameOf<'cl
   const objects = state.slices.endCluster(slice, cluster);
   if (objects === count) return push(state, work, [{ kind: 'end', slice, cluster, by: context.by, filterHash: '' }]);
   const reason = objects === undefined ? 'ended without having begun' : `had ${objects} objects of the ${count} that were sent`;
-  return askAnew(state, slice, { work, reason: `its logical cluster ${cluster} ${reason}` }, context);
+  return requestResync(state, slice, { work, reason: `its logical cluster ${cluster} ${reason}` }, context);
 }
 
 function admit(state: ReceiverState, frame: FrameOf<'put' | 'delete'>, work: Work, context: ReceiverContext): Stepped {
@@ -257,7 +257,7 @@ function admit(state: ReceiverState, frame: FrameOf<'put' | 'delete'>, work: Wor
     accepts,
   });
   const effects = refused.flatMap((each) => refusal(slice, each.key, each.sequence, each.refusal));
-  const change = isPusher(context) ? undefined : noteRefused(state, frame, new Set(refused.map(({ key }) => key)));
+  const change = isPusher(context) ? undefined : trackLacking(state, frame, new Set(refused.map(({ key }) => key)));
   if (change === undefined) return { state, effects: [...effects, { kind: 'push', work: { ...work, pushes } }] };
   // The slice becomes stale in the commit that lacks the object. The `end` of the requested resync
   // says whether it is still stale.
@@ -266,7 +266,7 @@ function admit(state: ReceiverState, frame: FrameOf<'put' | 'delete'>, work: Wor
   return { state, effects: [...effects, { kind: 'push', work: { ...work, pushes: [...pushes, ...invalidations] } }, asks] };
 }
 
-function park(state: ReceiverState, slice: Slice, work: Work, { by, holds }: ReceiverContext): Stepped {
+function parkUndeclared(state: ReceiverState, slice: Slice, work: Work, { by, holds }: ReceiverContext): Stepped {
   const known = state.slices.of(slice);
   if (known?.phase === 'stale') {
     if (known.isAsked) state.slices.set({ ...known, isAsked: false });
@@ -313,7 +313,7 @@ function settle(state: ReceiverState, { work, outcomes }: ReceiverEvent & { kind
  * Requests a resync of the slices whose type is declared by now. Frames under way stay dropped,
  * because they would count as changes to objects that this end does not hold.
  */
-function askForDeclared(state: ReceiverState, { typeOf }: ReceiverContext): Stepped {
+function requestDeclared(state: ReceiverState, { typeOf }: ReceiverContext): Stepped {
   const known = state.slices.waiting(({ resource, shard }) => typeOf(resource, shard) !== undefined);
   for (const slice of known) state.slices.set({ slice, phase: 'stale', isAsked: true });
   return { state, effects: known.map((slice) => resync(slice, 'its type is declared now')) };
@@ -323,7 +323,7 @@ function askForDeclared(state: ReceiverState, { typeOf }: ReceiverContext): Step
  * The store may already count syncs that came after the type was declared again. It must forget
  * them, because all frames up to the next `begin` are dropped.
  */
-function loseDropped(state: ReceiverState, slices: readonly Slice[], context: ReceiverContext): Stepped {
+function forgetDropped(state: ReceiverState, slices: readonly Slice[], context: ReceiverContext): Stepped {
   const lost = slices.filter((slice) => !isPusher(context) || state.slices.of(slice) !== undefined);
   const isBack = ({ resource, shard }: Slice): boolean => context.typeOf(resource, shard) !== undefined;
   const forgotten = forget(
@@ -332,7 +332,7 @@ function loseDropped(state: ReceiverState, slices: readonly Slice[], context: Re
     context,
   );
   for (const slice of lost) state.slices.set({ slice, phase: 'stale', isAsked: false });
-  return { state, effects: [...forgotten.effects, ...askForDeclared(state, context).effects] };
+  return { state, effects: [...forgotten.effects, ...requestDeclared(state, context).effects] };
 }
 
 /** Makes the store forget the syncs of these slices, too. */

@@ -38,7 +38,7 @@ export class Receiver {
   #state: ReceiverState;
   #isOver = false;
   /** What was taken since the last turn of the event loop. */
-  #taken: Credit = nothing;
+  #accepted: Credit = nothing;
   #settled: Promise<void> = Promise.resolve();
   /** Keyed by slice: how many of its mutations are taken and not decided. */
   readonly #undecided = new Map<string, number>();
@@ -67,15 +67,15 @@ export class Receiver {
     return this.#undecided.get(formatSlice(slice)) ?? 0;
   }
 
-  /** Resolves once the store has room for the frame. `isHeld`: an `end` that may remove nothing. */
-  async take(frame: NumberedFrame, isHeld = false): Promise<void> {
+  /** Resolves once the store has room for the frame. `isRemovalHeld`: an `end` that may remove nothing. */
+  async accept(frame: NumberedFrame, isRemovalHeld = false): Promise<void> {
     for (const part of partsOf(frame, this.#parts.context().limits)) {
-      await this.happen({ kind: 'frame', frame: part, isHeld });
+      await this.dispatch({ kind: 'frame', frame: part, isRemovalHeld });
       await this.#pauseAfter(part);
     }
   }
 
-  async happen(event: ReceiverEvent): Promise<void> {
+  async dispatch(event: ReceiverEvent): Promise<void> {
     if (this.#isOver) return;
     const { state, effects } = step(this.#state, event, this.#parts.context());
     this.#state = state;
@@ -90,8 +90,8 @@ export class Receiver {
    * for them.
    */
   async push(pushes: readonly Push[]): Promise<void> {
-    const { decided } = await this.#give(pushes);
-    this.#then(async () => void (await decided));
+    const { decided } = await this.#enqueue(pushes);
+    this.#settleLater(async () => void (await decided));
   }
 
   /** Takes nothing more. */
@@ -118,7 +118,7 @@ export class Receiver {
         return this.#push(effect.work);
       case 'again':
         await this.#settled;
-        return this.happen({ kind: 'frame', frame: effect.frame, isHeld: effect.isHeld });
+        return this.dispatch({ kind: 'frame', frame: effect.frame, isRemovalHeld: effect.isRemovalHeld });
       default:
         return this.#parts.run(effect);
     }
@@ -126,12 +126,12 @@ export class Receiver {
 
   async #push(work: Work): Promise<void> {
     this.#count(work, 1);
-    const { decided } = work.pushes.length > 0 ? await this.#give(work.pushes) : { decided: Promise.resolve([]) };
-    this.#then(async () => {
+    const { decided } = work.pushes.length > 0 ? await this.#enqueue(work.pushes) : { decided: Promise.resolve([]) };
+    this.#settleLater(async () => {
       const outcomes = await decided;
       this.#count(work, -1);
       for (const { kind } of outcomes) if (kind !== 'unavailable') this.#parts.metrics.pushes.add(1, { outcome: kind });
-      await this.happen({ kind: 'settled', work, outcomes });
+      await this.dispatch({ kind: 'settled', work, outcomes });
     });
   }
 
@@ -143,13 +143,13 @@ export class Receiver {
   }
 
   /** Resolves once the pushes are in the queue. `decided` resolves with their outcomes. */
-  async #give(pushes: readonly Push[]): Promise<Readonly<{ decided: Promise<readonly PushOutcome[]> }>> {
+  async #enqueue(pushes: readonly Push[]): Promise<Readonly<{ decided: Promise<readonly PushOutcome[]> }>> {
     const { lane } = this.#parts;
     await lane.room();
     return { decided: lane.push(pushes) };
   }
 
-  #then(task: () => Promise<void>): void {
+  #settleLater(task: () => Promise<void>): void {
     this.#settled = this.#settled.then(task);
     this.#settled.catch(() => this.#parts.terminate());
   }
@@ -160,9 +160,9 @@ export class Receiver {
    */
   async #pauseAfter(frame: NumberedFrame): Promise<void> {
     const more = creditOf(frame);
-    const [mutations, bytes] = [this.#taken.mutations + more.mutations, this.#taken.bytes + more.bytes];
+    const [mutations, bytes] = [this.#accepted.mutations + more.mutations, this.#accepted.bytes + more.bytes];
     const isFull = mutations >= turnMax.mutations || bytes >= turnMax.bytes;
-    this.#taken = isFull ? nothing : { mutations, bytes };
+    this.#accepted = isFull ? nothing : { mutations, bytes };
     if (isFull) await this.#parts.turn();
   }
 }

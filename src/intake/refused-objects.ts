@@ -9,7 +9,7 @@ import type { ReceiverState } from './receiver-state.js';
  * Says whether the slice starts to lack objects, or lacks none any more. During a sync it returns
  * undefined, because the `end` settles that.
  */
-export function noteRefused(
+export function trackLacking(
   { slices, lacking }: ReceiverState,
   frame: FrameOf<'put' | 'delete'>,
   refused: ReadonlySet<PushedKey>,

@@ -15,21 +15,21 @@ const lateMs = 1_000;
 export class RunningSince {
   readonly #clock: Clock;
   #sinceMs: number;
-  #lookedMs: number;
+  #checkedMs: number;
   #cancel: () => void;
 
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#sinceMs = clock.now();
-    this.#lookedMs = this.#sinceMs;
+    this.#checkedMs = this.#sinceMs;
     this.#cancel = this.#tickLater();
   }
 
   /** In milliseconds of the clock. */
   ms(): number {
     const nowMs = this.#clock.now();
-    if (nowMs - this.#lookedMs > tickMs + lateMs) this.#sinceMs = nowMs;
-    this.#lookedMs = nowMs;
+    if (nowMs - this.#checkedMs > tickMs + lateMs) this.#sinceMs = nowMs;
+    this.#checkedMs = nowMs;
     return this.#sinceMs;
   }
 

@@ -9,14 +9,14 @@ import { unavailableRetryMs, type ByeReason } from '../frames/bye.js';
 import { protocolVersion, type FrameOf } from '../frames/frame.js';
 
 /** A pusher arrives for its shard. `position`: the position of its last ack; '' if it has none. */
-export type Coming = Omit<Arrival, 'nowMs'> & Readonly<{ kind: 'coming'; takesOver: boolean; position: string }>;
+export type PusherHello = Omit<Arrival, 'nowMs'> & Readonly<{ kind: 'coming'; takesOver: boolean; position: string }>;
 
-const comeAgainMs = 100;
+const reconnectMs = 100;
 
-export function comingOf(
+export function parsePusherHello(
   { protocol, role, name, process, term, takesOver, position = '' }: FrameOf<'hello'>,
   mayWriteFor: (shard: ShardName) => boolean,
-): Coming | FrameOf<'bye'> {
+): PusherHello | FrameOf<'bye'> {
   if (protocol < protocolVersion) return bye('unsupported', `protocol ${protocol} is not spoken here, ${protocolVersion} is`);
   if (role !== 'shard') return bye('unsupported', `the role ${role} is not taken here`);
   const shard = parseShardName(name);
@@ -50,7 +50,7 @@ export function displaced(
   holder: ShardState | undefined,
 ): Readonly<{ reason: ByeReason; retryAfterMs: number | undefined }> {
   const isElsewhere = holder?.process === process && !holder.removed;
-  return isElsewhere ? { reason: 'replaced', retryAfterMs: comeAgainMs } : { reason: 'fenced', retryAfterMs: undefined };
+  return isElsewhere ? { reason: 'replaced', retryAfterMs: reconnectMs } : { reason: 'fenced', retryAfterMs: undefined };
 }
 
 function fencedBy(holder: ShardState | undefined, shard: ShardName): string {

@@ -40,7 +40,7 @@ export type ShardRemovalParts = Readonly<{
   sessions: PushSessions;
   /** When a shard behind a link was last seen. */
   seenMs: SeenElsewhere;
-  heardMs: (shard: ShardName) => number;
+  lastWriteMs: (shard: ShardName) => number;
   isLinkUp: (neighbour: Neighbour) => boolean;
   /** Only the leading server of a store removes what no operator asked for. */
   isLeader: () => boolean;
@@ -53,8 +53,8 @@ export type ShardRemovalPolicy = Readonly<{ awayMaxMs: number | undefined; delet
 
 const shardObjects = { group: 'core.kcp.io', resource: 'shards' } as const;
 /** The interval between two checks is a quarter of the shorter policy, within these bounds. */
-const lookIntervalMaxMs = 60_000;
-const lookIntervalMinMs = 1_000;
+const checkIntervalMaxMs = 60_000;
+const checkIntervalMinMs = 1_000;
 
 export class ShardRemoval implements Pick<Shards, 'remove'> {
   readonly #parts: ShardRemovalParts;
@@ -72,7 +72,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
    */
   #removing: ShardName | undefined;
   #isClosed = false;
-  #cancelLook: () => void;
+  #cancelCheck: () => void;
 
   constructor(parts: ShardRemovalParts, policy: ShardRemovalPolicy) {
     this.#parts = parts;
@@ -84,7 +84,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
         for (const { shard, removed } of shards) if (removed && shard !== this.#removing) this.#deleted.delete(shard);
       }),
     ];
-    this.#cancelLook = this.#lookLater();
+    this.#cancelCheck = this.#checkLater();
   }
 
   /** Removes a shard for good. Returns undefined if the cache does not know the shard. */
@@ -95,7 +95,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
   close(): void {
     this.#isClosed = true;
     for (const subscription of this.#subscriptions) subscription.cancel();
-    this.#cancelLook();
+    this.#cancelCheck();
   }
 
   async #clear(
@@ -130,16 +130,16 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     }
   }
 
-  #lookLater(): () => void {
+  #checkLater(): () => void {
     const { awayMaxMs, deletedGraceMs } = this.#policy;
     const shortest = Math.min(awayMaxMs ?? Infinity, deletedGraceMs ?? Infinity);
     if (shortest === Infinity || this.#isClosed) return () => {};
-    const intervalMs = Math.min(Math.max(shortest / 4, lookIntervalMinMs), lookIntervalMaxMs);
-    return this.#parts.clock.after(intervalMs, () => void this.#look().finally(() => (this.#cancelLook = this.#lookLater())));
+    const intervalMs = Math.min(Math.max(shortest / 4, checkIntervalMinMs), checkIntervalMaxMs);
+    return this.#parts.clock.after(intervalMs, () => void this.#check().finally(() => (this.#cancelCheck = this.#checkLater())));
   }
 
   /** A failure on one shard does not stop the others. The next check tries it again. */
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     if (!this.#parts.isLeader()) return;
     for (const shard of this.#deleted.keys()) await this.#attempt(shard, () => this.#removeDeleted(shard));
     if (this.#policy.awayMaxMs === undefined) return;
@@ -207,10 +207,10 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
    * plain HTTP, which has no sessions.
    */
   #isQuiet(shard: ShardName, ms: number): boolean {
-    const { clock, state, seenMs, heardMs } = this.#parts;
+    const { clock, state, seenMs, lastWriteMs } = this.#parts;
     const nowMs = clock.now();
     const { peer, sinceMs } = this.#parts.sessions.presence(shard);
-    if (peer !== undefined || nowMs - sinceMs < ms || nowMs - heardMs(shard) < ms) return false;
+    if (peer !== undefined || nowMs - sinceMs < ms || nowMs - lastWriteMs(shard) < ms) return false;
     const via = state.shard(shard)?.via;
     if (via !== undefined && via !== 'local' && nowMs - seenMs(shard, via) < ms) return false;
     return [...state.slicesOf(shard)].every(({ changedMs }) => nowMs - changedMs >= ms);

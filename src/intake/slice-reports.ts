@@ -47,7 +47,7 @@ export class SliceReports {
    * The types that are not whole, among those reported for the shard and `held`. Undefined if their
    * names together exceed `charactersMax`.
    */
-  lacks(shard: ShardName, held: readonly Resource[], charactersMax: number): ReadonlySet<string> | undefined {
+  lackingTypes(shard: ShardName, held: readonly Resource[], charactersMax: number): ReadonlySet<string> | undefined {
     const slices = this.#shards.get(shard)?.slices ?? new Map<string, SliceFreshness>();
     const lacks = new Set<string>();
     let left = charactersMax;
@@ -61,7 +61,7 @@ export class SliceReports {
   }
 
   /** The slices of a shard that have a report. */
-  *of(shard: ShardName): Iterable<Slice> {
+  *slicesOf(shard: ShardName): Iterable<Slice> {
     for (const { slice } of this.#shards.get(shard)?.slices.values() ?? []) yield slice;
   }
 
@@ -73,7 +73,7 @@ export class SliceReports {
   }
 
   /** Stores new reports. Returns the slices whose report changed. */
-  note(freshness: readonly SliceFreshness[], nowMs: number): readonly Slice[] {
+  update(freshness: readonly SliceFreshness[], nowMs: number): readonly Slice[] {
     return freshness.flatMap((each) => {
       const before = this.slice(each.slice);
       if (before === undefined && this.#named.isFull) return [];

@@ -16,7 +16,7 @@
  * never waits: it is fenced if another came since. A waiting pusher is fenced when its shard is
  * removed. Bound: the sessions that may be open.
  */
-import { isElsewhere, wayTo, type ShardState } from '../domain/claim.js';
+import { isElsewhere, neighbourTowards, type ShardState } from '../domain/claim.js';
 import type { Refusal } from '../domain/errors.js';
 import type { Clock, Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
@@ -42,15 +42,15 @@ export type StandbysParts = Readonly<{
   clock: Clock;
 }>;
 
-/** `isFree`: the turn of this pusher has come. */
-type Waiter = { readonly process: string; isFree: boolean; go: () => void };
+/** `isNext`: the turn of this pusher has come. */
+type Waiter = { readonly process: string; isNext: boolean; start: () => void };
 
 const beyond: Refusal = {
   reason: 'ServiceUnavailable',
   message: 'whether another cache has the shard is known to another server of this one',
 };
 
-const lookIntervalMs = 100;
+const checkIntervalMs = 100;
 /**
  * A claim carries a pusher's term before it says that the shard is held. A link that has just
  * opened has not sent its claims yet.
@@ -62,17 +62,17 @@ export class Standbys {
   readonly #holdMs: number;
   readonly #waiting = new Map<ShardName, Waiter[]>();
   readonly #subscription: Subscription;
-  #cancelLook: (() => void) | undefined;
+  #cancelCheck: (() => void) | undefined;
 
   constructor(parts: StandbysParts, { holdMs }: Readonly<{ holdMs: number }>) {
     this.#parts = parts;
     this.#holdMs = holdMs;
-    this.#subscription = parts.sessions.follow(() => this.#look());
+    this.#subscription = parts.sessions.follow(() => this.#check());
   }
 
   /** The pusher whose turn has come is not counted. */
   count(shard: ShardName): number {
-    return this.#waiting.get(shard)?.filter(({ isFree }) => !isFree).length ?? 0;
+    return this.#waiting.get(shard)?.filter(({ isNext }) => !isNext).length ?? 0;
   }
 
   /**
@@ -97,39 +97,39 @@ export class Standbys {
     const queue = this.#waiting.get(shard) ?? [];
     this.#waiting.set(shard, queue);
     const cameBehind = this.#parts.known.shard(shard)?.term ?? 0;
-    const waiter: Waiter = { process, isFree: false, go: () => {} };
-    const free = new Promise<'free'>((resolve) => (waiter.go = () => resolve('free')));
+    const waiter: Waiter = { process, isNext: false, start: () => {} };
+    const free = new Promise<'free'>((resolve) => (waiter.start = () => resolve('free')));
     queue.push(waiter);
     try {
-      this.#look();
-      if (!waiter.isFree) waits();
+      this.#check();
+      if (!waiter.isNext) waits();
       if ((await Promise.race([free, gone.then(() => 'gone' as const)])) === 'gone') return undefined;
       const state = this.#parts.known.shard(shard);
       return await take(state?.removed === true && state.term > cameBehind ? state : undefined);
     } finally {
       queue.splice(queue.indexOf(waiter), 1);
       if (queue.length === 0) this.#waiting.delete(shard);
-      this.#look();
+      this.#check();
     }
   }
 
   close(): void {
     this.#subscription.cancel();
-    this.#cancelLook?.();
+    this.#cancelCheck?.();
   }
 
-  #look(): void {
-    this.#cancelLook?.();
-    this.#cancelLook = undefined;
+  #check(): void {
+    this.#cancelCheck?.();
+    this.#cancelCheck = undefined;
     for (const [shard, queue] of this.#waiting) {
-      if (queue.some(({ isFree }) => isFree)) continue;
+      if (queue.some(({ isNext }) => isNext)) continue;
       const has = this.#parts.known.shard(shard)?.process;
       const next = queue.find(({ process }) => process === has) ?? queue[0];
       if (next === undefined || this.#isHeld(shard, next)) continue;
-      next.isFree = true;
-      next.go();
+      next.isNext = true;
+      next.start();
     }
-    if (this.#waiting.size > 0) this.#cancelLook = this.#parts.clock.after(lookIntervalMs, () => this.#look());
+    if (this.#waiting.size > 0) this.#cancelCheck = this.#parts.clock.after(checkIntervalMs, () => this.#check());
   }
 
   /** Whether another process has the shard. */
@@ -140,7 +140,7 @@ export class Standbys {
     if (state === undefined || state.removed || state.plain || state.process === process) return false;
     if (sessions.isHeld(shard, nowMs)) return true;
     if (!isElsewhere(state, own)) return state.via === 'local' && sessions.keeps(shard, nowMs);
-    const neighbour = wayTo(state);
+    const neighbour = neighbourTowards(state);
     const lastSeenMs = Math.max(runningSinceMs(), seenMs(shard, neighbour));
     return nowMs - lastSeenMs < (isReached(shard, neighbour) ? seenMaxMs : this.#holdMs);
   }

@@ -7,12 +7,12 @@ import { GatheredBytes } from '../domain/gathered-bytes.js';
 import type { Room } from '../domain/room.js';
 
 /** Counts the unread bytes. */
-export type UnreadRoom = Pick<Room, 'tryTake' | 'give'>;
+export type UnreadRoom = Pick<Room, 'tryReserve' | 'release'>;
 
 /** `signal`: ends the body, even once all of it has arrived. */
 export type UnreadBodyOptions = Readonly<{ room?: UnreadRoom | undefined; signal?: AbortSignal | undefined }>;
 
-const uncounted: UnreadRoom = Object.freeze({ tryTake: () => true, give: () => {} });
+const uncounted: UnreadRoom = Object.freeze({ tryReserve: () => true, release: () => {} });
 
 /**
  * Passes on what comes from `source`, a message of HTTP/1.1 or a stream of HTTP/2, to one reader.
@@ -68,7 +68,7 @@ export class UnreadBody extends Readable {
     // paused, `push` passes each piece on at once.
     while (size !== 0 && this.#unread.bytes > 0 && this.readableLength === 0 && !this.#isPaused()) {
       const piece = this.#unread.shift();
-      this.#room.give(piece?.length ?? 0);
+      this.#room.release(piece?.length ?? 0);
       this.push(piece);
       if (this.#unread.bytes === 0 && this.#hasSourceEnded) this.push(null);
     }
@@ -80,7 +80,7 @@ export class UnreadBody extends Readable {
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    this.#room.give(this.#unread.bytes);
+    this.#room.release(this.#unread.bytes);
     this.#unread.take();
     if (!this.#hasSourceEnded) this.#source.destroy();
     done(error);
@@ -95,7 +95,7 @@ export class UnreadBody extends Readable {
   #take(piece: Uint8Array): boolean {
     if (this.destroyed) return false;
     if (this.#unread.bytes === 0 && this.readableLength === 0 && !this.#isPaused()) return this.push(piece);
-    if (this.#room.tryTake(piece.length)) this.#unread.add(piece);
+    if (this.#room.tryReserve(piece.length)) this.#unread.add(piece);
     else this.destroy();
     return this.readableLength + this.#unread.bytes < this.readableHighWaterMark;
   }

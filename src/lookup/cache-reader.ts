@@ -105,7 +105,7 @@ type FirstPage = Readonly<{ page: ListPage; limit: number }>;
 /**
  * Look-ups from memory in one turn. More of them in a row would keep others from the event loop.
  */
-const looksPerTurn = 100;
+const checksPerTurn = 100;
 
 export class CacheReader {
   readonly #clock: Clock;
@@ -113,7 +113,7 @@ export class CacheReader {
   readonly #options: CacheReaderOptions;
   readonly #watched: WatchedTypes;
   readonly #lastReports: LastReports;
-  #looked = 0;
+  #checked = 0;
 
   constructor({ clock, connection, watched = new WatchedTypes([]) }: CacheReaderParts, options: CacheReaderOptions) {
     this.#clock = clock;
@@ -165,7 +165,7 @@ export class CacheReader {
    * How fresh the cache is for a type, on one shard or on all that it knows. Throws as `get` does.
    */
   async freshness(type: FreshnessRef, signal?: AbortSignal): Promise<TypeFreshness> {
-    return this.#typeFreshness(await this.#lastReports.within(freshnessTarget(type), this.#options.reportAgeMaxMs, signal));
+    return this.#typeFreshness(await this.#lastReports.get(freshnessTarget(type), this.#options.reportAgeMaxMs, signal));
   }
 
   watching(): ReturnType<WatchedTypes['states']> {
@@ -221,8 +221,8 @@ export class CacheReader {
     const isOfOne = before.kind === 'found' && leavesOut();
     const asked = isOfOne ? { ...ref, shard: before.object.shard } : ref;
     const received = await this.#report(asked, this.#options.reportAgeMaxMs, signal);
-    this.#looked += 1;
-    if (this.#looked % looksPerTurn === 0) await turn();
+    this.#checked += 1;
+    if (this.#checked % checksPerTurn === 0) await turn();
     const newestChange = received?.report.newestChange;
     if (newestChange === undefined || !watched.hasReached(newestChange)) return undefined;
     const known = watched.find(ref);
@@ -241,7 +241,7 @@ export class CacheReader {
    */
   async #report(asked: FreshnessRef, ageMaxMs: number, signal: AbortSignal | undefined): Promise<ReceivedReport | undefined> {
     try {
-      return await this.#lastReports.within(freshnessTarget(asked), ageMaxMs, signal);
+      return await this.#lastReports.get(freshnessTarget(asked), ageMaxMs, signal);
     } catch (error) {
       if (error instanceof CacheFault) return undefined;
       throw error;

@@ -40,7 +40,7 @@ export class LastReports {
    * Returns a report that was requested less than `ageMaxMs` ago, or requests one. Throws what
    * `ask` throws, or the reason of an aborted `signal`.
    */
-  async within(question: string, ageMaxMs: number, signal?: AbortSignal): Promise<ReceivedReport> {
+  async get(question: string, ageMaxMs: number, signal?: AbortSignal): Promise<ReceivedReport> {
     signal?.throwIfAborted();
     const last = this.#asked.get(question);
     const asked = last !== undefined && this.#isYounger(last, ageMaxMs) ? last : this.#asking(question);

@@ -29,7 +29,7 @@ import type { Objects } from '../domain/store-port.js';
 import type { ShardName } from '../domain/shard.js';
 import { provesAbsence } from '../domain/type-freshness.js';
 import { parsePathSegments } from './kcp-path.js';
-import { walk, type ClusterPlace, type PathEntries, type Walked } from './resolve.js';
+import { walk, type ClusterPlace, type PathEntries, type WalkResult } from './resolve.js';
 
 export type PathIndexParts = Readonly<{
   objects: Pick<Objects, 'get' | 'shardsWith'>;
@@ -146,7 +146,7 @@ function clusterPlace(cluster: ClusterName): Omit<Key, 'shard'> {
   return { resource: clusterEntries, cluster, namespace: '', name: clusterEntryName };
 }
 
-function isFound(resolution: PathResolution | Walked): resolution is Resolved {
+function isFound(resolution: PathResolution | WalkResult): resolution is Resolved {
   return resolution.kind === 'cluster' || resolution.kind === 'mount';
 }
 

@@ -50,25 +50,25 @@ type Missing = Readonly<{ kind: 'missing'; on: ShardName | undefined }>;
 type Disputed = Extract<MissingPath, { kind: 'disputed' }>;
 
 /** `on`: the only shard that could have what is missing; undefined: any shard. */
-export type Walked = Resolved | Exclude<MissingPath, { kind: 'unknown' | 'uncertain' }> | Missing;
+export type WalkResult = Resolved | Exclude<MissingPath, { kind: 'unknown' | 'uncertain' }> | Missing;
 
 type Active = Readonly<{ kind: 'active'; cluster: ClusterName; shard: ShardName }>;
-/** `length`: the number of segments that lead to the start. */
-type Start = Readonly<{ kind: 'start'; active: Active; length: number }>;
+/** `segmentCount`: the number of segments that lead to the start. */
+type Start = Readonly<{ kind: 'start'; active: Active; segmentCount: number }>;
 type Placed = Active | Missing | Disputed;
 
-export async function walk(segments: PathSegments, entries: PathEntries): Promise<Walked> {
+export async function walk(segments: PathSegments, entries: PathEntries): Promise<WalkResult> {
   return follow(segments, entries, headPlace);
 }
 
 /** `placeOfHead`: finds the logical cluster that the first segment names. */
-async function follow(segments: PathSegments, entries: PathEntries, placeOfHead: typeof headPlace): Promise<Walked> {
+async function follow(segments: PathSegments, entries: PathEntries, placeOfHead: typeof headPlace): Promise<WalkResult> {
   const start = await startOf(segments, entries, placeOfHead);
   if (start.kind !== 'start') return start;
   let active: Active = start.active;
   const shards = new Set([active.shard]);
   let unavailable = false;
-  for (const name of segments.slice(start.length)) {
+  for (const name of segments.slice(start.segmentCount)) {
     const workspace = await entries.workspace(active.shard, active.cluster, name);
     if (workspace === undefined) return { kind: 'missing', on: active.shard };
     unavailable ||= workspace.isUnavailable;
@@ -86,26 +86,26 @@ async function startOf(
   segments: PathSegments,
   entries: PathEntries,
   placeOfHead: typeof headPlace,
-): Promise<Start | Exclude<Walked, Resolved>> {
+): Promise<Start | Exclude<WalkResult, Resolved>> {
   const head = parseClusterName(segments[0]);
   const place = head === undefined ? undefined : await placeOfHead(head, entries);
   if (place?.kind === 'disputed' || (place?.kind === 'missing' && head === rootCluster)) return place;
-  const begun: Start[] = place?.kind === 'active' ? [{ kind: 'start', active: place, length: 1 }] : [];
+  const begun: Start[] = place?.kind === 'active' ? [{ kind: 'start', active: place, segmentCount: 1 }] : [];
   if (begun[0] !== undefined && head === rootCluster) return begun[0];
-  for (let { length } = segments; length > 1; length -= 1) {
-    const path = parseCanonicalPath(segments.slice(0, length).join(':'));
+  for (let { length: segmentCount } = segments; segmentCount > 1; segmentCount -= 1) {
+    const path = parseCanonicalPath(segments.slice(0, segmentCount).join(':'));
     const owners = path === undefined ? [] : await ownersOf(path, entries);
     const [owner] = owners;
     if (owners.length > 1) return { kind: 'ambiguous', clusters: owners.map(({ cluster }) => cluster) };
     if (owner?.kind === 'disputed') return owner;
-    if (owner !== undefined) begun.push({ kind: 'start', active: owner, length });
+    if (owner !== undefined) begun.push({ kind: 'start', active: owner, segmentCount });
   }
   const [first] = begun;
   if (first === undefined) return { kind: 'missing', on: undefined };
   // Everything below a path or a logical cluster is on the shard that has it. So all starts must be
   // on one shard.
   const shards = [...new Set(begun.map(({ active }) => active.shard))];
-  const { active } = begun.find(({ length }) => length > 1) ?? first;
+  const { active } = begun.find(({ segmentCount }) => segmentCount > 1) ?? first;
   return shards.length === 1 ? first : disputed({ cluster: active.cluster, shards }, entries);
 }
 

@@ -33,7 +33,7 @@ export const headersTooLong: OwnAnswer = text(431, '431 Request Header Fields To
 export const expectationFailed: OwnAnswer = { code: 417, headers: {}, body: '' };
 
 /** The answer to a CORS preflight request that is allowed. */
-export const mayAsk: OwnAnswer = { code: 204, headers: {}, body: '' };
+export const preflightAllowed: OwnAnswer = { code: 204, headers: {}, body: '' };
 
 /**
  * The answer to an upgrade to another protocol than websocket, or to a websocket that fails
@@ -42,12 +42,12 @@ export const mayAsk: OwnAnswer = { code: 204, headers: {}, body: '' };
 export const badGateway: OwnAnswer = { code: 502, headers: {}, body: '' };
 
 /** Nothing was sent to a backend, so the client may retry. */
-export function tryAgain(message: string): OwnAnswer {
+export function notSent(message: string): OwnAnswer {
   return later(503, 'ServiceUnavailable', message);
 }
 
 /** The request was sent, and its outcome is not known. */
-export function brokenOff(message: string): OwnAnswer {
+export function outcomeUnknown(message: string): OwnAnswer {
   return status(502, 'InternalError', message, { headers: unstored });
 }
 

@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Paths } from '../domain/ports.js';
 import type { PathResolution } from '../domain/path-resolution.js';
 import type { ShardName } from '../domain/shard.js';
-import { accessNotPermitted, malformed, notAvailable, pageNotFound, redirect, tryAgain, type OwnAnswer } from './answers.js';
+import { accessNotPermitted, malformed, notAvailable, pageNotFound, redirect, notSent, type OwnAnswer } from './answers.js';
 import { clustersPath, mostSpecificFirst, placeOf, type Mapping, type Place } from './mapping.js';
 import { routeOf, type Route } from './route.js';
 import { clusterOfToken } from './service-account.js';
@@ -22,7 +22,7 @@ export type Destination =
 type Asked = Readonly<{ method: string; url: string; headers: Readonly<IncomingHttpHeaders> }>;
 
 /** Below these prefixes the logical cluster of a token is not added to the path. */
-const placed: readonly string[] = [`${clustersPath}/`, '/services/'];
+const prefixesWithoutTokenCluster: readonly string[] = [`${clustersPath}/`, '/services/'];
 const hostPattern = /^[\w.~:[\]%-]*$/;
 /** A header of requests from one shard to another. */
 const shardedHeader = 'x-kubernetes-sharded-request';
@@ -57,7 +57,7 @@ export class Destinations {
       case 'mapped': {
         const { mapping, path, target } = route;
         const resolution = path === undefined ? undefined : await this.#parts.paths.resolve(path);
-        const missing = resolution && unfound(resolution, asked);
+        const missing = resolution && answerIfUnreachable(resolution, asked);
         if (missing !== undefined) return instead(missing);
         const { origin, path: base } = mapping.backend;
         return { kind: 'backend', mapping, origin, target: `${base}${target}`, shard: shardOf(resolution) };
@@ -65,10 +65,10 @@ export class Destinations {
       case 'cluster': {
         const { mapping, path, rest } = route;
         const resolution = await this.#parts.paths.resolve(path);
-        const missing = unfound(resolution, asked);
+        const missing = answerIfUnreachable(resolution, asked);
         if (missing !== undefined) return instead(missing);
         const to = await this.#place(resolution);
-        if (to === undefined) return instead(tryAgain('the shard of the workspace is not known yet'));
+        if (to === undefined) return instead(notSent('the shard of the workspace is not known yet'));
         const target = `${to.path}${rest}`;
         const below = target.startsWith('/') ? target : `/${target}`;
         return { kind: 'backend', mapping, origin: to.origin, target: below, shard: shardOf(resolution) };
@@ -84,7 +84,10 @@ export class Destinations {
     const host = headers[':authority'] ?? headers.host ?? '';
     if (typeof host !== 'string' || !hostPattern.test(host)) return { kind: 'malformed' };
     const route = routeOf(url, this.#mappings);
-    const isPlaced = route.kind === 'local' || placed.some((prefix) => url.startsWith(prefix)) || headers[shardedHeader] !== undefined;
+    const isPlaced =
+      route.kind === 'local' ||
+      prefixesWithoutTokenCluster.some((prefix) => url.startsWith(prefix)) ||
+      headers[shardedHeader] !== undefined;
     const cluster = isPlaced ? undefined : clusterOfToken(headers.authorization);
     return cluster === undefined ? route : routeOf(`${clustersPath}/${cluster}${url}`, this.#mappings);
   }
@@ -104,15 +107,15 @@ function shardOf(resolution: PathResolution | undefined): ShardName | undefined 
 }
 
 /** The answer if the path leads to nothing reachable; undefined if it leads somewhere. */
-function unfound(resolution: PathResolution, { method, url }: Asked): OwnAnswer | undefined {
+function answerIfUnreachable(resolution: PathResolution, { method, url }: Asked): OwnAnswer | undefined {
   switch (resolution.kind) {
     case 'cluster':
     case 'mount':
       return resolution.unavailable ? notAvailable : undefined;
     case 'uncertain':
-      return tryAgain('the workspace is not known here, and not every shard has sent what it has');
+      return notSent('the workspace is not known here, and not every shard has sent what it has');
     case 'disputed':
-      return tryAgain('it is not certain which shard has the workspace');
+      return notSent('it is not certain which shard has the workspace');
     default:
       return accessNotPermitted(method, pathOf(url));
   }

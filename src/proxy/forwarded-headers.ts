@@ -9,7 +9,7 @@
  * HEADERS-3 Node reads and writes headers as one character per byte. Text is written as its UTF-8
  *    bytes, as Go does, so that no name turns into another one.
  */
-import { asksInAnothersName } from '../http/impersonation.js';
+import { isImpersonationHeader } from '../http/impersonation.js';
 import { withoutTokens } from './bearer-token.js';
 
 export type IdentityHeaders = Readonly<{ user: string; group: string; extraPrefix: string }>;
@@ -45,9 +45,9 @@ export type ForwardedRequest = Readonly<{
 /** The identity headers that kcp's servers trust, unless a mapping names others. */
 export const usualHeaders: IdentityHeaders = { user: 'x-remote-user', group: 'x-remote-group', extraPrefix: 'x-remote-extra-' };
 /** Identity headers that are removed in addition to those that a mapping names. */
-const believed: readonly string[] = [usualHeaders.user, usualHeaders.group, 'x-remote-uid'];
+const trustedByKcp: readonly string[] = [usualHeaders.user, usualHeaders.group, 'x-remote-uid'];
 const protocolHeader = 'sec-websocket-protocol';
-const ofOneConnection: ReadonlySet<string> = new Set([
+const hopByHopHeaders: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
   'proxy-connection',
@@ -60,15 +60,15 @@ const ofOneConnection: ReadonlySet<string> = new Set([
   'http2-settings',
 ]);
 /** Headers that the proxy sets itself, and `expect`, which the proxy has answered already. */
-const saidAnew: ReadonlySet<string> = new Set(['host', 'expect', 'content-length', 'x-forwarded-for']);
+const setByProxy: ReadonlySet<string> = new Set(['host', 'expect', 'content-length', 'x-forwarded-for']);
 
 export function requestHeaders({ rawHeaders, authority, clientAddress, identity }: ForwardedRequest, names: IdentityHeaders): HeaderLines {
   const headers = new Map<string, string | readonly string[]>();
   const lines = linesOf(rawHeaders);
   const dropped = namedByConnection(lines);
   for (const [name, value] of lines) {
-    if (name.startsWith(':') || ofOneConnection.has(name) || saidAnew.has(name) || saysWhoAsks(name, names)) continue;
-    if (dropped.has(name) && !asksInAnothersName(name)) continue;
+    if (name.startsWith(':') || hopByHopHeaders.has(name) || setByProxy.has(name) || isIdentityHeader(name, names)) continue;
+    if (dropped.has(name) && !isImpersonationHeader(name)) continue;
     if (identity?.isByToken !== true || name !== 'authorization') append(headers, name, value);
   }
   const protocols = headers.get(protocolHeader);
@@ -113,7 +113,7 @@ export function answerHeaders(status: number, headers: Readonly<Record<string, s
   );
   if (status !== 304 && bodiless.has(status)) dropped.add('content-length');
   for (const [name, value] of Object.entries(headers)) {
-    if (value === undefined || name.startsWith(':') || ofOneConnection.has(name) || dropped.has(name)) continue;
+    if (value === undefined || name.startsWith(':') || hopByHopHeaders.has(name) || dropped.has(name)) continue;
     kept.set(name, typeof value === 'number' ? String(value) : value);
   }
   return Object.fromEntries(kept);
@@ -132,9 +132,9 @@ function namedByConnection(lines: readonly (readonly [string, string])[]): Reado
 }
 
 /** A backend in Go does not treat '_' as '-', but a proxy between may. */
-function saysWhoAsks(name: string, { user, group, extraPrefix }: IdentityHeaders): boolean {
+function isIdentityHeader(name: string, { user, group, extraPrefix }: IdentityHeaders): boolean {
   const plain = name.replaceAll('_', '-');
-  return [...believed, user, group].includes(plain) || plain.startsWith(usualHeaders.extraPrefix) || plain.startsWith(extraPrefix);
+  return [...trustedByKcp, user, group].includes(plain) || plain.startsWith(usualHeaders.extraPrefix) || plain.startsWith(extraPrefix);
 }
 
 function append(headers: Map<string, string | readonly string[]>, name: string, value: string): void {

@@ -21,15 +21,15 @@ import type { Exchange } from '../http/exchange.js';
 import { reservedExtra } from '../http/impersonation.js';
 import { hasBody } from '../http/transport.js';
 import {
-  brokenOff,
+  outcomeUnknown,
   expectationFailed,
   extraNotAllowed,
   headersTooLong,
   malformed,
-  mayAsk,
+  preflightAllowed,
   overdue,
   tooMany,
-  tryAgain,
+  notSent,
   unauthorized,
   type OwnAnswer,
 } from './answers.js';
@@ -41,14 +41,14 @@ import { corsHeaders } from './cors.js';
 import type { Destination, Destinations } from './destinations.js';
 import { answerHeaders, bodiless, linesOf, requestHeaders, type HeaderLines, type Identity } from './forwarded-headers.js';
 import type { Mapping } from './mapping.js';
-import { lasts, type LastingRequests } from './lasting-requests.js';
+import { lasts, type LongRunningRequests } from './long-running-requests.js';
 
 export type FrontDoorParts = Readonly<{
   destinations: Pick<Destinations, 'of'>;
   backends: Pick<Backends, 'request'>;
   authenticator: Pick<Authenticator, 'identityOf'>;
   credentials: (mapping: Mapping) => BackendCredentials;
-  lasting: LastingRequests;
+  lasting: LongRunningRequests;
   metrics: DoorMetrics;
   /** Answers health and metrics. */
   local: (path: string, exchange: Exchange) => Promise<OwnAnswer>;
@@ -86,11 +86,11 @@ export class FrontDoor {
     try {
       if (refusal !== undefined) throw refusal;
       const answer = await this.#answer(exchange, () => (observe = undefined));
-      if (answer !== undefined) own(exchange, answer);
+      if (answer !== undefined) sendOwnAnswer(exchange, answer);
     } catch (error) {
       // Reset a partial answer, so that the client does not take it for a whole one.
       if (exchange.response.headersSent || exchange.isOver) exchange.cut();
-      else own(exchange, this.#answerTo(error, exchange.request));
+      else sendOwnAnswer(exchange, this.#answerTo(error, exchange.request));
     }
     const { request, response } = exchange;
     observe?.(request.method, response.headersSent ? response.statusCode : undefined);
@@ -100,27 +100,27 @@ export class FrontDoor {
   #answerTo(error: unknown, request: IncomingMessage): OwnAnswer {
     const foreseen = answerTo(error);
     if (foreseen === undefined) this.#parts.failed(error, request);
-    return foreseen ?? brokenOff('the answer cannot be passed on');
+    return foreseen ?? outcomeUnknown('the answer cannot be passed on');
   }
 
   /**
-   * Undefined once a backend's answer was passed on. `ownMatter`: called if kcp's proxy does not
+   * Undefined once a backend's answer was passed on. `skipObservation`: called if kcp's proxy does not
    * count the request in its metrics either. Throws Refused(429).
    */
-  async #answer(exchange: Exchange, ownMatter: () => void): Promise<OwnAnswer | undefined> {
+  async #answer(exchange: Exchange, skipObservation: () => void): Promise<OwnAnswer | undefined> {
     const { request, response } = exchange;
     const { url = '/', method = 'GET', headers } = request;
     const found = await this.#parts.destinations.of({ url, method, headers });
     if (found.kind === 'local') {
-      ownMatter();
+      skipObservation();
       return this.#parts.local(found.path, exchange);
     }
     const cors = corsHeaders(headers.origin, this.#options.corsOrigins);
     for (const [name, value] of Object.entries(cors ?? {})) response.setHeader(name, value);
     // This precedes authentication: a browser sends a preflight without its certificate.
     if (cors !== undefined && method === 'OPTIONS') {
-      ownMatter();
-      return mayAsk;
+      skipObservation();
+      return preflightAllowed;
     }
     if (found.kind === 'answer') return found.answer;
     return this.#forward(exchange, found);
@@ -196,8 +196,8 @@ export function forwardedHeaders(request: IncomingMessage, { identityHeaders }: 
 /** Undefined for an unexpected error. */
 export function answerTo(error: unknown): OwnAnswer | undefined {
   if (error instanceof TooLong) return headersTooLong;
-  if (error instanceof NotSent) return tryAgain(error.message);
-  if (error instanceof BrokenOff) return brokenOff(error.message);
+  if (error instanceof NotSent) return notSent(error.message);
+  if (error instanceof BrokenOff) return outcomeUnknown(error.message);
   if (error instanceof Overdue) return overdue(error.message);
   if (!(error instanceof Refused)) return undefined;
   if (error.refusal.reason === 'TooManyRequests') return tooMany(error.message);
@@ -253,7 +253,7 @@ function passBodyOn(
   const gathered = new GatheredBytes();
   const writeSlowly = async (pieces: readonly Uint8Array[], bytes: number): Promise<void> => {
     body.pause();
-    if (!(await exchange.room.take(bytes))) return;
+    if (!(await exchange.room.reserve(bytes))) return;
     await exchange.write(pieces);
     if (missing === 0) exchange.finish();
     body.resume();
@@ -281,7 +281,7 @@ function passBodyOn(
       const { bytes } = gathered;
       if (bytes === 0) return;
       const pieces = gathered.take();
-      if (exchange.isFull || !exchange.room.tryTake(bytes)) pending = writeSlowly(pieces, bytes);
+      if (exchange.isFull || !exchange.room.tryReserve(bytes)) pending = writeSlowly(pieces, bytes);
       else if (missing !== 0) exchange.writeNow(pieces);
       else {
         exchange.writeNow(pieces.slice(0, -1));
@@ -309,7 +309,7 @@ function passBodyOn(
   });
 }
 
-function own(exchange: Exchange, { code, headers, body }: OwnAnswer): void {
+function sendOwnAnswer(exchange: Exchange, { code, headers, body }: OwnAnswer): void {
   if (exchange.isOver) return;
   const { request, response } = exchange;
   const bytes = Buffer.from(body);

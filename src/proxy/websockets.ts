@@ -15,7 +15,7 @@ import { BrokenOff } from './backend-requests.js';
 import type { Backends } from './backends.js';
 import { answerHeaders, bodiless, type HeaderLines } from './forwarded-headers.js';
 import { answerTo, forwardedHeaders, type FrontDoorParts, isAnswer, reservedExtraOf, stopping } from './front-door.js';
-import { lasts } from './lasting-requests.js';
+import { lasts } from './long-running-requests.js';
 import { passAlong } from './paced-copy.js';
 import type { UpgradeAnswer } from './upgrade-request.js';
 

@@ -33,7 +33,7 @@ export class OutgoingStatus {
    * step. A step yields undefined if nothing changed. Slices may be added and removed between
    * steps.
    */
-  *look(
+  *changedFrames(
     feeds: ReadonlyMap<string, SliceFeed>,
     window: Window<SliceFeed>,
     nowMs: number,
@@ -45,7 +45,7 @@ export class OutgoingStatus {
     let left = slicesPerTurn;
     for (const [name, feed] of feeds) {
       const now = feed.freshness(nowMs, tally.get(feed));
-      if (isNews(now, this.#reported.get(name), withLags)) {
+      if (hasChanged(now, this.#reported.get(name), withLags)) {
         const reported = { ...now, lagMs: stepOf(now) * lagStepMs };
         this.#reported.set(name, reported);
         freshness.push(reported);
@@ -72,7 +72,7 @@ export class OutgoingStatus {
   }
 }
 
-function isNews(now: SliceFreshness, reported: SliceFreshness | undefined, withLags: boolean): boolean {
+function hasChanged(now: SliceFreshness, reported: SliceFreshness | undefined, withLags: boolean): boolean {
   if (reported?.connected !== now.connected || reported.synced !== now.synced || reported.whole !== now.whole) return true;
   const [step, reportedStep] = [stepOf(now), stepOf(reported)];
   return withLags ? reportedStep !== step : reportedStep > 0 !== step > 0;

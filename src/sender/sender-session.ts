@@ -44,7 +44,7 @@ export type SenderSessionParts = Readonly<{
   /** Called once, when the cache has given the shard to the sender. */
   welcomed: (sinceMs: number, cache: Pick<FrameOf<'welcome'>, 'cacheId' | 'epoch' | 'term'>) => void;
   /** Called when the sender must wait for the shard's pusher. */
-  standsBy: () => void;
+  onStandby: () => void;
   /**
    * Called at every ack, with the cache's position and the number of objects and deletions that the
    * cache has accepted.
@@ -54,10 +54,10 @@ export type SenderSessionParts = Readonly<{
 
 /**
  * How soon the cache learns that a slice has lost or got its source. It takes longer if there are
- * more slices than `statusStepsPerLook` steps cover.
+ * more slices than `statusStepsPerCheck` steps cover.
  */
-const statusLookMs = 250;
-const statusStepsPerLook = 10;
+const statusCheckMs = 250;
+const statusStepsPerCheck = 10;
 
 /** The state that begins with the welcome. */
 type Welcomed = Readonly<{ cacheId: string; window: Window<SliceFeed>; turns: SliceTurns; types: OutgoingTypes; sinceMs: number }>;
@@ -77,7 +77,7 @@ export class SenderSession {
   /** An error thrown by work that nobody awaits: a bug. */
   #fault: Readonly<{ error: unknown }> | undefined;
   /** How the session ended, set once either end has sent a bye. */
-  #said: Readonly<{ reason: ByeReason | undefined; message: string; retryAfterMs?: number | undefined }> | undefined;
+  #ending: Readonly<{ reason: ByeReason | undefined; message: string; retryAfterMs?: number | undefined }> | undefined;
 
   constructor(parts: SenderSessionParts, options: SenderOptions) {
     this.#parts = parts;
@@ -144,7 +144,7 @@ export class SenderSession {
     const { connection } = this.#parts;
     try {
       for await (const frame of connection.frames()) {
-        this.#take(frame);
+        this.#receive(frame);
         if (frame.kind === 'bye') return connection.terminate();
       }
     } catch (error) {
@@ -153,12 +153,12 @@ export class SenderSession {
     }
   }
 
-  #take(frame: Frame): void {
+  #receive(frame: Frame): void {
     switch (frame.kind) {
       case 'welcome':
         return this.#welcomed === undefined ? this.#welcome(frame) : this.#leave('protocol', 'welcome came twice');
       case 'synced':
-        return this.#noteSynced(frame);
+        return this.#recordSynced(frame);
       case 'standby':
         return this.#standBy();
       case 'ack':
@@ -168,7 +168,7 @@ export class SenderSession {
       case 'resync':
         return this.#resync(frame);
       case 'bye':
-        this.#said ??= frame;
+        this.#ending ??= frame;
         return;
       case 'status':
         return;
@@ -181,10 +181,10 @@ export class SenderSession {
     if (this.#welcomed !== undefined) return this.#leave('protocol', 'standby came after the welcome');
     this.#standbyMs ??= this.#parts.clock.now();
     this.#parts.log.info('sender.standby');
-    this.#parts.standsBy();
+    this.#parts.onStandby();
   }
 
-  #noteSynced({ slices }: FrameOf<'synced'>): void {
+  #recordSynced({ slices }: FrameOf<'synced'>): void {
     if (this.#welcomed !== undefined) return this.#leave('protocol', 'synced came after the welcome');
     for (const name of slices.map(formatSlice)) if (this.#parts.feeds.has(name)) this.#synced.add(name);
   }
@@ -201,7 +201,7 @@ export class SenderSession {
     log.info('sender.connected', { cacheId, epoch, term, slices: feeds.size, syncing: anew.length });
     welcomed(sinceMs, { cacheId, epoch, term });
     for (const feed of feeds.values()) turns.add(feed);
-    this.#work = Promise.all([this.#owned(this.#pump(this.#welcomed)), this.#owned(this.#sendStatus(this.#welcomed))]);
+    this.#work = Promise.all([this.#supervise(this.#pump(this.#welcomed)), this.#supervise(this.#sendStatus(this.#welcomed))]);
   }
 
   #acknowledge({ sequence, credit, position }: FrameOf<'ack'>): void {
@@ -253,14 +253,14 @@ export class SenderSession {
     const acks = new AckWatch(clock, this.#options);
     while (!signal.aborted) {
       let steps = 0;
-      for (const frame of status.look(feeds, window, clock.now())) {
+      for (const frame of status.changedFrames(feeds, window, clock.now())) {
         if (frame !== undefined) connection.send(frame);
         steps += 1;
-        await (steps % statusStepsPerLook === 0 ? pause(clock, statusLookMs, signal) : turn());
+        await (steps % statusStepsPerCheck === 0 ? pause(clock, statusCheckMs, signal) : turn());
         if (signal.aborted) return;
       }
       if (acks.isOverdue(window)) this.#leave('timeout', 'nothing was acknowledged for too long');
-      await pause(clock, statusLookMs, signal);
+      await pause(clock, statusCheckMs, signal);
     }
   }
 
@@ -273,7 +273,7 @@ export class SenderSession {
   }
 
   #leave(reason: ByeReason, message: string): void {
-    this.#said ??= { reason: reason === 'unsupported' ? reason : undefined, message };
+    this.#ending ??= { reason: reason === 'unsupported' ? reason : undefined, message };
     this.#parts.connection.close(reason, message);
   }
 
@@ -283,7 +283,7 @@ export class SenderSession {
     const nowMs = clock.now();
     // Time as a standby counts, so that a standby reconnects as soon as a pusher does.
     const lastedMs = nowMs - (this.#standbyMs ?? this.#welcomed?.sinceMs ?? nowMs);
-    const { reason, message, retryAfterMs } = this.#said ?? { reason: reasonOfCode(code), message: `the connection closed with ${code}` };
+    const { reason, message, retryAfterMs } = this.#ending ?? { reason: reasonOfCode(code), message: `the connection closed with ${code}` };
     return { lastedMs, reason, message, retryAfterMs };
   }
 
@@ -294,7 +294,7 @@ export class SenderSession {
   /**
    * Makes an error in the work visible: terminates the connection, and lets `run` throw the error.
    */
-  async #owned(work: Promise<void>): Promise<void> {
+  async #supervise(work: Promise<void>): Promise<void> {
     try {
       await work;
     } catch (error) {

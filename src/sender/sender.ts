@@ -26,7 +26,7 @@ import { SliceFeed } from './slice-feed.js';
 import type { SliceSource } from './source.js';
 
 /** The maximum backoff of a sender that a cache has given the shard before. */
-const givenBackoffMaxMs = 3_000;
+const formerHolderBackoffMaxMs = 3_000;
 
 export type SenderParts = Readonly<{
   clock: Clock;
@@ -178,7 +178,7 @@ export class Sender {
    */
   get #bounds(): ReconnectBounds {
     if (this.#term === 0) return this.#options;
-    return { ...this.#options, backoffMaxMs: Math.min(this.#options.backoffMaxMs, givenBackoffMaxMs) };
+    return { ...this.#options, backoffMaxMs: Math.min(this.#options.backoffMaxMs, formerHolderBackoffMaxMs) };
   }
 
   async #connectAgain(signal: AbortSignal): Promise<SenderEnd> {
@@ -231,7 +231,7 @@ export class Sender {
           this.#term = term;
           this.#show({ kind: 'connected', url, sinceMs, cacheId, epoch });
         },
-        standsBy: () => this.#show({ kind: 'standby', url, sinceMs: clock.now() }),
+        onStandby: () => this.#show({ kind: 'standby', url, sinceMs: clock.now() }),
         acknowledged: (position, accepted) => {
           this.#position = position;
           this.#pushed += accepted;

@@ -80,7 +80,7 @@ export class SliceFeed {
   readonly #lacking = new LackingObjects();
   readonly #syncs = new SyncsUnderWay();
   /** The number of mutations that the source has reported, which gives `order`. */
-  #sent = 0;
+  #reportedCount = 0;
 
   constructor(
     { slice, source, after }: Readonly<{ slice: Slice; source: SliceSource; after: Slice | undefined }>,
@@ -122,7 +122,7 @@ export class SliceFeed {
   }
 
   knowledge(): SliceKnowledge {
-    return { open: this.#reading !== undefined, syncedAt: this.#syncs.areClustersOpen ? undefined : this.#syncedAt };
+    return { open: this.#reading !== undefined, syncedAt: this.#syncs.hasOpenClusters ? undefined : this.#syncedAt };
   }
 
   progress(nowMs: number, sent: Tally | undefined): SliceProgress {
@@ -168,7 +168,7 @@ export class SliceFeed {
         const batch = await reading.read();
         if (reading !== this.#reading) return;
         if (batch === undefined) throw new CacheError('the source has ended');
-        this.#hear(batch);
+        this.#enqueue(batch);
       } catch (error) {
         if (reading === this.#reading) this.#fail(error);
       }
@@ -242,7 +242,7 @@ export class SliceFeed {
   /** Queues the unacknowledged mutations of a lost connection before the pending ones. */
   giveBack(items: readonly Pending[]): void {
     // Forgets refusals of these mutations, because the cache will decide them again.
-    for (const { outgoing, order } of items) this.#noteTaken(outgoingKey(outgoing), order + 1);
+    for (const { outgoing, order } of items) this.#recordAccepted(outgoingKey(outgoing), order + 1);
     this.#pending = [...items.filter(({ sync }) => sync >= this.#firstSync), ...this.#pending];
   }
 
@@ -250,8 +250,8 @@ export class SliceFeed {
     const { outgoing, sync, order } = item;
     // A put without a body only says that the object exists.
     const isThere = outgoing.kind !== 'put' || outgoing.object.body !== undefined;
-    if (isThere) this.#noteTaken(outgoingKey(outgoing), order);
-    else this.#noteRefused(item, outgoing.object);
+    if (isThere) this.#recordAccepted(outgoingKey(outgoing), order);
+    else this.#recordRefused(item, outgoing.object);
     this.#syncs.acknowledge(item);
     if (outgoing.kind !== 'end' || sync !== this.#syncSent) return;
     this.#syncedAt = cacheId;
@@ -264,7 +264,7 @@ export class SliceFeed {
     this.#refused += 1;
     this.#refusedSinceBegin += 1;
     const key = outgoingKey(outgoing);
-    if (key !== undefined) this.#noteRefused(item, key);
+    if (key !== undefined) this.#recordRefused(item, key);
     if (key === undefined && sync === this.#syncSent) {
       const isUndeclared = reason === 'NotFound';
       this.#reopen(isUndeclared ? undeclaredMs : this.#pace.failedMs());
@@ -276,22 +276,22 @@ export class SliceFeed {
   }
 
   /** Ignores refusals from an older sync, because the newer one sends the object again. */
-  #noteRefused({ sync, order }: Pending, key: PushedKey): void {
+  #recordRefused({ sync, order }: Pending, key: PushedKey): void {
     if (sync === this.#syncSent && !this.#syncs.isOutdated(key.cluster, order)) this.#lacking.add(this.slice, key, order);
   }
 
-  #noteTaken(key: PushedKey | undefined, order: number): void {
+  #recordAccepted(key: PushedKey | undefined, order: number): void {
     if (key !== undefined) this.#lacking.remove(this.slice, key, order);
   }
 
-  #hear(batch: readonly Outgoing[]): void {
+  #enqueue(batch: readonly Outgoing[]): void {
     const sinceMs = this.#parts.clock.now();
     for (const outgoing of coalesce(batch)) {
       if (outgoing.kind === 'begin') this.#sync += 1;
-      const [sync, order] = [this.#sync, this.#sent + 1];
-      const syncing = this.#syncs.hear(outgoing, order);
+      const [sync, order] = [this.#sync, this.#reportedCount + 1];
+      const syncing = this.#syncs.record(outgoing, order);
       if (sync < this.#firstSync) continue;
-      this.#sent = order;
+      this.#reportedCount = order;
       this.#pending.push({ outgoing, bytes: outgoingBytes(outgoing), sinceMs, sync, order, syncing });
     }
   }

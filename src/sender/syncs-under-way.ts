@@ -21,7 +21,7 @@ export class SyncsUnderWay {
    * By logical cluster, or '' for the slice: the order of its last begin or keep, until the end is
    * acknowledged.
    */
-  readonly #begun = new Map<string, number>();
+  readonly #unacknowledgedBegins = new Map<string, number>();
 
   /** The number of objects put since the last begin of the slice that was sent. */
   get objects(): number {
@@ -33,30 +33,30 @@ export class SyncsUnderWay {
    * begin.
    */
   get areUnderWay(): boolean {
-    return this.#begun.size > 0;
+    return this.#unacknowledgedBegins.size > 0;
   }
 
   /** Whether the begin of a logical cluster was sent and its end is not acknowledged. */
-  get areClustersOpen(): boolean {
+  get hasOpenClusters(): boolean {
     return this.#sentClusters.size > 0;
   }
 
   /** Records a mutation from the source; returns whether it belongs to a sync. */
-  hear(outgoing: Outgoing, order: number): boolean {
+  record(outgoing: Outgoing, order: number): boolean {
     switch (outgoing.kind) {
       case 'begin':
         this.#withinClusters.clear();
-        this.#begun.clear();
-        this.#begun.set('', order);
+        this.#unacknowledgedBegins.clear();
+        this.#unacknowledgedBegins.set('', order);
         return (this.#isWithin = true);
       case 'end':
         return (this.#isWithin = false);
       case 'clusterBegin':
         this.#withinClusters.add(outgoing.cluster);
-        this.#begun.set(outgoing.cluster, order);
+        this.#unacknowledgedBegins.set(outgoing.cluster, order);
         return true;
       case 'clusterKeep':
-        this.#begun.set(outgoing.cluster, order);
+        this.#unacknowledgedBegins.set(outgoing.cluster, order);
         return true;
       case 'clusterEnd':
         this.#withinClusters.delete(outgoing.cluster);
@@ -97,7 +97,7 @@ export class SyncsUnderWay {
   acknowledge({ outgoing, order }: Pending): void {
     if (outgoing.kind !== 'end' && outgoing.kind !== 'clusterEnd') return;
     const begun = outgoing.kind === 'end' ? '' : outgoing.cluster;
-    if ((this.#begun.get(begun) ?? order) < order) this.#begun.delete(begun);
+    if ((this.#unacknowledgedBegins.get(begun) ?? order) < order) this.#unacknowledgedBegins.delete(begun);
     if (outgoing.kind === 'clusterEnd' && !this.isOutdated(outgoing.cluster, order)) this.#sentClusters.delete(outgoing.cluster);
   }
 
@@ -105,6 +105,6 @@ export class SyncsUnderWay {
   clear(): void {
     this.#withinClusters.clear();
     this.#sentClusters.clear();
-    this.#begun.clear();
+    this.#unacknowledgedBegins.clear();
   }
 }

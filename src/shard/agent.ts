@@ -210,10 +210,10 @@ export class ShardAgent {
 
   #sliceReader(collection: Collection, options: Omit<SliceReaderOptions, 'shard'>): SliceReader {
     const { group, resource } = collection;
-    const passedOver = ({ cluster, namespace, name, shard }: SourceObject): void =>
+    const onSkipped = ({ cluster, namespace, name, shard }: SourceObject): void =>
       this.#passedOverLog.warn('source.object.of-other-shard', { group, resource, cluster, namespace, name, shard });
     const read = (objects: number): void => void (this.#objectsRead += objects);
-    return new SliceReader({ reader: new KubeReader(this.#reading, collection), read, passedOver }, { ...options, shard: this.#shard });
+    return new SliceReader({ reader: new KubeReader(this.#reading, collection), read, onSkipped }, { ...options, shard: this.#shard });
   }
 
   #inspect(headers: Readonly<Record<string, unknown>>): void {

@@ -17,12 +17,12 @@ import { formatResource, type Resource } from '../domain/resource.js';
 import type { Slice } from '../domain/slice.js';
 import type { ClusterName } from '../domain/cluster.js';
 import { readCachedResource, type CachedResource, type DeclaringShard } from './cached-resource.js';
-import { ClusterParts } from './cluster-parts.js';
+import { PerClusterSource } from './per-cluster-source.js';
 import { EditPace } from './edit-pace.js';
 import type { Read } from '../kube/kube-reader.js';
 import { select, type SelectionRule } from './selection.js';
 import type { SliceSink } from './slice-sink.js';
-import type { Onlooker, SliceReader } from './slice-reader.js';
+import type { ReadObserver, SliceReader } from './slice-reader.js';
 
 export type DeclaredSlicesParts = Readonly<{
   sink: SliceSink;
@@ -41,14 +41,14 @@ export type DeclaredSlicesParts = Readonly<{
  */
 export type DeclaredSlicesOptions = DeclaringShard & Readonly<{ after: Slice; rule: SelectionRule; areFollowed: () => boolean }>;
 
-/** `said`: by logical cluster, the text of the declarations from which its reader was created. */
-type Declared = Readonly<{ slice: Slice; parts: ClusterParts; said: Map<ClusterName, string> }>;
+/** `declaredTexts`: by logical cluster, the text of the declarations from which its reader was created. */
+type Declared = Readonly<{ slice: Slice; parts: PerClusterSource; declaredTexts: Map<ClusterName, string> }>;
 /** By logical cluster and name. */
 type Places = Map<string, CachedResource>;
 
 const unknownShownMax = 10;
 
-export class DeclaredSlices implements Onlooker {
+export class DeclaredSlices implements ReadObserver {
   readonly #parts: DeclaredSlicesParts;
   readonly #options: DeclaredSlicesOptions;
   /** All usable ClusterCachedResources. */
@@ -64,7 +64,7 @@ export class DeclaredSlices implements Onlooker {
   /** ClusterCachedResources that declare no type yet. */
   readonly #unknown = new Set<string>();
   /** ClusterCachedResources not seen since the sync began; undefined outside a sync. */
-  #unmarked: Set<string> | undefined;
+  #unseen: Set<string> | undefined;
   /** Whether a sync of the ClusterCachedResources was read completely. */
   #isRead = false;
   #isComplete = false;
@@ -79,14 +79,14 @@ export class DeclaredSlices implements Onlooker {
     this.#pace.close();
   }
 
-  see(read: Read): void {
+  observe(read: Read): void {
     switch (read.kind) {
       case 'begin':
-        this.#unmarked = new Set([...this.#cached.keys(), ...this.#unknown]);
+        this.#unseen = new Set([...this.#cached.keys(), ...this.#unknown]);
         return;
       case 'end':
-        for (const place of this.#unmarked ?? []) this.#take(place, undefined);
-        this.#unmarked = undefined;
+        for (const place of this.#unseen ?? []) this.#take(place, undefined);
+        this.#unseen = undefined;
         this.#isRead = true;
         for (const [resource, cluster] of this.#changed.values()) this.#settle(resource, cluster);
         this.#changed.clear();
@@ -96,7 +96,7 @@ export class DeclaredSlices implements Onlooker {
       default: {
         if (select(read.object, this.#options.rule) === 'ignored') return;
         const place = `${read.object.cluster}|${read.object.name}`;
-        this.#unmarked?.delete(place);
+        this.#unseen?.delete(place);
         this.#take(place, read.kind === 'deleted' ? undefined : readCachedResource(read.object, this.#options));
         this.#reportComplete();
       }
@@ -110,7 +110,7 @@ export class DeclaredSlices implements Onlooker {
       // cache must remove none of its objects.
       this.#reportComplete();
     } else this.#unknown.delete(place);
-    this.#note(place, typeof read === 'string' ? undefined : read);
+    this.#record(place, typeof read === 'string' ? undefined : read);
   }
 
   #reportComplete(): void {
@@ -121,7 +121,7 @@ export class DeclaredSlices implements Onlooker {
     this.#parts.sink.complete(isComplete);
   }
 
-  #note(place: string, cached: CachedResource | undefined): void {
+  #record(place: string, cached: CachedResource | undefined): void {
     const former = this.#cached.get(place);
     if (cached === undefined) this.#cached.delete(place);
     else this.#cached.set(place, cached);
@@ -147,7 +147,7 @@ export class DeclaredSlices implements Onlooker {
   }
 
   #changedAt({ resource, cluster }: CachedResource): void {
-    if (this.#unmarked === undefined) this.#settle(resource, cluster);
+    if (this.#unseen === undefined) this.#settle(resource, cluster);
     else this.#changed.set(`${formatResource(resource)} ${cluster}`, [resource, cluster]);
   }
 
@@ -155,30 +155,30 @@ export class DeclaredSlices implements Onlooker {
   #settle(resource: Resource, cluster: ClusterName): void {
     const name = formatResource(resource);
     if (!this.#byType.has(name)) return this.#withdraw(name);
-    const { parts, said } = this.#declared.get(name) ?? this.#add(resource);
-    if (said.get(cluster) === this.#saysOf(name, cluster)) return;
-    parts.expect(cluster);
+    const { parts, declaredTexts } = this.#declared.get(name) ?? this.#add(resource);
+    if (declaredTexts.get(cluster) === this.#declaredTextOf(name, cluster)) return;
+    parts.announce(cluster);
     this.#pace.edited(`${name} ${cluster}`, () => this.#apply(name, cluster));
   }
 
   #apply(name: string, cluster: ClusterName): void {
     const declared = this.#declared.get(name);
     if (declared === undefined) return;
-    const { parts, said } = declared;
-    const [bringing, says] = [this.#bringing(name, cluster), this.#saysOf(name, cluster)];
-    if (said.get(cluster) === says) return parts.keep(cluster);
-    if (says === undefined) said.delete(cluster);
-    else said.set(cluster, says);
+    const { parts, declaredTexts } = declared;
+    const [bringing, says] = [this.#contributing(name, cluster), this.#declaredTextOf(name, cluster)];
+    if (declaredTexts.get(cluster) === says) return parts.keepSource(cluster);
+    if (says === undefined) declaredTexts.delete(cluster);
+    else declaredTexts.set(cluster, says);
     const [first, ...others] = bringing;
     this.#parts.log.info('shard.declared', { resource: name, cluster, clusterCachedResources: bringing.length });
-    parts.set(cluster, first && this.#parts.readerOf([first, ...others]));
+    parts.setSource(cluster, first && this.#parts.readerOf([first, ...others]));
   }
 
   #add(resource: Resource): Declared {
     const { shard, after, areFollowed } = this.#options;
-    const isDeclared = (): boolean => areFollowed() && this.#unmarked === undefined;
-    const parts = new ClusterParts({ clock: this.#parts.clock, isDeclared });
-    const declared: Declared = { slice: { shard, resource }, parts, said: new Map() };
+    const isDeclared = (): boolean => areFollowed() && this.#unseen === undefined;
+    const parts = new PerClusterSource({ clock: this.#parts.clock, isDeclared });
+    const declared: Declared = { slice: { shard, resource }, parts, declaredTexts: new Map() };
     this.#declared.set(formatResource(resource), declared);
     this.#parts.sink.add(declared.slice, declared.parts, { after });
     return declared;
@@ -193,13 +193,13 @@ export class DeclaredSlices implements Onlooker {
   }
 
   /** Undefined if nothing is to be read there. */
-  #saysOf(name: string, cluster: ClusterName): string | undefined {
-    const bringing = this.#bringing(name, cluster);
+  #declaredTextOf(name: string, cluster: ClusterName): string | undefined {
+    const bringing = this.#contributing(name, cluster);
     return bringing.length === 0 ? undefined : JSON.stringify(bringing);
   }
 
   /** The ClusterCachedResources whose objects belong in the cache, by name. */
-  #bringing(name: string, cluster: ClusterName): readonly CachedResource[] {
+  #contributing(name: string, cluster: ClusterName): readonly CachedResource[] {
     const places = [...(this.#byType.get(name)?.get(cluster) ?? [])].filter(([, { deleting }]) => !deleting);
     return places.toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, cached]) => cached);
   }

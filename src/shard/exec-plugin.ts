@@ -43,7 +43,7 @@ export class ExecPlugin {
   readonly #parts: ExecPluginParts;
   readonly #command: ExecCommand;
   readonly #pace: PluginPace;
-  #kept: Kept | undefined;
+  #cached: Kept | undefined;
   #run: SharedTask<ExecCredential> | undefined;
 
   constructor(parts: ExecPluginParts, command: ExecCommand) {
@@ -58,15 +58,15 @@ export class ExecPlugin {
    */
   async credential(ca: string | undefined, signal: AbortSignal): Promise<ExecCredential> {
     signal.throwIfAborted();
-    if (this.#kept !== undefined && this.#parts.clock.wallMs() < this.#kept.untilMs) return this.#kept.credential;
+    if (this.#cached !== undefined && this.#parts.clock.wallMs() < this.#cached.untilMs) return this.#cached.credential;
     if (this.#run === undefined || this.#run.isAborted) this.#run = this.#start(ca, this.#run);
     return this.#run.join(signal);
   }
 
   /** Called when the shard has answered 401 to a request with the credential. */
   drop(credential: ExecCredential): void {
-    if (this.#kept?.credential !== credential) return;
-    this.#kept = undefined;
+    if (this.#cached?.credential !== credential) return;
+    this.#cached = undefined;
     this.#pace.refused();
   }
 
@@ -107,7 +107,7 @@ export class ExecPlugin {
     const earlyMs = expiresMs - expiryMarginMs;
     // A plugin may cache a token until it expires. Running the plugin earlier would return the same
     // token.
-    this.#kept = { credential, untilMs: this.#parts.clock.wallMs() < earlyMs ? earlyMs : expiresMs };
+    this.#cached = { credential, untilMs: this.#parts.clock.wallMs() < earlyMs ? earlyMs : expiresMs };
     this.#pace.issued();
   }
 }

@@ -62,27 +62,27 @@ export function parseKubeconfigEntry(text: string, { path, context, allowInsecur
 
   const { user } = entry;
   const { cluster, raw } = ofContext;
-  if (isSaid(cluster.proxyUrl)) throw fail(`the cluster ${cluster.name} is behind a proxy, which is not supported`);
+  if (isPresent(cluster.proxyUrl)) throw fail(`the cluster ${cluster.name} is behind a proxy, which is not supported`);
   if (cluster.skipTLSVerify && !allowInsecure) throw fail(`the cluster ${cluster.name} asks for TLS without a check of the certificate`);
   checkTypes(entry.raw, `the user ${user.name}`, userTypes, fail);
   checkTypes(raw, `the cluster ${cluster.name}`, clusterTypes, fail);
-  if (cluster.skipTLSVerify && (isSaid(cluster.caData) || isSaid(cluster.caFile)))
+  if (cluster.skipTLSVerify && (isPresent(cluster.caData) || isPresent(cluster.caFile)))
     throw fail(`the cluster ${cluster.name} has a certificate authority, and asks for TLS without a check of the certificate`);
   const said = membersOf(entry.raw);
   const tokenFile = textAt(said, 'tokenFile') || undefined;
-  if (unsupported.some((name) => isSaid(said[name])))
+  if (unsupported.some((name) => isPresent(said[name])))
     throw fail(`the user ${user.name} needs more than a certificate, a token or an exec plugin, which is not supported`);
 
   const folder = dirname(path);
   const pem = (data: string | undefined, file: string | undefined, name: string): PemSource | undefined => {
-    if (isSaid(data) && isSaid(file)) throw fail(`it has both ${name} and ${name}-data`);
-    if (isSaid(data)) return { name: `${path}: the ${name}-data`, text: Buffer.from(data, 'base64').toString('utf8') };
-    return isSaid(file) ? { name: resolve(folder, file), file: resolve(folder, file) } : undefined;
+    if (isPresent(data) && isPresent(file)) throw fail(`it has both ${name} and ${name}-data`);
+    if (isPresent(data)) return { name: `${path}: the ${name}-data`, text: Buffer.from(data, 'base64').toString('utf8') };
+    return isPresent(file) ? { name: resolve(folder, file), file: resolve(folder, file) } : undefined;
   };
   const certificate = pem(user.certData, user.certFile, 'client-certificate');
   const key = pem(user.keyData, user.keyFile, 'client-key');
   if ((certificate === undefined) !== (key === undefined)) throw fail(`the user ${user.name} has only one of a certificate and its key`);
-  const needsPlugin = isSaid(user.exec) && certificate === undefined && !isSaid(user.token) && tokenFile === undefined;
+  const needsPlugin = isPresent(user.exec) && certificate === undefined && !isPresent(user.token) && tokenFile === undefined;
   return {
     context: found.name,
     server: serverOf(cluster.server, fail),
@@ -91,7 +91,7 @@ export function parseKubeconfigEntry(text: string, { path, context, allowInsecur
     ca: pem(cluster.caData, cluster.caFile, 'certificate-authority'),
     certificate,
     key,
-    token: isSaid(user.token) ? user.token : undefined,
+    token: isPresent(user.token) ? user.token : undefined,
     tokenFile: tokenFile === undefined ? undefined : resolve(folder, tokenFile),
     exec: needsPlugin ? execOf(user, { folder, cluster: raw, fail }) : undefined,
   };
@@ -137,7 +137,7 @@ function parseEntries(text: string, fail: Fail): Entries {
     ['kind', 'Config'],
     ['apiVersion', 'v1'],
   ] as const)
-    if (isSaid(all[name]) && all[name] !== expected) throw fail(`this is no kubeconfig: its ${name} is not ${expected}`);
+    if (isPresent(all[name]) && all[name] !== expected) throw fail(`this is no kubeconfig: its ${name} is not ${expected}`);
   const rawClusters = listOf(all['clusters']) as readonly { cluster?: unknown }[];
   const rawUsers = listOf(all['users']) as readonly { user?: unknown }[];
   for (const kind of ['contexts', 'clusters', 'users']) {
@@ -189,6 +189,6 @@ function listOf(value: unknown): readonly unknown[] {
 }
 
 /** The library returns null for absent members. */
-function isSaid<Value>(value: Value | null | undefined): value is Value {
+function isPresent<Value>(value: Value | null | undefined): value is Value {
   return value !== undefined && value !== null && value !== '';
 }

@@ -63,7 +63,7 @@ export class KubeconfigFiles {
   /**
    * Reads the files again. Returns the new content, or the former one if the new one is unusable.
    */
-  look(): KubeconfigContent {
+  reload(): KubeconfigContent {
     const file = this.#options.path;
     try {
       const next = readContent(this.#options, this.#content);

@@ -30,7 +30,7 @@ export async function loadKubeconfig(
     serverName,
     insecure,
     credentials: async (signal) => {
-      const content = files.look();
+      const content = files.reload();
       const plugin = plugins.of(content);
       if (plugin === undefined) return credentialsIn(content);
       const issued = await plugin.credential(content.ca, signal);

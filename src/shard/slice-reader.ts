@@ -15,8 +15,8 @@ import type { Selected } from './selection.js';
 import type { SourceObject } from '../kube/source-object.js';
 
 /** Sees all objects of a slice as they are on the shard, before selection. */
-export interface Onlooker {
-  see(read: Read): void;
+export interface ReadObserver {
+  observe(read: Read): void;
 }
 
 /**
@@ -29,16 +29,16 @@ export type PushedForm = Readonly<{
 }>;
 
 /**
- * `read`: called with the number of objects and deletions in each batch. `passedOver`: called with
+ * `read`: called with the number of objects and deletions in each batch. `onSkipped`: called with
  * each object that names another shard.
  */
 export type SliceReaderParts = Readonly<{
   reader: KubeReader;
   read: (objects: number) => void;
-  passedOver: (object: SourceObject) => void;
+  onSkipped: (object: SourceObject) => void;
 }>;
 
-export type SliceReaderOptions = Readonly<{ shard: ShardName; form: PushedForm; onlooker?: Onlooker | undefined }>;
+export type SliceReaderOptions = Readonly<{ shard: ShardName; form: PushedForm; onlooker?: ReadObserver | undefined }>;
 
 export class SliceReader implements SliceSource {
   readonly #parts: SliceReaderParts;
@@ -68,7 +68,7 @@ export class SliceReader implements SliceSource {
       }
       if (batch.length > 0) yield batch;
       // Calls the onlooker after sending, so that the effects of an object follow the object.
-      if (onlooker !== undefined) for (const read of reads) onlooker.see(read);
+      if (onlooker !== undefined) for (const read of reads) onlooker.observe(read);
     }
   }
 
@@ -79,7 +79,7 @@ export class SliceReader implements SliceSource {
     if (!('object' in read)) return [read];
     const { object } = read;
     if (object.shard === '' || object.shard === this.#options.shard) return [read];
-    this.#parts.passedOver(object);
+    this.#parts.onSkipped(object);
     return read.kind === 'object' && read.changed ? [{ kind: 'deleted', object }] : [];
   }
 }

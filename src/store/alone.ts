@@ -5,6 +5,6 @@ export const alone: Peers = Object.freeze({
   leadsSinceMs: 0,
   others: new Map(),
   isAlone: true,
-  tell: () => {},
+  report: () => {},
   follow: () => ({ cancel: () => {} }),
 });

@@ -91,7 +91,7 @@ function shareOf(over: number, most: number): number {
 }
 
 /** Revisions that snapshots in progress still read, each for at most `holdMs`. */
-export class Holds {
+export class SnapshotHolds {
   readonly #holdMs: number;
   readonly #held = new Map<symbol, { revision: Revision; untilMs: number }>();
 

@@ -15,7 +15,7 @@
  *   invalidate    The slice is unsynced, and syncs of it that are under way are void.
  *   end           The slice is synced once every object that was not sent is removed. Without a
  *                 `begin`, only if the slice is current under the same link filter.
- *   claim         `judgeClaim`; acquire: `arrived` (domain/claim.ts).
+ *   claim         `decideClaim`; acquire: `arrived` (domain/claim.ts).
  *   meet          If the other end is another cache than before, no slice that came over the link
  *                 is current. If it is the parent, its shards are nobody's.
  *   reach         With an empty position, no slice that came over the link is current.
@@ -77,13 +77,13 @@ export function synced({ by, filterHash, term }: PushOf<'end'>, shard: ShardStat
 }
 
 /**
- * `shard`: the state in which the mutation writes the shard. `settles`: that state is new.
+ * `shard`: the state in which the mutation writes the shard. `isNewState`: that state is new.
  * `unsyncs`: the slice counts as not synced from now on.
  */
-type Written = Readonly<{ kind: 'write'; shard: ShardState; settles: boolean; unsyncs: boolean }>;
+type Written = Readonly<{ kind: 'write'; shard: ShardState; isNewState: boolean; unsyncs: boolean }>;
 
 /** `held`: the revision of the object under the key. */
-export function judgeMutation(
+export function decideMutation(
   mutation: Mutation,
   { own, known, held }: Readonly<{ own: string; known: ShardState | undefined; held: Revision | undefined }>,
 ): Refused | Written {
@@ -95,7 +95,7 @@ export function judgeMutation(
   // Another writer's change unsyncs the slice, so that a pusher that returns syncs the slice again.
   // While a pusher is connected, only the shard itself may write (intake/plain-writes.ts).
   const unsyncs = mutation.bySource !== true && !keepsNames(mutation) && !shard.plain;
-  return { kind: 'write', shard, settles: !isLocal, unsyncs };
+  return { kind: 'write', shard, isNewState: !isLocal, unsyncs };
 }
 
 /**
@@ -119,7 +119,7 @@ export function speaksFor(by: Speaker, shard: ShardState): boolean {
 export type Meeting = Readonly<{ kind: 'same' | 'first' | 'another' }> | Extract<PushOutcome, { kind: 'bound' | 'full' }>;
 
 /** `nameWith` returns the last name of the child that has this cache id. */
-export function judgeMeeting(
+export function decideMeeting(
   { neighbour, cacheId }: PushOf<'meet'>,
   {
     known,
@@ -140,7 +140,7 @@ export function judgeMeeting(
  * Whether the neighbour's shards become nobody's: this cache does not know what a new parent has of
  * them.
  */
-export function losesShards(neighbour: Neighbour, { kind }: Meeting): boolean {
+export function voidsShards(neighbour: Neighbour, { kind }: Meeting): boolean {
   return neighbour === 'parent' && kind === 'another';
 }
 
@@ -149,7 +149,7 @@ export function losesShards(neighbour: Neighbour, { kind }: Meeting): boolean {
  * remove. `synced`: had no `begin`, and needs none. `unbegun`: had no `begin`, but needs one.
  * `resumed`: the number of the walk that an earlier step of this `end` began.
  */
-export function judgeEnd(
+export function decideEnd(
   { by, filterHash, buckets }: PushOf<'end'>,
   { sync, resumed, facts }: Readonly<{ sync: Sync | undefined; resumed: number | undefined; facts: Pick<SliceFacts, 'filterHash'> }>,
 ): 'walk' | 'ended' | 'synced' | 'unbegun' {

@@ -18,7 +18,7 @@
  *
  *   jobs  [ acquire, again ][ end, resumed ][ 40 pushes ][ acquire ]
  */
-import { type Asked, type Sweeping, littleMax, sweepDeletesMax } from './asked.js';
+import { type BatchItem, type Sweeping, oneStepObjectsMax, sweepDeletesMax } from './batch-item.js';
 import type { Mutation, Outcome } from '../domain/mutation.js';
 import type { Push, PushOutcome } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
@@ -39,7 +39,7 @@ export type PushJob = {
   aheadOf: number | undefined;
 };
 
-export type PushPart = Readonly<{ kind: 'pushes'; lane: Lane; job: PushJob; asked: readonly Asked[] }>;
+export type PushPart = Readonly<{ kind: 'pushes'; lane: Lane; job: PushJob; asked: readonly BatchItem[] }>;
 
 /** What one batch takes of one job. */
 export type Part = MutationJob | PushPart;
@@ -160,7 +160,7 @@ export function aPushJob(pushes: readonly Push[], answer: PushJob['answer']): Pu
   return { kind: 'pushes', pushes, answer, outcomes: [], taken: 0, sweep: undefined, aheadOf: undefined };
 }
 
-export function askedOf(part: Part): readonly Asked[] {
+export function askedOf(part: Part): readonly BatchItem[] {
   return part.kind === 'mutation' ? [part.mutation] : part.asked;
 }
 
@@ -185,7 +185,7 @@ function movePushes(
   parts: Part[],
   admit: Admit,
 ): 'full' | 'sweeping' | undefined {
-  const asked: Asked[] = [];
+  const asked: BatchItem[] = [];
   let stopped: 'full' | 'sweeping' | undefined;
   for (let i = job.taken; i < job.pushes.length && stopped === undefined; i++) {
     const push = job.pushes[i];
@@ -219,5 +219,5 @@ function isComingFor({ pushes }: PushJob, shard: ShardName): boolean {
 function deletesOf(push: Push, { sweep }: PushJob, objectsOf: ObjectsOf): number {
   if (!isSweeping(push)) return 0;
   const held = push.kind === 'end' && sweep === undefined ? objectsOf(push.slice) : Infinity;
-  return held <= littleMax ? held : sweepDeletesMax;
+  return held <= oneStepObjectsMax ? held : sweepDeletesMax;
 }

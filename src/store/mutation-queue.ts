@@ -17,7 +17,7 @@
  *     nothing is first in the next batch. While several lanes hold items, batches are smaller by
  *     `sharedDivisor`, because the other lanes wait for each commit.
  */
-import type { PushDecision } from './asked.js';
+import type { PushDecision } from './batch-item.js';
 import { tooManyRequests, type Refusal } from '../domain/errors.js';
 import type { Mutation, Outcome } from '../domain/mutation.js';
 import type { PushLane, Writer } from '../domain/store-port.js';

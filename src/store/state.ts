@@ -9,7 +9,7 @@ import { isUnknown, type ShardState } from '../domain/claim.js';
 import { entryOf } from '../domain/entry-of.js';
 import { Listeners } from '../domain/listeners.js';
 import type { Subscription } from '../domain/ports.js';
-import type { PublishedState, StateChange, TypeOfSlices } from '../domain/published-state.js';
+import type { PublishedState, StateChange, TypeOrIdentity } from '../domain/published-state.js';
 import { hasLeft, isForgotten, type LinkState, type SliceState } from '../domain/push.js';
 import { formatGroupResource, formatResource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
@@ -80,7 +80,7 @@ export class State implements PublishedState {
     return this.#slices.get(shard)?.values() ?? [];
   }
 
-  slicesOfType({ group, resource, identity }: TypeOfSlices): readonly ReadonlyMap<ShardName, SliceState>[] {
+  slicesOfType({ group, resource, identity }: TypeOrIdentity): readonly ReadonlyMap<ShardName, SliceState>[] {
     const identities = this.#types.get(formatGroupResource({ group, resource }));
     if (identity === undefined) return [...(identities?.values() ?? [])];
     const slices = identities?.get(identity);
@@ -121,7 +121,7 @@ export class State implements PublishedState {
       if (hasLeft(state)) this.#links.delete(state.neighbour);
       else this.#links.set(state.neighbour, state);
     }
-    this.#followers.tell(change);
+    this.#followers.notify(change);
   }
 
   *#everySlice(): Iterable<SliceState> {

@@ -21,7 +21,7 @@ import type { Push } from '../domain/push.js';
 import type { Revision } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
-import type { Asked } from './asked.js';
+import type { BatchItem } from './batch-item.js';
 import { Marks } from './marks.js';
 
 /** A slice, and the id of its type in the tables. */
@@ -39,7 +39,7 @@ export type Walk = {
   readonly number: number;
   readonly marks: Marks;
   /** Whether an object without a mark may be removed. */
-  readonly covers: ReturnType<typeof inBuckets>;
+  readonly mayRemove: ReturnType<typeof inBuckets>;
   /** The only logical cluster that it walks through; '' for all of them. */
   readonly cluster: ClusterName | '';
   /** The slices still to be walked. In the first one, the walk continues after the key `after`. */
@@ -84,7 +84,7 @@ export class Syncs {
    * The commit of this batch has failed; `revision` is still the last one. Syncs that the batch
    * made void stay void. If the batch has a push of a link, all syncs become void.
    */
-  undo(revision: Revision, batch: readonly Asked[]): void {
+  undo(revision: Revision, batch: readonly BatchItem[]): void {
     for (const asked of batch) {
       const push = asked.kind === 'resume' ? asked.push : asked;
       if (push.kind === 'meet' || push.kind === 'reach' || ('by' in push && push.by.kind === 'link')) this.#syncs.clear();
@@ -159,11 +159,11 @@ export class Syncs {
   /** The walk removes nothing outside the buckets, or outside the logical cluster. */
   walk(marks: Marks, slices: readonly NumberedSlice[], { buckets, cluster = '', spared = nothing }: WalkBounds = {}): Walk {
     this.#walks += 1;
-    const covers = buckets === undefined ? () => true : inBuckets(buckets);
+    const mayRemove = buckets === undefined ? () => true : inBuckets(buckets);
     return {
       number: this.#walks,
       marks,
-      covers: spared.size === 0 ? covers : (key) => !spared.has(key.cluster) && covers(key),
+      mayRemove: spared.size === 0 ? mayRemove : (key) => !spared.has(key.cluster) && mayRemove(key),
       cluster,
       slices: [...slices],
       after: [cluster, '', ''],

@@ -15,7 +15,7 @@ export class ChildShards {
   /** For each neighbour: the shards whose via it is, and those that it claimed earlier. */
   readonly #byVia = new Map<Via, Set<ShardName>>();
 
-  readonly #lookedAt = new Map<Via, number>();
+  readonly #checkedAt = new Map<Via, number>();
 
   constructor(known: Pick<PublishedState, 'changes' | 'shard' | 'shards'>, shardsMax: number) {
     this.#known = known;
@@ -27,11 +27,11 @@ export class ChildShards {
    * Returns whether the neighbour may claim the shard. The shard counts for the neighbour from then
    * on. The parent may claim any number of shards.
    */
-  take(neighbour: Neighbour, shard: ShardName): boolean {
+  tryAdd(neighbour: Neighbour, shard: ShardName): boolean {
     if (neighbour === 'parent') return true;
     const shards = this.#of(neighbour);
     if (shards.has(shard)) return true;
-    if (shards.size >= this.#shardsMax && this.#lookedAt.get(neighbour) !== this.#known.changes) this.#letGo(neighbour, shards);
+    if (shards.size >= this.#shardsMax && this.#checkedAt.get(neighbour) !== this.#known.changes) this.#dropMoved(neighbour, shards);
     if (shards.size >= this.#shardsMax) return false;
     shards.add(shard);
     return true;
@@ -40,7 +40,7 @@ export class ChildShards {
   /** An operator forgets the child. */
   leave(neighbour: Neighbour): void {
     this.#byVia.delete(neighbour);
-    this.#lookedAt.delete(neighbour);
+    this.#checkedAt.delete(neighbour);
   }
 
   /** An operator forgets the shard: it counts for no child. */
@@ -49,11 +49,11 @@ export class ChildShards {
   }
 
   /**
-   * Drops the shards whose via is another neighbour now. `take` repeats this only once the
+   * Drops the shards whose via is another neighbour now. `tryAdd` repeats this only once the
    * published state has changed, because it would find nothing before.
    */
-  #letGo(via: Via, shards: Set<ShardName>): void {
-    this.#lookedAt.set(via, this.#known.changes);
+  #dropMoved(via: Via, shards: Set<ShardName>): void {
+    this.#checkedAt.set(via, this.#known.changes);
     for (const shard of shards) {
       const viaNow = this.#known.shard(shard)?.via;
       if (viaNow !== undefined && viaNow !== via) shards.delete(shard);

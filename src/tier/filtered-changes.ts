@@ -17,10 +17,10 @@ import type { LinkFilter } from './link-filter.js';
 import { placeOf, type PathMoves } from './path-moves.js';
 
 /**
- * `came`: the object after the change, if it crosses. `left`: the object before the change, if it
+ * `after`: the object after the change, if it crosses. `before`: the object before the change, if it
  * crossed; not computed where the whole slice crosses.
  */
-export type FilteredChange = Readonly<{ change: Change; left: StoredObject | undefined; came: StoredObject | undefined }>;
+export type FilteredChange = Readonly<{ change: Change; before: StoredObject | undefined; after: StoredObject | undefined }>;
 
 /**
  * Memoizes a pure function: links with one link filter (equal-filters.ts) get the same commits and
@@ -73,16 +73,16 @@ async function findCrossings(changes: readonly Change[], parts: ChangesParts): P
   return changes.flatMap((change): readonly FilteredChange[] => {
     const { key } = change;
     const object = change.kind === 'put' ? change.object : undefined;
-    if (filter.isWhole(key)) return [{ change, left: undefined, came: object }];
+    if (filter.isWhole(key)) return [{ change, before: undefined, after: object }];
     const path = change.revision === moves?.revision ? pathAt(key) : pathBefore(key);
-    const came = object !== undefined && filter.lets(object, path) ? object : undefined;
-    if (change.kind === 'put' && change.created) return came === undefined ? [] : [{ change, left: undefined, came }];
+    const after = object !== undefined && filter.lets(object, path) ? object : undefined;
+    if (change.kind === 'put' && change.created) return after === undefined ? [] : [{ change, before: undefined, after }];
     const previous = change.previous();
-    const left = previous !== undefined && filter.lets(previous, pathBefore(key)) ? previous : undefined;
+    const before = previous !== undefined && filter.lets(previous, pathBefore(key)) ? previous : undefined;
     // Compaction may have removed the old content, so the old object may have crossed. Deleting an
     // object that the receiver does not hold does no harm.
-    const isNothing = came === undefined && left === undefined && previous !== undefined;
-    return isNothing ? [] : [{ change, left, came }];
+    const isNothing = after === undefined && before === undefined && previous !== undefined;
+    return isNothing ? [] : [{ change, before, after }];
   });
 }
 

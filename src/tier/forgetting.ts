@@ -35,7 +35,7 @@ export type ForgettingParts = Readonly<{
   /** Whether the link is open and its other end has reported everything once. */
   hasReported: (neighbour: Neighbour) => boolean;
   /** Drops what the child has reported. */
-  left: (neighbour: Neighbour) => void;
+  onForgotten: (neighbour: Neighbour) => void;
   log: Pick<Log, 'info'>;
 }>;
 
@@ -81,9 +81,9 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
   }
 
   #left(neighbour: Neighbour): void {
-    const { childShards, left } = this.#parts;
+    const { childShards, onForgotten } = this.#parts;
     childShards.leave(neighbour);
-    left(neighbour);
+    onForgotten(neighbour);
   }
 
   #whyNot(shard: ShardName): string | undefined {
@@ -92,12 +92,12 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
     if (store.state.shard(shard)?.removed !== true) return `it was not removed; strata shards remove ${shard} removes it`;
     if ([...store.state.slicesOf(shard)].some(({ objects }) => objects > 0)) return 'its removal is not done';
     const [claimant] = routes.claimants(shard);
-    if (claimant !== undefined) return `${spoken(claimant)} claims it, and would bring it back`;
+    if (claimant !== undefined) return `${describe(claimant)} claims it, and would bring it back`;
     const neighbours: readonly Neighbour[] = hasParent ? ['parent', ...children] : children;
     const away = neighbours.find((neighbour) => !hasReported(neighbour));
-    if (away !== undefined) return `${spoken(away)} is away, or has not sent all that it has; wait until it is back, or forget it first`;
+    if (away !== undefined) return `${describe(away)} is away, or has not sent all that it has; wait until it is back, or forget it first`;
     const unaware = neighbours.find((neighbour) => !routes.hasRemoved(shard, neighbour));
-    return unaware && `${spoken(unaware)} has not received its removal yet`;
+    return unaware && `${describe(unaware)} has not received its removal yet`;
   }
 
   async #do(push: Push): Promise<boolean> {
@@ -107,7 +107,7 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
   }
 }
 
-function spoken(neighbour: Neighbour): string {
+function describe(neighbour: Neighbour): string {
   const name = childOf(neighbour);
   return name === undefined ? 'the parent' : `the cache ${name}`;
 }

@@ -3,7 +3,7 @@
  * so that no cache of the tree gives the shard to another pusher. Reports on slices cannot say
  * this: a pusher may have no slices yet, none that cross a link, or no source for a moment.
  *
- * This class sees at once when a pusher connects or disconnects. Within `lookIntervalMs` it sees
+ * This class sees at once when a pusher connects or disconnects. Within `checkIntervalMs` it sees
  * when a pusher falls silent or has had no source for too long.
  */
 import type { Clock, Subscription } from '../domain/ports.js';
@@ -19,18 +19,18 @@ export type HeldShardsParts = Readonly<{
   changed: (shard: ShardName) => void;
 }>;
 
-const lookIntervalMs = 1_000;
+const checkIntervalMs = 1_000;
 
 export class HeldShards {
   readonly #parts: HeldShardsParts;
   readonly #subscription: Subscription;
   #held: ReadonlySet<ShardName> = new Set();
-  #cancelLook = (): void => {};
+  #cancelCheck = (): void => {};
 
   constructor(parts: HeldShardsParts) {
     this.#parts = parts;
-    this.#subscription = parts.pushers.follow((slices) => (slices.length === 0 ? this.#look() : undefined));
-    this.#lookLater();
+    this.#subscription = parts.pushers.follow((slices) => (slices.length === 0 ? this.#check() : undefined));
+    this.#checkLater();
   }
 
   isHeld(shard: ShardName): boolean {
@@ -41,17 +41,17 @@ export class HeldShards {
 
   close(): void {
     this.#subscription.cancel();
-    this.#cancelLook();
+    this.#cancelCheck();
   }
 
-  #lookLater(): void {
-    this.#cancelLook = this.#parts.clock.after(lookIntervalMs, () => {
-      this.#lookLater();
-      this.#look();
+  #checkLater(): void {
+    this.#cancelCheck = this.#parts.clock.after(checkIntervalMs, () => {
+      this.#checkLater();
+      this.#check();
     });
   }
 
-  #look(): void {
+  #check(): void {
     const before = this.#held;
     const now = new Set<ShardName>();
     for (const { shard } of this.#parts.known.shards) if (this.isHeld(shard)) now.add(shard);

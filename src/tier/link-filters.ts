@@ -78,7 +78,7 @@ export class LinkFilters {
    * claim takes a shard away from the cache that has it. So a child may claim only shards that its
    * `accept` names, or with '*' all shards that no other child's `accept` names.
    */
-  hearsClaim(shard: ShardName, from: Neighbour): boolean {
+  acceptsClaim(shard: ShardName, from: Neighbour): boolean {
     return from === 'parent' || (this.#ownUp.coversShard(shard) && !this.#ofOthers.has(shard));
   }
 

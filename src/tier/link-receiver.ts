@@ -24,12 +24,12 @@ import { LinkPaths } from './link-paths.js';
 import type { PolicyRemovals } from './policy-removals.js';
 import { Summaries } from './summaries.js';
 
-const unheardMax = 1_000;
+const ignoredClaimsMax = 1_000;
 /**
- * Stands for all shards beyond `unheardMax`, for as long as the link is open. No shard has this
+ * Stands for all shards beyond `ignoredClaimsMax`, for as long as the link is open. No shard has this
  * name.
  */
-const others = '*';
+const overflowName = '*';
 
 export type LinkReceiverParts = Readonly<{
   neighbour: Neighbour;
@@ -75,7 +75,7 @@ export class LinkReceiver {
   readonly #heartbeat: Heartbeat;
   readonly #summaries: Summaries;
   /** Shards whose last claim this end ignored. */
-  readonly #unheard = new Set<string>();
+  readonly #ignoredClaims = new Set<string>();
   #tally: LinkReceiverTally = { compared: 0, comparedMs: 0, differed: 0, refused: 0, unheard: 0 };
   /** Settles when every earlier frame and task is in the queue of the store. */
   #last: Promise<void> = Promise.resolve();
@@ -90,7 +90,7 @@ export class LinkReceiver {
       takes: (slice) => filters()?.takes(slice, neighbour) ?? false,
       accepts: (object) => this.#paths.accepts(object),
       holds: (slice) => store.state.slice(slice) !== undefined,
-      isHeld: (slice) => removals.isHeld(slice),
+      hasHeldRemoval: (slice) => removals.isHeld(slice),
     };
     this.#receiver = new Receiver({
       ...parts,
@@ -116,14 +116,14 @@ export class LinkReceiver {
   }
 
   /** Resolves once the store has room for the frame. */
-  take(frame: NumberedFrame): Promise<void> {
-    return this.#inTurn(() => this.#takeWhole(frame));
+  accept(frame: NumberedFrame): Promise<void> {
+    return this.#inTurn(() => this.#acceptWhole(frame));
   }
 
   /** Records whether this end accepted a claim. `why`: the reason if it ignored the claim. */
-  noteClaim({ shard, removed }: Pick<FrameOf<'claim'>, 'shard' | 'removed'>, why: string | undefined): void {
-    if (why === undefined || removed) this.#unheard.delete(shard);
-    else this.#unheard.add(this.#unheard.size < unheardMax ? shard : others);
+  recordClaim({ shard, removed }: Pick<FrameOf<'claim'>, 'shard' | 'removed'>, why: string | undefined): void {
+    if (why === undefined || removed) this.#ignoredClaims.delete(shard);
+    else this.#ignoredClaims.add(this.#ignoredClaims.size < ignoredClaimsMax ? shard : overflowName);
     if (why === undefined) return;
     const { log, metrics, neighbour } = this.#parts;
     metrics.claimsUnheard.add(1);
@@ -145,12 +145,12 @@ export class LinkReceiver {
   }
 
   declared(): void {
-    void this.#receiver.happen({ kind: 'declared' });
+    void this.#receiver.dispatch({ kind: 'declared' });
   }
 
   /** A type is gone, and with it the objects of these slices. */
   dropped(slices: readonly Slice[]): void {
-    void this.#receiver.happen({ kind: 'dropped', slices });
+    void this.#receiver.dispatch({ kind: 'dropped', slices });
   }
 
   /** Takes no more frames. Resolves when all that were taken are decided. */
@@ -161,7 +161,7 @@ export class LinkReceiver {
     await this.#receiver.close();
   }
 
-  async #takeWhole(frame: NumberedFrame): Promise<void> {
+  async #acceptWhole(frame: NumberedFrame): Promise<void> {
     const { policyRemovals, rules } = this.#parts;
     const isComing = (slice: Slice): boolean => this.#receiver.phaseOf(slice) === 'syncing';
     if (frame.kind === 'put' && frame.objects.length <= rules.limits.frameMutationsMax) await this.#paths.read(frame);
@@ -170,9 +170,9 @@ export class LinkReceiver {
       policyRemovals.begun(frame.slice, this.#receiver);
     }
     const removes = frame.kind === 'end' && isComing(frame.slice);
-    const isHeld = removes && (await this.#holdsEnd(frame));
-    await this.#receiver.take(frame, isHeld);
-    if (removes && !isHeld) this.#noteRemoved(frame.slice);
+    const isRemovalHeld = removes && (await this.#holdsEnd(frame));
+    await this.#receiver.accept(frame, isRemovalHeld);
+    if (removes && !isRemovalHeld) this.#recordRemoved(frame.slice);
     // An object was refused because its path was not known. The receiver can accept it now if
     // another object has brought the path.
     for (const slice of this.#paths.takeDue(isComing)) this.#resync(slice, 'the path of a logical cluster was not known here');
@@ -199,9 +199,9 @@ export class LinkReceiver {
       case 'parked':
         return log.warn('link.slice-parked', { slice: formatSlice(effect.slice) });
       case 'reported':
-        return this.#takeReport(effect.report);
+        return this.#receiveReport(effect.report);
       case 'compared':
-        return this.#noteComparison(effect);
+        return this.#recordComparison(effect);
       case 'bye':
         this.#receiver.end();
         return connection.close(effect.reason, effect.message, effect.retryAfterMs);
@@ -216,18 +216,18 @@ export class LinkReceiver {
    * Reports to HeldRemovals that an end has removed its objects, once the store has decided it.
    * Slices of which this end's policy takes nothing are removed elsewhere (uncovered-slices.ts).
    */
-  #noteRemoved(slice: Slice): void {
+  #recordRemoved(slice: Slice): void {
     const { filters, neighbour, removals } = this.#parts;
     if (filters()?.takes(slice, neighbour) !== true) return;
     void this.#receiver.settled.then(() => (this.#receiver.isOver ? undefined : removals.made(slice)));
   }
 
-  #takeReport(report: FrameOf<'report'>): void {
-    const isComplete = report.isComplete && this.#unheard.size === 0;
+  #receiveReport(report: FrameOf<'report'>): void {
+    const isComplete = report.isComplete && this.#ignoredClaims.size === 0;
     this.#parts.reported({ ...report, isComplete }, this.#heartbeat.answered(report.heartbeat));
   }
 
-  #noteComparison({ slice, isSame }: OwnEffect & { kind: 'compared' }): void {
+  #recordComparison({ slice, isSame }: OwnEffect & { kind: 'compared' }): void {
     const { clock, log, metrics } = this.#parts;
     const { compared, differed } = this.#tally;
     this.#tally = { ...this.#tally, compared: compared + 1, comparedMs: clock.now(), differed: differed + (isSame ? 0 : 1) };

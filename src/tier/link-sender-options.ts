@@ -7,7 +7,7 @@ import type { Neighbour } from '../domain/via.js';
 import type { Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { Credit, FrameLimits } from '../frames/frame.js';
-import type { HeldThere } from './held-there.js';
+import type { PeerInventory } from './peer-inventory.js';
 import type { LinkSenderBounds } from './link-sender-queue.js';
 import type { FreshnessOf } from './outgoing-reports.js';
 import type { OutgoingClaimsParts } from './outgoing-claims.js';
@@ -37,7 +37,7 @@ export type LinkSenderParts = Readonly<{
   /** For events that a peer can cause as often as it likes. */
   boundedLog: BoundedLog;
 }> &
-  Pick<OutgoingClaimsParts, 'heldHere' | 'claimFor'>;
+  Pick<OutgoingClaimsParts, 'inventory' | 'claimFor'>;
 
 export type LinkSenderOptions = LinkSenderBounds &
   Readonly<{
@@ -50,4 +50,4 @@ export type LinkSenderOptions = LinkSenderBounds &
   }>;
 
 /** What the other end has sent about itself. */
-export type Receiver = Readonly<{ position: string; held: HeldThere; credit: Credit; limits: FrameLimits }>;
+export type Receiver = Readonly<{ position: string; held: PeerInventory; credit: Credit; limits: FrameLimits }>;

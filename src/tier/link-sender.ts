@@ -39,7 +39,7 @@ import { locatePosition } from './position.js';
 import { SliceSender, type SliceSenderParts } from './slice-sender.js';
 import type { SliceSync } from './slice-sync.js';
 import { Tail } from './tail.js';
-import type { News } from './freshness-news.js';
+import type { FreshnessChange } from './freshness-changes.js';
 import { outgoingChange } from './outgoing-change.js';
 
 /**
@@ -48,7 +48,7 @@ import { outgoingChange } from './outgoing-change.js';
  */
 const framesPerTurn = 8;
 const turnBytesMax = 512 * 1024;
-const acksLookMs = 5_000;
+const acksCheckMs = 5_000;
 /** A shard with fewer slices counts as this many. */
 const slicesPerShard = 24;
 
@@ -205,8 +205,8 @@ export class LinkSender {
   }
 
   /** The freshness or the wholeness of these shards and slices may have changed. */
-  hear(news: News): void {
-    this.#syncs.hear(news);
+  onFreshnessChange(change: FreshnessChange): void {
+    this.#syncs.onFreshnessChange(change);
     this.#notifier.notify();
   }
 
@@ -285,7 +285,7 @@ export class LinkSender {
 
   #resync(sync: SliceSync, afterMs: number, reason: string): void {
     this.#parts.log.info('link.resync', { slice: formatSlice(sync.slice), reason, afterMs });
-    this.#syncs.want(sync, afterMs);
+    this.#syncs.makeDue(sync, afterMs);
   }
 
   /** Returns false if there is nothing to send until something changes. */
@@ -305,7 +305,7 @@ export class LinkSender {
         compacted: this.#parts.store.revisions.compacted,
       });
       this.#tail.jump(this.#parts.store.revisions.published);
-      this.#syncs.wantAll();
+      this.#syncs.makeAllDue();
       this.#forgetPosition();
       return true;
     }
@@ -323,13 +323,13 @@ export class LinkSender {
     const filtered = sent.length === 0 ? [] : await filterChanges(sent, { filter, paths: store.paths, at: upTo, moves });
     for (const { key } of sent) this.#syncs.of(key)?.walk?.touch(key);
     const bySync = new Map<SliceSync, Outgoing[]>();
-    for (const { change, left, came } of filtered) {
+    for (const { change, before: left, after } of filtered) {
       const sync = this.#syncs.of(change.key);
       if (sync?.sendsChanges !== true) continue;
-      sync.walk?.note(change, left, came);
+      sync.walk?.apply(change, left, after);
       const before = bySync.get(sync);
-      if (before === undefined) bySync.set(sync, [outgoingChange(change, came)]);
-      else before.push(outgoingChange(change, came));
+      if (before === undefined) bySync.set(sync, [outgoingChange(change, after)]);
+      else before.push(outgoingChange(change, after));
     }
     // No key occurs twice in a chunk (A2 in tail.ts), so the order is free. With deletes last, the
     // items of a slice make two frames.
@@ -341,7 +341,7 @@ export class LinkSender {
 
   /** Returns false if no report is due, or the tail is not far enough for it yet. */
   #report(): boolean {
-    const hasLooked = this.#reports.look();
+    const hasLooked = this.#reports.check();
     const report = this.#reports.take(this.#tail.position);
     if (report !== undefined) this.#queue.report(report);
     return hasLooked || report !== undefined;
@@ -395,7 +395,7 @@ export class LinkSender {
     const acks = new AckWatch(clock, this.#options);
     while (!signal.aborted) {
       if (acks.isOverdue(this.#queue)) return connection.close('timeout', 'nothing was acknowledged for too long');
-      await pause(clock, acksLookMs, signal);
+      await pause(clock, acksCheckMs, signal);
     }
   }
 

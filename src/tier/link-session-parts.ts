@@ -12,7 +12,7 @@ import type { LinkReceiverParts } from './link-receiver.js';
 import type { LinkSenderParts } from './link-sender-options.js';
 import type { Routes } from './routes.js';
 
-export type LinkSessionParts = Omit<LinkSenderParts, 'connection' | 'claimFor' | 'heldHere'> &
+export type LinkSessionParts = Omit<LinkSenderParts, 'connection' | 'claimFor' | 'inventory'> &
   Pick<LinkReceiverParts, 'metrics' | 'reported'> &
   Readonly<{
     rules: IntakeRules;
@@ -34,7 +34,7 @@ export type LinkSessionParts = Omit<LinkSenderParts, 'connection' | 'claimFor' |
     equalFilters: EqualFilters;
     /** The other end has removed objects that a sync of this cache did not name. */
     swept: (frame: FrameOf<'swept'>) => Promise<void>;
-    routes: Pick<Routes, 'hear' | 'room' | 'down' | 'claimFor'>;
+    routes: Pick<Routes, 'receiveClaim' | 'room' | 'down' | 'claimFor'>;
     /**
      * Whether the position that the other end sends back shows, for the first time, that this store
      * was rolled back (rollback.ts).

@@ -20,8 +20,8 @@ import type { FrameConnection } from '../frames/frame-connection.js';
 import type { Frame, FrameOf } from '../frames/frame.js';
 import { capCredit, creditMax } from './credit.js';
 import { LinkFilters, formatEndPolicy, parseEndPolicy, type EndPolicy } from './link-filters.js';
-import { HeldSlices } from './held-slices.js';
-import { HeldThere } from './held-there.js';
+import { Inventory } from './inventory.js';
+import { PeerInventory } from './peer-inventory.js';
 import { slicesPerTurn } from './slice-syncs.js';
 import { whyNotMet, type LinkEnd, type LinkPeer, type LinkSessionParts } from './link-session-parts.js';
 import { LinkReceiver, type LinkReceiverTally, type LinkReceiverParts } from './link-receiver.js';
@@ -29,7 +29,7 @@ import { LinkSender } from './link-sender.js';
 import { PolicyRemovals } from './policy-removals.js';
 import { UncoveredSlices } from './uncovered-slices.js';
 import type { LinkSenderOptions, LinkSenderParts } from './link-sender-options.js';
-import type { News } from './freshness-news.js';
+import type { FreshnessChange } from './freshness-changes.js';
 
 export class LinkSession {
   readonly #connection: FrameConnection;
@@ -40,8 +40,8 @@ export class LinkSession {
   readonly #linkReceiver: LinkReceiver;
   readonly #uncovered: UncoveredSlices;
   readonly #stop = new AbortController();
-  readonly #heldHere: HeldSlices;
-  readonly #heldThere = new HeldThere();
+  readonly #inventory: Inventory;
+  readonly #peerInventory = new PeerInventory();
   #isGreeted = false;
   #own: EndPolicy;
   #other: EndPolicy | undefined;
@@ -65,7 +65,7 @@ export class LinkSession {
     this.#own = policy;
     this.#options = options;
     const { neighbour } = peer;
-    this.#heldHere = new HeldSlices({ ...parts, known: parts.store.state, connection }, neighbour);
+    this.#inventory = new Inventory({ ...parts, known: parts.store.state, connection }, neighbour);
     const filters = (): LinkFilters | undefined => (this.#stop.signal.aborted ? undefined : this.#filters);
     const policyRemovals = new PolicyRemovals(parts, neighbour, filters);
     this.#linkReceiver = new LinkReceiver({ ...parts, neighbour, connection, filters, policyRemovals, lane, log: parts.boundedLog });
@@ -108,12 +108,12 @@ export class LinkSession {
         this.#isGreeted = true;
         this.#sendPolicy();
         // Reading goes on meanwhile: two caches that only wrote would wait for each other.
-        this.#resuming = this.#owned(this.#heldHere.sendAll().then(() => this.#linkReceiver.ask()));
+        this.#resuming = this.#owned(this.#inventory.sendAll().then(() => this.#linkReceiver.ask()));
       }
       await this.#listen(frames);
     } finally {
       this.#stop.abort();
-      this.#heldHere.close();
+      this.#inventory.close();
       this.#connection.close('shutdown', 'the session is over');
       this.#parts.routes.down(neighbour);
       await Promise.all([this.#linkReceiver.close(), this.#resuming, this.#uncovered.close(), this.#sending]);
@@ -148,7 +148,7 @@ export class LinkSession {
     this.#own = policy;
     if (this.#isGreeted) this.#sendPolicy();
     this.#settleFilters();
-    if (before !== undefined) this.#uncovered.letGo(before);
+    if (before !== undefined) this.#uncovered.removeUncovered(before);
   }
 
   /**
@@ -159,8 +159,8 @@ export class LinkSession {
     return this.#filters?.from(this.#peer.neighbour).covers(slice);
   }
 
-  hearsClaim(shard: ShardName): boolean {
-    return this.#filters?.hearsClaim(shard, this.#peer.neighbour) ?? false;
+  acceptsClaim(shard: ShardName): boolean {
+    return this.#filters?.acceptsClaim(shard, this.#peer.neighbour) ?? false;
   }
 
   sendClaim(shard: ShardName): void {
@@ -173,7 +173,7 @@ export class LinkSession {
 
   /** Asks about a slice that another neighbour holds and this cache does not know. */
   ask(slice: Slice): void {
-    this.#heldHere.ask(slice);
+    this.#inventory.ask(slice);
   }
 
   /**
@@ -184,8 +184,8 @@ export class LinkSession {
     return this.#linkSender?.unknownOf(shard) ?? [];
   }
 
-  hear(news: News): void {
-    this.#linkSender?.hear(news);
+  onFreshnessChange(change: FreshnessChange): void {
+    this.#linkSender?.onFreshnessChange(change);
   }
 
   /** Types were declared; or a type is gone, and with it the objects of the slices `gone`. */
@@ -202,7 +202,7 @@ export class LinkSession {
         if (done === true || this.#end !== undefined) return;
         // Do not wait for the network here: if each end waited for the other to read, both would
         // wait forever. The credit bounds what this end sends because of what it reads.
-        await this.#take(value);
+        await this.#receive(value);
       }
     } catch (error) {
       if (!(error instanceof BadFrame)) throw error;
@@ -210,7 +210,7 @@ export class LinkSession {
     }
   }
 
-  async #take(frame: Frame): Promise<void> {
+  async #receive(frame: Frame): Promise<void> {
     switch (frame.kind) {
       case 'policy':
         return this.#learnPolicy(frame);
@@ -234,7 +234,7 @@ export class LinkSession {
         return this.#filters?.towards(this.#peer.neighbour).covers(frame.slice) === true ? this.#parts.swept(frame) : undefined;
       case 'claim': {
         if (this.#filters === undefined) return this.bye('protocol', 'claim came before the policy');
-        this.#linkReceiver.noteClaim(frame, this.#parts.routes.hear(this.#peer.neighbour, frame));
+        this.#linkReceiver.recordClaim(frame, this.#parts.routes.receiveClaim(this.#peer.neighbour, frame));
         await this.#linkSender?.learnChoice(frame);
         return this.#parts.routes.room();
       }
@@ -245,7 +245,9 @@ export class LinkSession {
       case 'progress':
       case 'digest':
       case 'report':
-        return this.#filters === undefined ? this.bye('protocol', `${frame.kind} came before the policy`) : this.#linkReceiver.take(frame);
+        return this.#filters === undefined
+          ? this.bye('protocol', `${frame.kind} came before the policy`)
+          : this.#linkReceiver.accept(frame);
       case 'bye':
         return void (this.#end ??= frame);
       default:
@@ -259,7 +261,7 @@ export class LinkSession {
     const isFirst = this.#other === undefined;
     this.#other = policy;
     this.#settleFilters();
-    if (isFirst) this.#uncovered.letGo(undefined);
+    if (isFirst) this.#uncovered.removeUncovered(undefined);
   }
 
   async #learnHeld({ position, held, isLast }: FrameOf<'resume'>): Promise<void> {
@@ -267,7 +269,8 @@ export class LinkSession {
       if (at > 0) await this.#parts.turn();
       if (this.#stop.signal.aborted) return;
       const some = held.slice(at, at + slicesPerTurn);
-      if (!(this.#linkSender?.hold(some) ?? this.#heldThere.note(some))) return this.bye('protocol', 'resume reports on too many slices');
+      if (!(this.#linkSender?.hold(some) ?? this.#peerInventory.update(some)))
+        return this.bye('protocol', 'resume reports on too many slices');
     }
     if (this.#linkSender !== undefined) return;
     if (isLast) this.#position = position;
@@ -288,9 +291,9 @@ export class LinkSession {
     // Send nothing more over this link. `Rollback` ends all links once the store has marked every
     // slice stale.
     if (this.#parts.isRolledBack(neighbour, this.#position)) return void (this.#position = undefined);
-    const receiver = { position: this.#position, held: this.#heldThere, credit: capCredit(credit, creditMax), limits };
+    const receiver = { position: this.#position, held: this.#peerInventory, credit: capCredit(credit, creditMax), limits };
     const claimFor: LinkSenderParts['claimFor'] = (to, shard) => this.#parts.routes.claimFor(to, shard);
-    const parts = { ...this.#parts, connection: this.#connection, heldHere: this.#heldHere, claimFor };
+    const parts = { ...this.#parts, connection: this.#connection, inventory: this.#inventory, claimFor };
     this.#linkSender = new LinkSender(parts, { to: neighbour, filters: this.#filters, receiver }, this.#options);
     // Claims follow the inventory. The sending half of the other end needs them, and starts only
     // once it has the inventory.

@@ -11,13 +11,13 @@ import type { Neighbour } from '../domain/via.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { FrameOf } from '../frames/frame.js';
 import type { PublishedState } from '../domain/published-state.js';
-import type { HeldSlices } from './held-slices.js';
+import type { Inventory } from './inventory.js';
 
 export type OutgoingClaimsParts = Readonly<{
   known: PublishedState;
   connection: Pick<FrameConnection, 'send'>;
   /** Sends the inventory of the shards that come over this link. */
-  heldHere: Pick<HeldSlices, 'isSent' | 'sendOf'>;
+  inventory: Pick<Inventory, 'isSent' | 'sendOf'>;
   claimFor: (to: Neighbour, shard: ShardName) => FrameOf<'claim'> | undefined;
   clock: Clock;
   /** There is more to send. */
@@ -74,12 +74,12 @@ export class OutgoingClaims {
   }
 
   #sendOne(claim: FrameOf<'claim'>): void {
-    const { connection, heldHere } = this.#parts;
-    if (claim.isYours && !heldHere.isSent(claim.shard)) {
+    const { connection, inventory } = this.#parts;
+    if (claim.isYours && !inventory.isSent(claim.shard)) {
       // The other end may still send by an earlier choice of this cache. Revoke that choice, so
       // that the other end starts over with the inventory that follows.
       connection.send({ ...claim, isYours: false });
-      heldHere.sendOf(claim.shard);
+      inventory.sendOf(claim.shard);
     }
     connection.send(claim);
   }

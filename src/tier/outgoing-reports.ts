@@ -72,7 +72,7 @@ export class OutgoingReports {
   }
 
   /** Checks some slices if a report is due. Returns false if none is due. */
-  look(): boolean {
+  check(): boolean {
     const { marked, published } = this.#parts;
     const isEnding = this.#isAllKnown && !this.#hasReportedAll;
     if (this.#left === 0) {

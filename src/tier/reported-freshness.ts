@@ -32,7 +32,7 @@ export type OpenNeighbour = Readonly<{
    * `askedMs`: when this end sent the heartbeat that the report answers, if any. What the other end
    * held then is here. Returns the slices whose report has changed.
    */
-  note: (report: Omit<Report, 'heartbeat'>, askedMs?: number) => readonly Slice[];
+  record: (report: Omit<Report, 'heartbeat'>, askedMs?: number) => readonly Slice[];
   /** The connection is closed. */
   down: () => void;
 }>;
@@ -72,7 +72,7 @@ export class ReportedFreshness {
     };
     this.#neighbours.set(neighbour, reported);
     return {
-      note: (report, askedMs) => note(reported, report, { askedMs, nowMs: this.#clock.now() }),
+      record: (report, askedMs) => record(reported, report, { askedMs, nowMs: this.#clock.now() }),
       down: () => {
         reported.isOpen = false;
         reported.sinceMs = this.#clock.now();
@@ -120,7 +120,7 @@ export class ReportedFreshness {
 
   /** The slices of the shard that the neighbour has reported on. */
   reportedOf(neighbour: Neighbour, shard: ShardName): Iterable<Slice> {
-    return this.#neighbours.get(neighbour)?.slices.of(shard) ?? [];
+    return this.#neighbours.get(neighbour)?.slices.slicesOf(shard) ?? [];
   }
 
   /** The slices that the neighbour reports as synced there. */
@@ -129,7 +129,7 @@ export class ReportedFreshness {
   }
 }
 
-function note(
+function record(
   reported: NeighbourReports,
   { freshness, isAll, isComplete }: Omit<Report, 'heartbeat'>,
   { askedMs, nowMs }: Readonly<{ askedMs: number | undefined; nowMs: number }>,
@@ -137,5 +137,5 @@ function note(
   if (isAll) reported.hasReported = true;
   reported.isComplete = isComplete;
   if (askedMs !== undefined) reported.asOfMs = askedMs;
-  return reported.slices.note(freshness, nowMs);
+  return reported.slices.update(freshness, nowMs);
 }

@@ -44,7 +44,7 @@ export class Rollback {
    * Whether a neighbour's position shows a rollback for the first time. If so, all sessions end
    * once every slice is marked stale.
    */
-  notice(neighbour: Neighbour, position: string): boolean {
+  detect(neighbour: Neighbour, position: string): boolean {
     const { revisions } = this.#parts.store;
     if (this.#isNoticed || !isResourceVersion(position) || revisions.locatePosition(position).kind === 'ours') return false;
     this.#isNoticed = true;

@@ -21,7 +21,7 @@ import {
   type Choice,
   type Claim,
   type ClaimOrder,
-  type Given,
+  type GrantedTerm,
   type Offer,
   type ShardState,
 } from '../domain/claim.js';
@@ -48,7 +48,7 @@ export type RoutesParts = Readonly<{
   changed: (shard: ShardName) => void;
 }>;
 
-type Heard = { highest: Given; readonly offers: Map<Neighbour, Offer> };
+type KnownClaims = { highest: GrantedTerm; readonly offers: Map<Neighbour, Offer> };
 
 /**
  * A cache forgets shards only at an operator's request, so a peer must not be able to invent any
@@ -59,12 +59,12 @@ const shardsMax = 100_000;
  * Two caches that share an id take each other's claims for their own. Each would raise its term
  * above the other's without end, so a cache does it at most once in this time.
  */
-const ownAgainMs = 10_000;
+const ownClaimRetryMs = 10_000;
 const unavailableRetryMs = 1_000;
 
 export class Routes {
   readonly #parts: RoutesParts;
-  readonly #heard = new Map<ShardName, Heard>();
+  readonly #claims = new Map<ShardName, KnownClaims>();
   /** Of the shards that were claimed since the start. */
   readonly #choices = new Map<ShardName, Choice>();
   readonly #startedMs: number;
@@ -80,12 +80,12 @@ export class Routes {
   /**
    * Shards for which this cache has lately received a claim of its own that it does not remember.
    */
-  readonly #risen = new Set<ShardName>();
+  readonly #reclaimed = new Set<ShardName>();
   /**
    * Removals that this cache has forgotten and a neighbour has not. The neighbour sends them again
    * when its link opens.
    */
-  readonly #forgotten = new Map<ShardName, Given>();
+  readonly #forgotten = new Map<ShardName, GrantedTerm>();
   /** The choice that the committer was asked for last, until it has decided. */
   readonly #asked = new Map<ShardName, ShardState>();
   #isClosed = false;
@@ -96,9 +96,9 @@ export class Routes {
   }
 
   /** Takes a neighbour's claim. Returns why it is ignored; undefined if it is accepted. */
-  hear(from: Neighbour, { shard, term, process, removed, origin, path, reached, held }: FrameOf<'claim'>): string | undefined {
+  receiveClaim(from: Neighbour, { shard, term, process, removed, origin, path, reached, held }: FrameOf<'claim'>): string | undefined {
     const known = this.#parts.known.shard(shard);
-    const reported: Given = { term, process, removed, origin };
+    const reported: GrantedTerm = { term, process, removed, origin };
     const isThrough = path.includes(this.#parts.own);
     const why = this.#refusalOf(from, { shard, term }, known);
     // A neighbour sends this cache's own claim back even if the neighbour may not claim the shard.
@@ -106,8 +106,8 @@ export class Routes {
     // (forgetting.ts).
     const isKnownRemoval = removed && known !== undefined && compareClaims(reported, known) === 0;
     if (why !== undefined && !isKnownRemoval) return isThrough ? undefined : why;
-    const heard = this.#heard.get(shard) ?? { highest: reported, offers: new Map<Neighbour, Offer>() };
-    this.#heard.set(shard, heard);
+    const heard = this.#claims.get(shard) ?? { highest: reported, offers: new Map<Neighbour, Offer>() };
+    this.#claims.set(shard, heard);
     // A child sends this cache's claim back, which is not another path. So it is dropped, unless
     // the child is the shard's via. The parent's is kept. The parent may have accepted only some
     // objects, and must remove these too before this cache forgets the shard.
@@ -125,7 +125,7 @@ export class Routes {
 
   /** The link is down: its claims do not count any more. */
   down(from: Neighbour): void {
-    for (const [shard, { offers }] of this.#heard) if (offers.delete(from)) this.#decide(shard);
+    for (const [shard, { offers }] of this.#claims) if (offers.delete(from)) this.#decide(shard);
   }
 
   /** The store's state of these shards has changed. */
@@ -139,7 +139,7 @@ export class Routes {
   /** The links that claim the shard for an origin behind them. */
   claimants(shard: ShardName): readonly Neighbour[] {
     const { own } = this.#parts;
-    return [...(this.#heard.get(shard)?.offers ?? [])].flatMap(([neighbour, { removed, path }]) =>
+    return [...(this.#claims.get(shard)?.offers ?? [])].flatMap(([neighbour, { removed, path }]) =>
       removed || path.includes(own) ? [] : [neighbour],
     );
   }
@@ -149,13 +149,13 @@ export class Routes {
    * child confirms every removal. A parent that has claimed nothing holds nothing.
    */
   hasRemoved(shard: ShardName, neighbour: Neighbour): boolean {
-    return this.#heard.get(shard)?.offers.get(neighbour)?.removed ?? neighbour === 'parent';
+    return this.#claims.get(shard)?.offers.get(neighbour)?.removed ?? neighbour === 'parent';
   }
 
   /** How many shards each link claims. */
   get claims(): ReadonlyMap<Neighbour, number> {
     const claims = new Map<Neighbour, number>();
-    for (const shard of this.#heard.keys())
+    for (const shard of this.#claims.keys())
       for (const neighbour of this.claimants(shard)) claims.set(neighbour, (claims.get(neighbour) ?? 0) + 1);
     return claims;
   }
@@ -165,7 +165,7 @@ export class Routes {
    * link filters have changed too.
    */
   policiesChanged(): void {
-    for (const [shard, { offers }] of this.#heard) {
+    for (const [shard, { offers }] of this.#claims) {
       for (const neighbour of offers.keys())
         if (neighbour !== 'parent' && !this.#parts.mayClaim(shard, neighbour)) offers.delete(neighbour);
       this.#decide(shard);
@@ -216,9 +216,9 @@ export class Routes {
   #forget(shard: ShardName): void {
     // A later claim, above the removal, is on its way to the committer.
     if (this.#asked.has(shard)) return;
-    const heard = this.#heard.get(shard);
+    const heard = this.#claims.get(shard);
     if (heard !== undefined && heard.offers.size > 0) this.#forgotten.set(shard, heard.highest);
-    this.#heard.delete(shard);
+    this.#claims.delete(shard);
     this.#choices.delete(shard);
     this.#unreachedMs.delete(shard);
     this.#unheld.delete(shard);
@@ -243,7 +243,7 @@ export class Routes {
     const recalled = now && this.#recall(shard, now);
     if (recalled !== undefined) return this.#ask(recalled);
     const { own, known, changed } = this.#parts;
-    const { highest, offers } = this.#heard.get(shard) ?? { highest: undefined, offers: new Map<Neighbour, Offer>() };
+    const { highest, offers } = this.#claims.get(shard) ?? { highest: undefined, offers: new Map<Neighbour, Offer>() };
     const before = this.#choice(shard);
     const choice = choose(own, before, { shard, highest, offers });
     if (choice === undefined) return;
@@ -252,7 +252,7 @@ export class Routes {
     this.#choices.set(shard, choice);
     if (choice.reached) this.#unreachedMs.delete(shard);
     else if (!this.#unreachedMs.has(shard)) this.#unreachedMs.set(shard, this.#parts.clock.now());
-    this.#noteHeld(shard, choice);
+    this.#recordHeld(shard, choice);
     // A change of the store's state is sent when the store publishes it.
     const isSameWay = choice.reached === before?.reached && choice.path.join() === before.path.join();
     if (!isSameWay || choice.held !== before.held) changed(shard);
@@ -262,7 +262,7 @@ export class Routes {
    * Records since when no pusher holds the shard. A pusher that has just connected is welcomed a
    * moment before its claim says that it holds the shard.
    */
-  #noteHeld(shard: ShardName, { state, held }: Choice): void {
+  #recordHeld(shard: ShardName, { state, held }: Choice): void {
     const unheld = this.#unheld.get(shard);
     if (held) this.#unheld.delete(shard);
     else if (unheld === undefined || compareClaims(unheld.claim, state) !== 0)
@@ -273,21 +273,21 @@ export class Routes {
     const { shard, via } = state;
     const asked = this.#asked.get(shard);
     if (asked !== undefined && isSame(asked, state)) return;
-    if (via === 'local' && !this.#mayRise(shard)) return;
+    if (via === 'local' && !this.#mayReclaim(shard)) return;
     this.#asked.set(shard, state);
     void this.#push(state).finally(() => {
       if (this.#asked.get(shard) === state) this.#asked.delete(shard);
     });
   }
 
-  /** Returns true at most once per `ownAgainMs`. After that time `#decide` runs again. */
-  #mayRise(shard: ShardName): boolean {
+  /** Returns true at most once per `ownClaimRetryMs`. After that time `#decide` runs again. */
+  #mayReclaim(shard: ShardName): boolean {
     const { clock, log } = this.#parts;
-    if (this.#risen.has(shard)) return false;
+    if (this.#reclaimed.has(shard)) return false;
     log.warn('link.own-claim-not-remembered', { shard });
-    this.#risen.add(shard);
-    clock.after(ownAgainMs, () => {
-      this.#risen.delete(shard);
+    this.#reclaimed.add(shard);
+    clock.after(ownClaimRetryMs, () => {
+      this.#reclaimed.delete(shard);
       this.#decide(shard);
     });
     return true;
@@ -312,7 +312,7 @@ export class Routes {
 
   #refusalOf(from: Neighbour, { shard, term }: Pick<Claim, 'shard' | 'term'>, known: ShardState | undefined): string | undefined {
     const { mayClaim } = this.#parts;
-    if (known === undefined && !this.#heard.has(shard) && Math.max(this.#parts.known.shardCount, this.#heard.size) >= shardsMax)
+    if (known === undefined && !this.#claims.has(shard) && Math.max(this.#parts.known.shardCount, this.#claims.size) >= shardsMax)
       return `${shardsMax} shards are known here already`;
     if (from === 'parent') return undefined;
     if (term > termMax(known)) return 'its number is far above all that is known';

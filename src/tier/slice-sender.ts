@@ -50,7 +50,7 @@ export class SliceSender {
   readonly #comparisons: Comparisons;
   readonly #digestsDue = new Line<SliceSync>();
   /** The slice whose digest a walk computes. */
-  #checked: Readonly<{ sync: SliceSync; walk: SliceWalk }> | undefined;
+  #digesting: Readonly<{ sync: SliceSync; walk: SliceWalk }> | undefined;
 
   constructor(parts: SliceSenderParts) {
     this.#parts = parts;
@@ -97,7 +97,7 @@ export class SliceSender {
   /** Reads on in the slices that are being synced. Returns false if there is nothing to read. */
   async walk(): Promise<boolean> {
     const { syncs, tail } = this.#parts;
-    if (this.#goOn()) return true;
+    if (this.#continueCompared()) return true;
     let begun = 0;
     for (; this.#syncing.length < syncsMax && begun < begunPerTurn; begun += 1) {
       const isDeclaring = this.#syncing.some(({ declaresTypes }) => declaresTypes);
@@ -114,9 +114,9 @@ export class SliceSender {
       if (sync.phase === 'comparing' && (await this.#comparisons.page(sync))) this.#syncing.push(sync);
       return true;
     }
-    if (this.#checked === undefined) return begun > 0;
-    const { sync: checked, walk } = this.#checked;
-    if (checked.walk !== walk || !(await this.#page(checked))) this.#checked = undefined;
+    if (this.#digesting === undefined) return begun > 0;
+    const { sync: checked, walk } = this.#digesting;
+    if (checked.walk !== walk || !(await this.#page(checked))) this.#digesting = undefined;
     return true;
   }
 
@@ -138,7 +138,7 @@ export class SliceSender {
         continue;
       }
       due.delete(sync);
-      if (syncs.of(slice) !== sync || sync.phase !== 'current' || sync === this.#checked?.sync) continue;
+      if (syncs.of(slice) !== sync || sync.phase !== 'current' || sync === this.#digesting?.sync) continue;
       const sum = sync.walk?.sum;
       sync.closeWalk();
       if (sync.isRefused) continue;
@@ -206,7 +206,7 @@ export class SliceSender {
    * Continues a slice whose comparison is decided. Returns false if there is none, or no room for
    * it.
    */
-  #goOn(): boolean {
+  #continueCompared(): boolean {
     const compared = this.#comparisons.take(this.#syncing.length < syncsMax);
     if (compared === undefined) return false;
     const { sync, outcome } = compared;
@@ -233,7 +233,7 @@ export class SliceSender {
     try {
       return store.objects.snapshot(scopeOfSlice(sync.slice), tail.position);
     } catch (error) {
-      syncs.want(sync);
+      syncs.makeDue(sync);
       throw error;
     }
   }
@@ -242,7 +242,7 @@ export class SliceSender {
     const { store, tail } = this.#parts;
     const walk = new SliceWalk(store.objects.snapshot(scopeOfSlice(sync.slice), tail.position), { sums: true });
     sync.walk = walk;
-    this.#checked = { sync, walk };
+    this.#digesting = { sync, walk };
   }
 
   /** Reads one page. Returns false if there are no more. */

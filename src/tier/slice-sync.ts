@@ -100,7 +100,7 @@ export class SliceSync {
   }
 
   /** Keeps the cancellation of a timer, and cancels the timer before it. */
-  delay(cancel: () => void): void {
+  setTimer(cancel: () => void): void {
     this.#cancelDelay?.();
     this.#cancelDelay = cancel;
   }

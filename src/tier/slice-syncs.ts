@@ -27,9 +27,9 @@ import { ResyncPace } from '../sender/resync-pace.js';
 import type { LinkFilter } from './link-filter.js';
 import type { PublishedState } from '../domain/published-state.js';
 import { SliceSync, type SyncTally } from './slice-sync.js';
-import { noteHeld, type HeldThere } from './held-there.js';
+import { recordHeld, type PeerInventory } from './peer-inventory.js';
 import { TakenShards } from './taken-shards.js';
-import type { News } from './freshness-news.js';
+import type { FreshnessChange } from './freshness-changes.js';
 import { UnknownSlices } from './unknown-slices.js';
 import { WaitingSyncs } from './waiting-syncs.js';
 
@@ -99,7 +99,7 @@ export class SliceSyncs {
 
   constructor(
     parts: SliceSyncsParts,
-    { to, filter, held, canResume }: Readonly<{ to: Neighbour; filter: LinkFilter; held: HeldThere; canResume: boolean }>,
+    { to, filter, held, canResume }: Readonly<{ to: Neighbour; filter: LinkFilter; held: PeerInventory; canResume: boolean }>,
   ) {
     this.#parts = parts;
     this.#unknown = new UnknownSlices(parts.unknown);
@@ -122,8 +122,8 @@ export class SliceSyncs {
   /** The other end holds these slices. Returns false if too many of them are unknown here. */
   hold(held: readonly HeldSlice[]): boolean {
     for (const each of held) {
-      noteHeld(this.#held, each);
-      if (this.#parts.known.slice(each.slice) === undefined) this.#unknown.note(each.slice);
+      recordHeld(this.#held, each);
+      if (this.#parts.known.slice(each.slice) === undefined) this.#unknown.add(each.slice);
       this.#follow(each.slice);
     }
     return !this.#unknown.areTooMany;
@@ -152,7 +152,7 @@ export class SliceSyncs {
     this.#paces.set(shard, pace);
     const afterMs = pace.wantedMs();
     pace.synced();
-    if (afterMs > 0) for (const sync of this.ofShard(shard)) this.want(sync, afterMs);
+    if (afterMs > 0) for (const sync of this.ofShard(shard)) this.makeDue(sync, afterMs);
     return afterMs;
   }
 
@@ -242,7 +242,7 @@ export class SliceSyncs {
   }
 
   /** The freshness or the wholeness of these shards and slices may have changed. */
-  hear({ shards, slices }: News): void {
+  onFreshnessChange({ shards, slices }: FreshnessChange): void {
     for (const shard of shards) for (const sync of this.ofShard(shard)) this.#changed(sync);
     for (const slice of slices) {
       const sync = this.of(slice);
@@ -251,13 +251,13 @@ export class SliceSyncs {
   }
 
   /** Makes the slice due for a sync, after a while. */
-  want(sync: SliceSync, afterMs = 0): void {
+  makeDue(sync: SliceSync, afterMs = 0): void {
     if (sync.phase === 'current') this.#invalidations.add(sync);
     sync.close();
     sync.step('wanted');
     this.#leaveSets(sync);
     if (afterMs === 0) return this.#wait(sync);
-    sync.delay(
+    sync.setTimer(
       this.#parts.clock.after(afterMs, () => {
         this.#wait(sync);
         this.#parts.notify();
@@ -269,8 +269,8 @@ export class SliceSyncs {
    * Makes all slices due for a sync, because the log does not reach back to the link's position.
    * They need no `begin` now: the sender's empty position makes all of them stale at the other end.
    */
-  wantAll(): void {
-    for (const sync of this.#each()) if (!sync.isToBeSynced) this.want(sync);
+  makeAllDue(): void {
+    for (const sync of this.#each()) if (!sync.isToBeSynced) this.makeDue(sync);
     this.#invalidations.clear();
   }
 
@@ -288,7 +288,7 @@ export class SliceSyncs {
       // The shard may have been dropped meanwhile, with its slices.
       if (hash === sync.filterHash || this.of(sync.slice) !== sync) continue;
       sync.filterHash = hash;
-      this.want(sync);
+      this.makeDue(sync);
       this.marked.add(sync);
     }
     await this.#followInTurns(this.#shards(), turn);
@@ -301,7 +301,7 @@ export class SliceSyncs {
 
   /** The type has been declared or dropped. */
   followType(resource: Resource): void {
-    for (const slice of this.#unknown.ofType(resource)) this.#lookIfUnknown(slice);
+    for (const slice of this.#unknown.ofType(resource)) this.#checkIfUnknown(slice);
   }
 
   /**
@@ -353,14 +353,14 @@ export class SliceSyncs {
     for (const { slice } of this.#held.get(shard)?.values() ?? []) yield void this.#find(slice);
     for (const sync of this.ofShard(shard)) {
       this.#changed(sync);
-      yield this.#lookIfUnknown(sync.slice);
+      yield this.#checkIfUnknown(sync.slice);
     }
   }
 
   #follow(slice: Slice): void {
     const sync = this.#find(slice);
     if (sync !== undefined) this.#changed(sync);
-    this.#lookIfUnknown(slice);
+    this.#checkIfUnknown(slice);
   }
 
   #find(slice: Slice): SliceSync | undefined {
@@ -373,11 +373,11 @@ export class SliceSyncs {
     this.marked.add(sync);
   }
 
-  #lookIfUnknown(slice: Slice): void {
+  #checkIfUnknown(slice: Slice): void {
     const { known, canCome } = this.#parts;
     if (known.slice(slice) !== undefined) return this.#unknown.delete(slice);
     const isTaken = this.of(slice) !== undefined;
-    if (isTaken) this.#unknown.note(slice);
+    if (isTaken) this.#unknown.add(slice);
     if (isTaken && canCome(slice)) this.#unknown.want(slice);
     else this.#unknown.withdraw(slice);
   }

@@ -72,11 +72,11 @@ export class SliceWalk {
     if (!this.#isThrough) this.#touched.add(textOf(key));
   }
 
-  /** The tail sends a change: `left` crossed before it, `came` crosses now. */
-  note({ key }: Pick<Change, 'key'>, left: StoredObject | undefined, came: StoredObject | undefined): void {
+  /** The tail sends a change: `before` crossed before it, `after` crosses now. */
+  apply({ key }: Pick<Change, 'key'>, before: StoredObject | undefined, after: StoredObject | undefined): void {
     if (this.#sum === undefined) return;
-    if (left !== undefined) this.#sum = subtractDigest(this.#sum, digestOf(key, left.body));
-    if (came !== undefined) this.#sum = addDigest(this.#sum, digestOf(key, came.body));
+    if (before !== undefined) this.#sum = subtractDigest(this.#sum, digestOf(key, before.body));
+    if (after !== undefined) this.#sum = addDigest(this.#sum, digestOf(key, after.body));
   }
 
   /** Something other than a change has altered what crosses. */

@@ -80,7 +80,7 @@ export class Tail {
    * reach back far enough.
    */
   async next(): Promise<TailChunk> {
-    this.#readAgain();
+    this.#rereadIfWanted();
     this.#run ??= this.#takeLive() ?? (await this.#read());
     const { changes, upTo } = this.#run;
     const length = distinctPrefix(changes);
@@ -152,7 +152,7 @@ export class Tail {
    * If a key that was left out is wanted now, reads the rest of the run again: the rest may lack
    * its changes.
    */
-  #readAgain(): void {
+  #rereadIfWanted(): void {
     if (this.#run === undefined) return this.#leftOut.clear();
     if (![...this.#leftOut.values()].some((key) => this.#parts.isWanted(key))) return;
     this.#stopReading();

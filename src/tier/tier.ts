@@ -44,7 +44,7 @@ import { reachedFreshness, type LinksFreshness } from './reached-freshness.js';
 import { Rollback, type RollbackParts } from './rollback.js';
 import { Routes } from './routes.js';
 import { ReportedFreshness, type OpenNeighbour } from './reported-freshness.js';
-import { FreshnessNews } from './freshness-news.js';
+import { FreshnessChanges } from './freshness-changes.js';
 import { HeldShards } from './held-shards.js';
 import { takeSwept, sendSwept, type SweptTakenParts } from './swept-keys.js';
 
@@ -52,7 +52,7 @@ export type TierParts = Readonly<{
   store: Store;
   /** The pushers of this cache. */
   pushers: Pick<PushSessions, 'freshness' | 'present' | 'keeps' | 'leavesOut' | 'follow'>;
-  childShards: Pick<ChildShards, 'take' | 'leave' | 'forget'>;
+  childShards: Pick<ChildShards, 'tryAdd' | 'leave' | 'forget'>;
 }> &
   Omit<
     LinkSessionParts,
@@ -105,7 +105,7 @@ export class Tier {
   readonly #held: HeldShards;
   /** Forgets a child or a removed shard, when an operator asks. */
   readonly forgetting: Forgetting;
-  readonly #news: FreshnessNews;
+  readonly #freshnessChanges: FreshnessChanges;
   readonly #equalFilters = new EqualFilters();
   readonly #history: LogChunks;
   readonly #rollback: Rollback;
@@ -137,18 +137,18 @@ export class Tier {
       route: () => this.route,
     });
     this.#link = options.urls.length === 0 ? undefined : this.#linkToParent();
-    this.#news = new FreshnessNews({ ...parts, known, freshness: this.#reported, sessions: () => this.#neighbours() });
+    this.#freshnessChanges = new FreshnessChanges({ ...parts, known, freshness: this.#reported, sessions: () => this.#neighbours() });
     this.#routes = new Routes({
       own: store.cacheId,
       known,
       lane: store.writer.lane(),
       clock,
       log: parts.boundedLog,
-      mayClaim: (shard, from) => this.#sessionOf(from)?.hearsClaim(shard) === true && parts.childShards.take(from, shard),
+      mayClaim: (shard, from) => this.#sessionOf(from)?.acceptsClaim(shard) === true && parts.childShards.tryAdd(from, shard),
       isHeld: (shard) => this.#held.isHeld(shard),
       changed: (shard) => {
         this.#sendClaim(shard);
-        this.#news.notify([...known.slicesOf(shard)].map(({ slice }) => slice));
+        this.#freshnessChanges.notify([...known.slicesOf(shard)].map(({ slice }) => slice));
       },
     });
     this.#held = new HeldShards({ ...parts, known, changed: (shard) => this.#sendClaim(shard) });
@@ -161,9 +161,9 @@ export class Tier {
         const { isOpen, hasReported } = this.#reported.presence(neighbour);
         return isOpen && hasReported;
       },
-      left: (neighbour) => {
+      onForgotten: (neighbour) => {
         this.#reported.forget(neighbour);
-        this.#news.look();
+        this.#freshnessChanges.check();
       },
     });
     this.#freshness = reachedFreshness(this.#reported, this.#routes);
@@ -276,7 +276,7 @@ export class Tier {
 
   /** Whether this cache knows every shard that any cache of the tree knows. */
   get isComplete(): boolean {
-    return this.#news.isComplete();
+    return this.#freshnessChanges.isComplete();
   }
 
   /**
@@ -306,7 +306,7 @@ export class Tier {
   /** Ends the sessions of all children. The session of the parent ends with the signal of `run`. */
   close(): void {
     for (const subscription of this.#subscriptions) subscription.cancel();
-    this.#news.close();
+    this.#freshnessChanges.close();
     this.#held.close();
     this.#routes.close();
     for (const { session } of this.#children.connected) session.bye('shutdown', 'the cache is stopping', 0);
@@ -333,10 +333,10 @@ export class Tier {
     const met = (): void => {
       const open = (reported = this.#reported.up(neighbour));
       // From now on a new neighbour counts as not complete.
-      this.#news.look();
+      this.#freshnessChanges.check();
       void ends.connection.closed.then(() => {
         open.down();
-        this.#news.look();
+        this.#freshnessChanges.check();
       });
     };
     return new LinkSession(
@@ -347,15 +347,15 @@ export class Tier {
         log: log.child({ neighbour, peer: ends.connection.peer }),
         freshnessOf: (slice) => this.freshnessOf(slice),
         met,
-        reported: (report, askedMs) => this.#news.heard(neighbour, () => reported?.note(report, askedMs) ?? []),
+        reported: (report, askedMs) => this.#freshnessChanges.recordReport(neighbour, () => reported?.record(report, askedMs) ?? []),
         routed: (route) => this.#follow(route),
         isSynced: (slice) => this.#isSynced(slice),
         canCome: (slice) => this.#canCome(slice),
         unknown: (slice) => this.#ask(slice),
         unknownOf: (shard) => this.#unknownOf(shard),
-        isComplete: (but) => this.#news.isComplete(but),
-        settled: () => this.#news.look(),
-        isRolledBack: (from, position) => this.#rollback.notice(from, position),
+        isComplete: (but) => this.#freshnessChanges.isComplete(but),
+        settled: () => this.#freshnessChanges.check(),
+        isRolledBack: (from, position) => this.#rollback.detect(from, position),
         routes: this.#routes,
         equalFilters: this.#equalFilters,
         history: this.#history,

@@ -56,8 +56,8 @@ export class UncoveredSlices {
    * `before`: the filters until now. Undefined: the link has just opened, and policies may have
    * changed while it was down.
    */
-  letGo(before: LinkFilters | undefined): void {
-    this.#own(letGoOfUncovered(this.#parts, before));
+  removeUncovered(before: LinkFilters | undefined): void {
+    this.#own(removeAllUncovered(this.#parts, before));
   }
 
   /** Resolves once no work is under way. */
@@ -71,7 +71,7 @@ export class UncoveredSlices {
   }
 }
 
-async function letGoOfUncovered(parts: UncoveredParts, before: LinkFilters | undefined): Promise<void> {
+async function removeAllUncovered(parts: UncoveredParts, before: LinkFilters | undefined): Promise<void> {
   const { store, linkReceiver, neighbour } = parts;
   // Wait until everything that was accepted under the former policy is decided and published.
   await linkReceiver.exclusively(async () => {});
@@ -88,8 +88,8 @@ async function letGoOfUncovered(parts: UncoveredParts, before: LinkFilters | und
     }
     await parts.turn();
   }
-  for (let at = 0; at < uncovered.length; at += slicesAtOnce) await letGo(uncovered.slice(at, at + slicesAtOnce), parts);
-  for (const slice of narrowed) await sift(slice, parts);
+  for (let at = 0; at < uncovered.length; at += slicesAtOnce) await removeSlices(uncovered.slice(at, at + slicesAtOnce), parts);
+  for (const slice of narrowed) await removeRefused(slice, parts);
 }
 
 /**
@@ -101,7 +101,7 @@ function removeReleased(slice: Slice, parts: UncoveredParts): Promise<void> {
   const now = filters();
   if (now === undefined || store.state.shard(slice.shard)?.via !== neighbour) return Promise.resolve();
   if (now.takes(slice, neighbour)) return linkReceiver.exclusively(async ({ askAgain }) => askAgain(slice));
-  return store.state.slice(slice)?.cameOver === neighbour ? letGo([slice], parts) : Promise.resolve();
+  return store.state.slice(slice)?.cameOver === neighbour ? removeSlices([slice], parts) : Promise.resolve();
 }
 
 function hasChanged(
@@ -112,7 +112,7 @@ function hasChanged(
   return before.takes(slice, neighbour) && before.ownFrom(neighbour).hashOf(slice) !== now.ownFrom(neighbour).hashOf(slice);
 }
 
-function letGo(
+function removeSlices(
   slices: readonly Slice[],
   { linkReceiver, neighbour, filters, policyRemovals, removals, log }: UncoveredParts,
 ): Promise<void> {
@@ -145,7 +145,7 @@ function letGo(
  * Stops if a snapshot is held for too long. The rest is removed when the other end has resynced the
  * slice.
  */
-async function sift(slice: Slice, parts: UncoveredParts): Promise<void> {
+async function removeRefused(slice: Slice, parts: UncoveredParts): Promise<void> {
   try {
     await siftPages(slice, parts);
   } catch (error) {

@@ -41,7 +41,7 @@ export class UnknownSlices {
     return this.#asked.of(shard);
   }
 
-  note(slice: Slice): void {
+  add(slice: Slice): void {
     const type = formatResource(slice.resource);
     const ofType = this.#byType.get(type) ?? new Map<string, Slice>();
     const name = formatSlice(slice);

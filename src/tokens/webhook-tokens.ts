@@ -13,7 +13,7 @@ type Options = Readonly<{ version: 'v1' | 'v1beta1'; cacheTtlMs: number }>;
 type Kept = Readonly<{ answer: Promise<TokenUser | undefined>; untilMs: number }>;
 
 /** The maximum number of cached answers. One more removes the oldest. */
-const keptMax = 4_096;
+const cachedAnswersMax = 4_096;
 
 export class WebhookTokens implements TokenReader {
   readonly #parts: Parts;
@@ -36,7 +36,7 @@ export class WebhookTokens implements TokenReader {
     this.#kept.set(hash, { answer, untilMs: clock.now() + this.#options.cacheTtlMs });
     answer.catch(() => this.#kept.delete(hash));
     for (const oldest of this.#kept.keys()) {
-      if (this.#kept.size <= keptMax) break;
+      if (this.#kept.size <= cachedAnswersMax) break;
       this.#kept.delete(oldest);
     }
     return answer;

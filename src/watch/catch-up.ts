@@ -26,7 +26,7 @@ export interface Follower extends Receiver {
   readonly request: View;
   /** Whether more bytes are queued than one piece may hold. */
   readonly hasMuch: boolean;
-  leftBehind(): void;
+  onRemovedAsSlow(): void;
 }
 
 export type CatchUpParts<Member> = Readonly<{
@@ -44,8 +44,8 @@ class Cohort<Member extends Follower> {
   readonly fanOut: FanOut<Member>;
   readonly members = new Set<Member>();
   /** Members with long queues (`hasMuch`). */
-  readonly taking = new Set<Member>();
-  /** When the cohort reads on without the members in `taking`. */
+  readonly slowMembers = new Set<Member>();
+  /** When the cohort reads on without the members in `slowMembers`. */
   patienceEndMs = Infinity;
   cancelPatience = (): void => {};
 
@@ -61,12 +61,12 @@ class Cohort<Member extends Follower> {
   add(member: Member): void {
     this.members.add(member);
     this.fanOut.join(member.request, member);
-    if (member.hasMuch) this.taking.add(member);
+    if (member.hasMuch) this.slowMembers.add(member);
   }
 
   remove(member: Member): void {
     this.members.delete(member);
-    this.taking.delete(member);
+    this.slowMembers.delete(member);
     this.fanOut.leave(member.request, member);
   }
 }
@@ -75,7 +75,7 @@ export class CatchUp<Member extends Follower> {
   readonly #parts: CatchUpParts<Member>;
   readonly #cohortOf = new Map<Member, Cohort<Member>>();
   /** Cohorts between two chunks, by type and position: a watcher at that position may join. */
-  readonly #standing = new Map<string, Map<Revision, Cohort<Member>>>();
+  readonly #resting = new Map<string, Map<Revision, Cohort<Member>>>();
   /** The standing cohorts that may read their next chunk. */
   readonly #ready = new Set<Cohort<Member>>();
   #isRunning = false;
@@ -87,11 +87,11 @@ export class CatchUp<Member extends Follower> {
   enter(member: Member, after: Revision): void {
     const { group, resource, identity } = member.request.scope;
     const type = { group, resource, identity };
-    const known = this.#standing.get(textOf(type))?.get(after);
+    const known = this.#resting.get(textOf(type))?.get(after);
     const cohort = known ?? new Cohort<Member>(type, after);
     cohort.add(member);
     this.#cohortOf.set(member, cohort);
-    if (known === undefined) this.#stand(cohort);
+    if (known === undefined) this.#rest(cohort);
   }
 
   /** Returns false if the member is in no cohort. */
@@ -100,19 +100,19 @@ export class CatchUp<Member extends Follower> {
     if (cohort === undefined) return false;
     this.#cohortOf.delete(member);
     cohort.remove(member);
-    this.#readyIfTaken(cohort);
+    this.#readyIfDrained(cohort);
     return true;
   }
 
   /** Called once the member's queue is empty. */
   drained(member: Member): void {
     const cohort = this.#cohortOf.get(member);
-    if (cohort?.taking.delete(member) === true) this.#readyIfTaken(cohort);
+    if (cohort?.slowMembers.delete(member) === true) this.#readyIfDrained(cohort);
   }
 
   /** Only a cohort between two chunks may read on. */
-  #readyIfTaken(cohort: Cohort<Member>): void {
-    if (cohort.taking.size === 0 && this.#standing.get(textOf(cohort.type))?.get(cohort.position) === cohort) this.#makeReady(cohort);
+  #readyIfDrained(cohort: Cohort<Member>): void {
+    if (cohort.slowMembers.size === 0 && this.#resting.get(textOf(cohort.type))?.get(cohort.position) === cohort) this.#makeReady(cohort);
   }
 
   #makeReady(cohort: Cohort<Member>): void {
@@ -132,7 +132,7 @@ export class CatchUp<Member extends Follower> {
       for (const { type, position } of round.toSorted((a, b) => a.position - b.position)) {
         // Other watchers may have reached this position in the same round: they merged with this
         // cohort.
-        const cohort = this.#standing.get(type)?.get(position);
+        const cohort = this.#resting.get(type)?.get(position);
         if (cohort === undefined || !this.#ready.has(cohort)) continue;
         if (isTimeUp()) {
           await turn();
@@ -145,18 +145,18 @@ export class CatchUp<Member extends Follower> {
   }
 
   async #step(cohort: Cohort<Member>, isTimeUp: () => boolean): Promise<void> {
-    this.#unstand(cohort);
-    for (const member of cohort.taking) this.#leaveBehind(cohort, member);
+    this.#resume(cohort);
+    for (const member of cohort.slowMembers) this.#leaveBehind(cohort, member);
     if (cohort.members.size === 0) return;
     if (cohort.position < this.#parts.revisions.published) {
       const chunk = await this.#read(cohort);
       if (chunk === undefined) return;
       cohort.fanOut.publish(chunk.changes, chunk.upTo);
-      for (let isUp = isTimeUp; !cohort.fanOut.handOut(isUp); isUp = timeShare(this.#parts.clock)) await turn();
-      for (const member of cohort.members) if (member.hasMuch) cohort.taking.add(member);
+      for (let isUp = isTimeUp; !cohort.fanOut.deliver(isUp); isUp = timeShare(this.#parts.clock)) await turn();
+      for (const member of cohort.members) if (member.hasMuch) cohort.slowMembers.add(member);
     }
     if (cohort.position >= this.#parts.revisions.published) this.#goLive(cohort, isTimeUp);
-    if (cohort.members.size > 0) this.#stand(cohort);
+    if (cohort.members.size > 0) this.#rest(cohort);
   }
 
   /** Returns undefined if the log cannot be read: then every member has received the error. */
@@ -173,7 +173,7 @@ export class CatchUp<Member extends Follower> {
   /** At most up to the next cohort's position (W8). */
   #reachOf(cohort: Cohort<Member>): Revision {
     let reach = this.#parts.revisions.published;
-    for (const position of this.#standing.get(textOf(cohort.type))?.keys() ?? [])
+    for (const position of this.#resting.get(textOf(cohort.type))?.keys() ?? [])
       if (position > cohort.position && position < reach) reach = position;
     return reach;
   }
@@ -191,14 +191,14 @@ export class CatchUp<Member extends Follower> {
   #leaveBehind(cohort: Cohort<Member>, member: Member): void {
     cohort.remove(member);
     this.#cohortOf.delete(member);
-    member.leftBehind();
+    member.onRemovedAsSlow();
   }
 
   /** If another cohort stands at the same position, the smaller one joins the larger. */
-  #stand(cohort: Cohort<Member>): void {
+  #rest(cohort: Cohort<Member>): void {
     const type = textOf(cohort.type);
-    const standing = this.#standing.get(type) ?? new Map<Revision, Cohort<Member>>();
-    this.#standing.set(type, standing);
+    const standing = this.#resting.get(type) ?? new Map<Revision, Cohort<Member>>();
+    this.#resting.set(type, standing);
     const there = standing.get(cohort.position);
     const [larger, smaller] = there === undefined || there.members.size < cohort.members.size ? [cohort, there] : [there, cohort];
     for (const member of smaller?.members ?? []) {
@@ -210,7 +210,7 @@ export class CatchUp<Member extends Follower> {
       this.#ready.delete(smaller);
     }
     standing.set(larger.position, larger);
-    if (larger.taking.size === 0) return this.#makeReady(larger);
+    if (larger.slowMembers.size === 0) return this.#makeReady(larger);
     // Joining does not restart the wait: else one slow member and newcomers could delay the others
     // for ever.
     const nowMs = this.#parts.clock.now();
@@ -222,16 +222,16 @@ export class CatchUp<Member extends Follower> {
     larger.cancelPatience = this.#parts.clock.after(larger.patienceEndMs - nowMs, () => this.#makeReady(larger));
   }
 
-  #unstand(cohort: Cohort<Member>): void {
+  #resume(cohort: Cohort<Member>): void {
     cohort.cancelPatience();
     // A member may have left or drained its queue since the round began, which made the cohort
     // ready.
     this.#ready.delete(cohort);
     cohort.patienceEndMs = Infinity;
     const type = textOf(cohort.type);
-    const standing = this.#standing.get(type);
+    const standing = this.#resting.get(type);
     standing?.delete(cohort.position);
-    if (standing?.size === 0) this.#standing.delete(type);
+    if (standing?.size === 0) this.#resting.delete(type);
   }
 }
 

@@ -21,7 +21,7 @@ import type { EventItem } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
 import { isEverything, type Selector } from '../domain/selector.js';
 import { eventOf } from './event-of.js';
-import { ScopeIndex, type Group, type Place, type View } from './scope-index.js';
+import { ScopeIndex, type Group, type ScopeGroups, type View } from './scope-index.js';
 
 export type Piece = Readonly<{ bytes: Uint8Array; events: number; after: Revision; upTo: Revision }>;
 
@@ -89,9 +89,9 @@ export class FanOut<Member extends Receiver> {
     return this.#index.covers(key);
   }
 
-  /** Queues the changes up to `revision`, in ascending order; `handOut` delivers them. */
+  /** Queues the changes up to `revision`, in ascending order; `deliver` delivers them. */
   publish(changes: readonly Change[], revision: Revision): void {
-    const places = new Set<Place<Member>>();
+    const places = new Set<ScopeGroups<Member>>();
     for (const change of changes) {
       for (const place of this.#index.covering(change.key)) {
         place.changes.push(change);
@@ -112,7 +112,7 @@ export class FanOut<Member extends Receiver> {
    * Delivers until the time is up, to at least one group of each kind. Returns true if nothing is
    * left.
    */
-  handOut(isTimeUp: () => boolean): boolean {
+  deliver(isTimeUp: () => boolean): boolean {
     for (const due of [this.#plain, this.#selective]) {
       for (const group of due) {
         this.#visit(group);
@@ -220,7 +220,7 @@ export class FanOut<Member extends Receiver> {
    * Drops the changes that every group has. If too many are left, it also drops the older half. A
    * group that has not received these falls back in its next visit.
    */
-  #shed(place: Place<Member>): void {
+  #shed(place: ScopeGroups<Member>): void {
     const waiting = [...place.groups.values()].filter((group) => this.#dueOf(group).has(group));
     keep(place, place.changes.slice(firstBehind(place.changes, Math.min(...waiting.map(({ after }) => after)))));
     if (place.changes.length <= waitingMax / 2 && place.bytes <= waitingBytesMax / 2) return;
@@ -259,7 +259,7 @@ function eventsFrom(changes: readonly Change[], from: number, selector: Selector
 }
 
 /** Drops all changes up to the last revision that is too large, if there is one (W11). */
-function dropTooLarge<Member>(place: Place<Member>): void {
+function dropTooLarge<Member>(place: ScopeGroups<Member>): void {
   let [revision, changes, bytes] = [0, 0, 0];
   for (const change of place.changes) {
     if (change.revision !== revision) [revision, changes, bytes] = [change.revision, 0, 0];
@@ -272,7 +272,7 @@ function dropTooLarge<Member>(place: Place<Member>): void {
   keep(place, place.changes.slice(firstBehind(place.changes, place.from)));
 }
 
-function keep<Member>(place: Place<Member>, changes: Change[]): void {
+function keep<Member>(place: ScopeGroups<Member>, changes: Change[]): void {
   place.changes = changes;
   place.bytes = changes.reduce((sum, change) => sum + bytesOf(change), 0);
 }

@@ -35,12 +35,12 @@ export async function* goneSince(
       const clientKey = formatClientKey(touch.key);
       if (seen.has(clientKey)) continue;
       seen.add(clientKey);
-      if (!isInView(touch, selector) && !(await standsElsewhere(touch.key))) gone.push(touch.key);
+      if (!isInView(touch, selector) && !(await existsElsewhere(touch.key))) gone.push(touch.key);
     }
     if (gone.length > 0) yield gone;
   }
 
-  async function standsElsewhere({ shard, resource: { identity }, cluster, namespace, name }: Key): Promise<boolean> {
+  async function existsElsewhere({ shard, resource: { identity }, cluster, namespace, name }: Key): Promise<boolean> {
     if (scope.shard !== '*') return false;
     const place = { ...scope, identity, cluster, namespace, name };
     const others = (await objects.find(place)).filter((object) => object.key.shard !== shard);

@@ -48,7 +48,7 @@ export class Hub implements Watches, ChangeStream {
   readonly #subscription: Subscription;
   #nextMs = -Infinity;
   /** When the current delivery round began; undefined between rounds. */
-  #handsOutSinceMs: number | undefined;
+  #roundSinceMs: number | undefined;
   /** Cancels the scheduled next step of a round, or the start of the next round. */
   #cancelNext: (() => void) | undefined;
   #ending = false;
@@ -103,7 +103,7 @@ export class Hub implements Watches, ChangeStream {
   writeSoon(watcher: Watcher): boolean {
     if (!this.#isLive.has(watcher)) return false;
     this.#toWrite.push(watcher);
-    if (this.#handsOutSinceMs === undefined && this.#cancelNext === undefined) this.#inNextTurn(() => this.#handOut());
+    if (this.#roundSinceMs === undefined && this.#cancelNext === undefined) this.#inNextTurn(() => this.#deliver());
     return true;
   }
 
@@ -171,26 +171,26 @@ export class Hub implements Watches, ChangeStream {
 
   #publish({ changes, revision }: Commit): void {
     this.#live.publish(changes, revision);
-    if (this.#cancelNext === undefined) this.#handOutSoon();
+    if (this.#cancelNext === undefined) this.#deliverSoon();
   }
 
-  #handOutSoon(): void {
+  #deliverSoon(): void {
     if (this.#live.isIdle && this.#toWrite.length === 0) return;
     const waitMs = this.#nextMs - this.#parts.clock.now();
-    if (waitMs <= 0) this.#handOut();
-    else this.#cancelNext = this.#parts.clock.after(waitMs, () => this.#handOut());
+    if (waitMs <= 0) this.#deliver();
+    else this.#cancelNext = this.#parts.clock.after(waitMs, () => this.#deliver());
   }
 
-  #handOut(): void {
+  #deliver(): void {
     const { clock } = this.#parts;
-    this.#handsOutSinceMs ??= clock.now();
+    this.#roundSinceMs ??= clock.now();
     // Sinks are written in a later turn than the one that publishes: writers get their answers
     // first.
     if (this.#toWrite.length > 0) this.#writeOut(timeShare(clock));
-    else this.#live.handOut(timeShare(clock));
+    else this.#live.deliver(timeShare(clock));
     const isDone = this.#live.isIdle && this.#toWrite.length === 0;
     this.#inNextTurn(
-      isDone ? () => void this.#parts.pace.turn(0).then(() => this.#inNextTurn(() => this.#handedOut())) : () => this.#handOut(),
+      isDone ? () => void this.#parts.pace.turn(0).then(() => this.#inNextTurn(() => this.#endRound())) : () => this.#deliver(),
     );
   }
 
@@ -209,13 +209,13 @@ export class Hub implements Watches, ChangeStream {
   }
 
   /** Ends the round: everything delivered is written, as far as the sockets accept it. */
-  #handedOut(): void {
+  #endRound(): void {
     const nowMs = this.#parts.clock.now();
-    const sinceMs = this.#handsOutSinceMs ?? nowMs;
+    const sinceMs = this.#roundSinceMs ?? nowMs;
     this.#nextMs = sinceMs + Math.min(this.#limits.periodMsMax, this.#limits.periodFactor * (nowMs - sinceMs));
-    this.#handsOutSinceMs = undefined;
+    this.#roundSinceMs = undefined;
     this.#cancelNext = undefined;
-    this.#handOutSoon();
+    this.#deliverSoon();
   }
 
   #inNextTurn(task: () => void): void {

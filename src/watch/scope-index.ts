@@ -20,7 +20,7 @@ export type View = Readonly<{ scope: Scope; selector: Selector; representation: 
  * `changes`: those that some group has not received, ascending, all above `from`. `due`: how many
  * groups have not received all of them. `tooLarge`: the last revision that was too large to send.
  */
-export type Place<Member> = {
+export type ScopeGroups<Member> = {
   readonly scope: Scope;
   readonly groups: Map<string, Group<Member>>;
   changes: Change[];
@@ -32,13 +32,13 @@ export type Place<Member> = {
 
 /** Watchers that receive the same bytes. They have received every change up to `after`. */
 export type Group<Member> = Pick<View, 'selector' | 'representation'> & {
-  readonly place: Place<Member>;
+  readonly place: ScopeGroups<Member>;
   readonly members: Set<Member>;
   after: Revision;
 };
 
 /** Places by shape, then by the text of the members that the scope names. */
-type Shapes<Member> = Map<number, Map<string, Place<Member>>>;
+type Shapes<Member> = Map<number, Map<string, ScopeGroups<Member>>>;
 
 export class ScopeIndex<Member> {
   readonly #types = new Map<string, Shapes<Member>>();
@@ -72,11 +72,11 @@ export class ScopeIndex<Member> {
     if (shapes?.size === 0) this.#types.delete(type);
   }
 
-  covering({ resource, ...rest }: Key): readonly Place<Member>[] {
+  covering({ resource, ...rest }: Key): readonly ScopeGroups<Member>[] {
     const shapes = this.#types.get(typeOf(resource));
     if (shapes === undefined) return [];
     const names = { ...rest, identity: resource.identity };
-    const covering: Place<Member>[] = [];
+    const covering: ScopeGroups<Member>[] = [];
     for (const [shape, places] of shapes) {
       const place = places.get(textOf(shape, names));
       if (place !== undefined) covering.push(place);
@@ -88,10 +88,10 @@ export class ScopeIndex<Member> {
     return this.covering(key).length > 0;
   }
 
-  #placeOf(scope: Scope): Place<Member> {
+  #placeOf(scope: Scope): ScopeGroups<Member> {
     const [type, shape] = [typeOf(scope), shapeOf(scope)];
     const shapes = this.#types.get(type) ?? (new Map() as Shapes<Member>);
-    const places = shapes.get(shape) ?? new Map<string, Place<Member>>();
+    const places = shapes.get(shape) ?? new Map<string, ScopeGroups<Member>>();
     const text = textOf(shape, scope);
     const place = places.get(text) ?? { scope, groups: new Map(), changes: [], from: 0, tooLarge: 0, bytes: 0, due: 0 };
     places.set(text, place);

@@ -78,7 +78,7 @@ type InitialStart = Extract<WatchStart, { kind: 'initial' }>;
  * The cost of writing to a socket, or of ending a watch, in bytes: 64 of them fit into a turn of
  * one MiB.
  */
-const handOutBytesMin = 16 * 1024;
+const deliveryBytesMin = 16 * 1024;
 /**
  * A longer queue goes out in parts, so that the connection notices whether its reader takes any.
  */
@@ -123,7 +123,7 @@ export class Watcher implements OpenWatch, Receiver {
   offer(piece: Piece): void {
     const { length } = piece.bytes;
     if (this.#queuedBytes + length > this.#limits.queueBytesMax && this.#queue.length > 0) return this.fallBack(piece.after);
-    if (!this.#takeRoom(length)) {
+    if (!this.#reserveRoom(length)) {
       this.#wantedBytes = length;
       return this.fallBack(piece.after);
     }
@@ -147,7 +147,7 @@ export class Watcher implements OpenWatch, Receiver {
     }
     const pieces = this.#take();
     sink.writeNow(pieces.map(({ bytes }) => bytes));
-    return Math.max(handOutBytesMin, sum(pieces));
+    return Math.max(deliveryBytesMin, sum(pieces));
   }
 
   fallBack(after: Revision, fault?: unknown): void {
@@ -165,7 +165,7 @@ export class Watcher implements OpenWatch, Receiver {
    * Called when its cohort reads on without it, because it was too slow. It enters again once its
    * queue is empty.
    */
-  leftBehind(): void {
+  onRemovedAsSlow(): void {
     this.#isInStream = false;
     this.#wake();
   }
@@ -199,7 +199,7 @@ export class Watcher implements OpenWatch, Receiver {
 
   abandon(): void {
     this.#isAbandoned = true;
-    void this.#parts.pace.turn(handOutBytesMin).then(() => this.end());
+    void this.#parts.pace.turn(deliveryBytesMin).then(() => this.end());
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<readonly Uint8Array[]> {
@@ -215,7 +215,7 @@ export class Watcher implements OpenWatch, Receiver {
     } finally {
       this.#parts.stream.leave(this);
       this.#dropQueue();
-      this.request.room.give(this.#reservedBytes);
+      this.request.room.release(this.#reservedBytes);
     }
   }
 
@@ -227,10 +227,10 @@ export class Watcher implements OpenWatch, Receiver {
     const { scope, selector, representation, room } = this.request;
     const { revisions, snapshots } = this.#parts;
     const { revision: at, chunks } = await snapshots.present(scope, selector, addedBy(representation));
-    const untilEnded: Pick<Room, 'take' | 'add' | 'give'> = {
-      take: (bytes) => this.#takeUnlessEnded(bytes),
+    const untilEnded: Pick<Room, 'reserve' | 'add' | 'release'> = {
+      reserve: (bytes) => this.#reserveUnlessEnded(bytes),
       add: (bytes) => room.add(bytes),
-      give: (bytes) => room.give(bytes),
+      release: (bytes) => room.release(bytes),
     };
     for await (const bytes of withRoom(chunks, untilEnded, this.#limits.readBytesMax)) if (bytes.length > 0) yield [bytes];
     if (this.#ended) return;
@@ -246,7 +246,7 @@ export class Watcher implements OpenWatch, Receiver {
     for (;;) {
       const pieces = this.#take();
       if (pieces.length > 0) {
-        await this.#parts.pace.turn(Math.max(handOutBytesMin, sum(pieces)));
+        await this.#parts.pace.turn(Math.max(deliveryBytesMin, sum(pieces)));
         yield pieces.map(({ bytes }) => bytes);
       } else if (this.#fault !== undefined) this.#skipOrThrow(this.#fault);
       else if (this.#ended) return;
@@ -290,28 +290,28 @@ export class Watcher implements OpenWatch, Receiver {
     const wanted = this.#wantedBytes;
     this.#wantedBytes = 0;
     if (wanted === 0) return true;
-    const isTaken = await this.#takeUnlessEnded(wanted);
+    const isTaken = await this.#reserveUnlessEnded(wanted);
     if (isTaken) this.#reservedBytes = wanted;
     return isTaken;
   }
 
-  async #takeUnlessEnded(bytes: number): Promise<boolean> {
+  async #reserveUnlessEnded(bytes: number): Promise<boolean> {
     if (this.#ended) return false;
     const { room } = this.request;
-    const taking = room.take(bytes);
+    const taking = room.reserve(bytes);
     const ended = new Promise<'ended'>((resolve) => (this.#wake = () => resolve('ended')));
     const first = await Promise.race([taking, ended]);
-    if (first === 'ended') void taking.then((isTaken) => isTaken && room.give(bytes));
+    if (first === 'ended') void taking.then((isTaken) => isTaken && room.release(bytes));
     return first === true;
   }
 
   /** Gives the reserved room back, whether or not it was enough. */
-  #takeRoom(bytes: number): boolean {
+  #reserveRoom(bytes: number): boolean {
     const { room } = this.request;
     const reserved = this.#reservedBytes;
     this.#reservedBytes = 0;
-    const fits = bytes <= reserved || room.tryTake(bytes - reserved);
-    room.give(fits ? Math.max(0, reserved - bytes) : reserved);
+    const fits = bytes <= reserved || room.tryReserve(bytes - reserved);
+    room.release(fits ? Math.max(0, reserved - bytes) : reserved);
     return fits;
   }
 
@@ -322,7 +322,7 @@ export class Watcher implements OpenWatch, Receiver {
   }
 
   #dropQueue(): void {
-    this.request.room.give(this.#queuedBytes);
+    this.request.room.release(this.#queuedBytes);
     this.#queue = [];
     this.#queuedBytes = 0;
   }

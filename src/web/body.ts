@@ -35,7 +35,7 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
     // exchange drops the rest of the body later.
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       if (body.bytes + chunk.length > bytesMax) throw tooLarge(bytesMax);
-      if (!room.tryTake(chunk.length)) throw exchange.refused('bufferedBytes');
+      if (!room.tryReserve(chunk.length)) throw exchange.refused('bufferedBytes');
       body.add(chunk);
     }
   } catch (error) {

@@ -96,7 +96,7 @@ export type Answer =
   | Readonly<{ kind: 'streamed' }>;
 
 /** Whether the URL may mean other objects than it did at `revision`. */
-export function showsOthersSince(
+export function hasMeaningChangedSince(
   revision: Revision,
   { bound: { path, shownBy, declaredBy }, type }: Pick<Call, 'bound' | 'type'>,
   { movedPaths, catalogue }: Pick<KubePorts, 'movedPaths' | 'catalogue'>,
@@ -104,7 +104,7 @@ export function showsOthersSince(
   return (
     revision < (shownBy?.revision ?? 0) ||
     (path !== undefined && movedPaths.hasChangedSince(path, revision)) ||
-    (declaredBy !== undefined && catalogue.meantOtherSince({ ...type, cluster: declaredBy }, revision))
+    (declaredBy !== undefined && catalogue.hasIdentityChangedSince({ ...type, cluster: declaredBy }, revision))
   );
 }
 
@@ -112,20 +112,20 @@ export function showsOthersSince(
  * Whether the URL may mean other objects from this commit on. The catalogue has applied the commit
  * already.
  */
-export function changesWhatIsShown(
+export function changesMeaning(
   { movedPaths, changes, revision }: Commit,
   { bound: { path, shownBy, declaredBy }, type }: Pick<Call, 'bound' | 'type'>,
   catalogue: Catalogue,
 ): boolean {
   return (
     (path !== undefined && movedPaths.includes(path)) ||
-    (declaredBy !== undefined && catalogue.meantOtherSince({ ...type, cluster: declaredBy }, revision - 1)) ||
+    (declaredBy !== undefined && catalogue.hasIdentityChangedSince({ ...type, cluster: declaredBy }, revision - 1)) ||
     (shownBy !== undefined &&
       changes.some(({ key }) => key.name === shownBy.key.name && formatClientKey(key) === formatClientKey(shownBy.key)))
   );
 }
 
-export function showsOthers(): Refusal {
+export function meaningChanged(): Refusal {
   return expired('what this URL leads to has changed, please list again');
 }
 

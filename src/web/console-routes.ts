@@ -73,7 +73,7 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
     // leads here. This answer leads to /console again, and the browser sends the cookie with that
     // request.
     if (path === '/console' && exchange.request.headers['sec-fetch-site'] === 'cross-site')
-      return respondPage(exchange, 401, onwardPolicy, onwardPage(`<script>${leadOn}</script>`));
+      return respondPage(exchange, 401, onwardPolicy, redirectPage(`<script>${continueScript}</script>`));
     log.warn('console.refused', { user: exchange.caller.user, path: shown(path) });
     return respond(exchange, { kind: 'text', code: 401, text: noSession });
   };
@@ -102,7 +102,7 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
     log.info('console.entered', { user: sessions.callerOf(session)?.user });
     const attributes = `Path=/; Max-Age=${sessionMs / msPerSecond}; HttpOnly; Secure; SameSite=Strict`;
     exchange.response.setHeader('set-cookie', `${cookie}=${session}; ${attributes}`);
-    await respondPage(exchange, 200, onwardPolicy, onwardPage('<meta http-equiv="refresh" content="0; url=/console">'));
+    await respondPage(exchange, 200, onwardPolicy, redirectPage('<meta http-equiv="refresh" content="0; url=/console">'));
   });
   read('/console', async (exchange) => {
     const { page, policy } = await files();
@@ -116,7 +116,7 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
     );
   });
   read('/console/overview', async (exchange) => {
-    if (await exchange.room.take(overviewBytesMax)) await respond(exchange, jsonAnswer(200, JSON.stringify(await overview())));
+    if (await exchange.room.reserve(overviewBytesMax)) await respond(exchange, jsonAnswer(200, JSON.stringify(await overview())));
   });
   read(/^\/console\/objects\//, async (exchange, caller, context) => {
     const target = (exchange.request.url ?? '').slice(objectsPrefix.length);
@@ -135,15 +135,15 @@ const noSession =
 const usedUp = 'This link was opened before, or is older than a minute. Run strata console for a new one.\n';
 
 /** Keeps the part of the URL behind the '#', which no header can carry. */
-const leadOn = "location.replace('/console?led' + location.hash)";
-const leadOnHash = createHash('sha256').update(leadOn).digest('base64');
+const continueScript = "location.replace('/console?led' + location.hash)";
+const leadOnHash = createHash('sha256').update(continueScript).digest('base64');
 const onwardPolicy = `default-src 'none'; script-src 'sha256-${leadOnHash}'; base-uri 'none'; frame-ancestors 'none'`;
 
 /**
  * A page that goes on to the console by itself. The browser's next request then comes from this
  * page, not from the one that led here.
  */
-function onwardPage(onward: string): string {
+function redirectPage(onward: string): string {
   return `<!doctype html><meta charset="utf-8"><title>Strata</title>${onward}<a href="/console">Console</a>\n`;
 }
 

@@ -23,7 +23,7 @@ export async function get(call: Call, ports: KubePorts): Promise<Answer> {
   }
   // Take room for the largest object before reading: a thousand readers that accept no bytes must
   // not cause a thousand reads.
-  if (!(await call.exchange.room.take(ports.limits.bodyBytesMax))) return { kind: 'streamed' };
+  if (!(await call.exchange.room.reserve(ports.limits.bodyBytesMax))) return { kind: 'streamed' };
   const object = await find(call, ports);
   return objectAnswer(200, object, form, { encoding: answered.encoding, heavy: call.heavy });
 }

@@ -25,14 +25,14 @@ export class Gzip {
   readonly #deflated = new WeakMap<Uint8Array, Promise<Deflated>>();
 
   /** For each piece, takes room for the deflated bytes and gives back the room of the piece. */
-  async *stream(pieces: AsyncIterable<Uint8Array>, room: Pick<Room, 'add' | 'give'>): AsyncGenerator<readonly Uint8Array[]> {
+  async *stream(pieces: AsyncIterable<Uint8Array>, room: Pick<Room, 'add' | 'release'>): AsyncGenerator<readonly Uint8Array[]> {
     let all: Checksum = { crc: 0, length: 0, shift: shiftOf(0) };
     let opening: readonly Uint8Array[] = [header];
     room.add(header.length);
     for await (const piece of oneAhead(pieces)) {
       const { blocks, plain } = await this.#of(piece);
       room.add(blocks.length);
-      room.give(piece.length);
+      room.release(piece.length);
       yield [...opening, blocks];
       opening = [];
       all = appended(all, plain);

@@ -84,7 +84,7 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   if (verb !== undefined) checkOptions(verb, query);
   if (path.shard === undefined && !placeless.includes(path.rest[0] ?? '')) throw new Refused(placeMissing('shard'));
 
-  if (resource === undefined && !(await exchange.room.take(discoveryBytesMax))) return { kind: 'streamed' };
+  if (resource === undefined && !(await exchange.room.reserve(discoveryBytesMax))) return { kind: 'streamed' };
   // Wait before reading the view and the canonical path: they must come from the same state as the
   // objects.
   if (verb !== undefined && needsNewest(verb, query, ports.revisions)) await ports.revisions.reachNewest();
@@ -125,7 +125,7 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
     at,
     path: path.cluster.kind === 'path' ? path.cluster.path : undefined,
     shownBy: view?.shownBy,
-    declaredBy: isMeant(resource, type) && view?.shownBy === undefined && cluster !== '*' ? cluster : undefined,
+    declaredBy: leavesIdentityOpen(resource, type) && view?.shownBy === undefined && cluster !== '*' ? cluster : undefined,
   };
   const heavy = ports.heavy.of(caller.user);
   const where = { shard: admitted?.shard ?? path.shard, cluster, bound, labels: view?.labels ?? [] };
@@ -133,7 +133,7 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
 }
 
 /** Whether the URL of a declared type names no identity. */
-function isMeant(asked: ResourcePath, type: Pick<ServedType, 'identity'>): boolean {
+function leavesIdentityOpen(asked: ResourcePath, type: Pick<ServedType, 'identity'>): boolean {
   return asked.identity === undefined && type.identity !== '';
 }
 

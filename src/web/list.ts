@@ -13,7 +13,7 @@ import { isSelected } from '../domain/object-metadata.js';
 import type { Scope } from '../domain/scope.js';
 import { acceptsGzip, type Answered } from './accept.js';
 import { encoded } from './answer.js';
-import { answeredAs, formOf, narrow, showsOthers, showsOthersSince, type Answer, type Call, type KubePorts } from './call.js';
+import { answeredAs, formOf, narrow, meaningChanged, hasMeaningChangedSince, type Answer, type Call, type KubePorts } from './call.js';
 import { formatContinue, parseContinue } from './continue-token.js';
 import { listEncoding } from './encodings.js';
 import { parseListOptions, type ListOptions } from './list-options.js';
@@ -54,8 +54,8 @@ export async function list(call: Call, ports: KubePorts): Promise<Answer> {
   const { page, items, end } = await read(call, pageOf(options, scope, selector, ports), form, ports);
   // Refuse if the URL meant other objects at the requested revision, or came to mean others while
   // this request waited for shared pages.
-  if (showsOthersSince(Math.min(call.bound.at, page.revision), call, ports) || (await hasChanged(call.bound, ports)))
-    throw new Refused(showsOthers());
+  if (hasMeaningChangedSince(Math.min(call.bound.at, page.revision), call, ports) || (await hasChanged(call.bound, ports)))
+    throw new Refused(meaningChanged());
   return answerList(call, listBytes({ page, items, end }, form, ports), answered, ports);
 }
 

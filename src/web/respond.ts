@@ -27,7 +27,7 @@ export async function respond(exchange: Exchange, answered: FaceAnswer): Promise
     return;
   }
   const length = lengthOf(parts);
-  exchange.room.settle(length);
+  exchange.room.reserveExactly(length);
   response.writeHead(code, { ...headers, 'content-length': length });
   if (request.method === 'HEAD') response.end();
   else if (length <= copiedBytesMax) response.end(join(parts));

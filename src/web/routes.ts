@@ -98,7 +98,7 @@ export function routes(
       exchange.admit();
       if (!isOpenTo(exchange.caller)) authorizePath(exchange);
       const query = queryOf(context);
-      if (await exchange.room.take(bytesMax)) await respond(exchange, await make(query, context));
+      if (await exchange.room.reserve(bytesMax)) await respond(exchange, await make(query, context));
     });
   };
   const metricsAnswer = async (): Promise<Answer> => {

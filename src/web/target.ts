@@ -18,7 +18,7 @@ export type Target = Readonly<{ path: string; segments: readonly string[]; query
 
 /** Printable ASCII except '#' and '\'. */
 const targetPattern = /^\/[!"$-[\]-~]*$/;
-const mayBeNoName = /%|^\.{1,2}$/;
+const mayBeInvalidName = /%|^\.{1,2}$/;
 
 export function parseTarget(text: string): Parsed<Target> {
   const refuse = (why: string): Parsed<never> => refused(badRequest(`invalid path: ${JSON.stringify(withoutQuery(text))}${why}`));
@@ -29,7 +29,7 @@ export function parseTarget(text: string): Parsed<Target> {
   for (const encoded of raw === '' ? [] : raw.split('/')) {
     const segment = decode(encoded);
     if (segment === undefined) return refuse('');
-    const [flaw] = mayBeNoName.test(encoded) ? pathSegmentFlaws(segment) : [];
+    const [flaw] = mayBeInvalidName.test(encoded) ? pathSegmentFlaws(segment) : [];
     if (flaw !== undefined) return refuse(`: ${JSON.stringify(segment)} ${flaw}`);
     segments.push(segment);
   }

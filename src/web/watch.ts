@@ -18,11 +18,11 @@ import type { Room } from '../domain/room.js';
 import type { Exchange } from '../http/exchange.js';
 import {
   answeredAs,
-  changesWhatIsShown,
+  changesMeaning,
   formOf,
   narrow,
-  showsOthers,
-  showsOthersSince,
+  meaningChanged,
+  hasMeaningChangedSince,
   type Answer,
   type Call,
   type KubePorts,
@@ -65,7 +65,7 @@ async function follow(call: Call, ports: KubePorts, request: WatchRequest): Prom
   const canShowOthers = [bound.path, bound.shownBy, bound.declaredBy].some((leads) => leads !== undefined);
   const moves = canShowOthers
     ? ports.commits.subscribe((commit) => {
-        if (changesWhatIsShown(commit, call, ports.catalogue)) open.end(showsOthers());
+        if (changesMeaning(commit, call, ports.catalogue)) open.end(meaningChanged());
       })
     : undefined;
   exchange.onEnd(() => open.abandon());
@@ -91,8 +91,8 @@ function startOf(options: WatchOptions, call: Call, ports: KubePorts): WatchStar
   const endsWithBookmark = bookmarks && sendInitialEvents === true;
   const { revisions, history } = ports;
   const { published } = revisions;
-  const hasMoved = (since: Revision): boolean => showsOthersSince(since, call, ports);
-  if (hasMoved(call.bound.at)) return { kind: 'refused', refusal: showsOthers() };
+  const hasMoved = (since: Revision): boolean => hasMeaningChangedSince(since, call, ports);
+  if (hasMoved(call.bound.at)) return { kind: 'refused', refusal: meaningChanged() };
   if (resourceVersion === '' || resourceVersion === '0') {
     return sendInitialEvents === false
       ? { kind: 'after', revision: published }
@@ -105,7 +105,7 @@ function startOf(options: WatchOptions, call: Call, ports: KubePorts): WatchStar
     const isRemembered = located.kind === 'ours' && history.remembers(located.revision) && !hasMoved(located.revision);
     return { kind: 'initial', endsWithBookmark, forgetSince: isRemembered ? located.revision : undefined };
   }
-  if (located.kind === 'ours' && hasMoved(located.revision)) return { kind: 'refused', refusal: showsOthers() };
+  if (located.kind === 'ours' && hasMoved(located.revision)) return { kind: 'refused', refusal: meaningChanged() };
   if (located.kind === 'ours') return { kind: 'after', revision: located.revision };
   return { kind: 'refused', refusal: expired(`too old resource version: ${resourceVersion} (${revisions.format(published)})`) };
 }

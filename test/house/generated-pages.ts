@@ -69,7 +69,7 @@ function optionsPage(): string {
     code(environmentName(option)),
     code(option.yaml),
     defaultOf(option),
-    `${option.help} Takes ${option.accepts}.`,
+    `${option.help} Takes ${option.acceptedValues}.`,
   ]);
   const config = [code(`--${configFileOption.flag}`), code(environmentName(configFileOption)), '–', '–', configFileOption.help];
   return `# Options of the server
@@ -91,7 +91,12 @@ function commandRows(): readonly (readonly string[])[] {
   const declarations = commands.map((declare) => declare({} as Surroundings));
   for (const { words, options: declared } of [{ words: ['proxy'], options: Object.values(proxyOptions) }, ...declarations]) {
     for (const option of declared as readonly CommandOption<unknown>[]) {
-      const row = [code(`--${option.flag}`), code(environmentName(option)), defaultOf(option), `${option.help} Takes ${option.accepts}.`];
+      const row = [
+        code(`--${option.flag}`),
+        code(environmentName(option)),
+        defaultOf(option),
+        `${option.help} Takes ${option.acceptedValues}.`,
+      ];
       const at = row.join('\n');
       rows.set(at, row);
       commandsByRow.set(at, [...(commandsByRow.get(at) ?? []), words.join(' ')]);

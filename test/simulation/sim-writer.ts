@@ -83,7 +83,7 @@ export class SimWriter implements PlainParty {
     while (!signal.aborted) {
       const seen = this.#notifier.notified;
       const via = known.shard(shard)?.via;
-      const verdict = plainWrites.judge(shard, plainWriter);
+      const verdict = plainWrites.decide(shard, plainWriter);
       const mayBegin = via !== undefined || !this.#hasMoved || clock.now() - beganMs >= unknownMs;
       if (!mayBegin || verdict.kind === 'refused') {
         await pause(clock, retryMs, signal);

@@ -6,7 +6,7 @@
  *   open ── its host crashed ──▶ silent: none of its promises settles, because the process is gone
  */
 import { BadFrame } from '../../src/frames/bad-frame.js';
-import { byes, type ByeReason } from '../../src/frames/bye.js';
+import { byeReasons, type ByeReason } from '../../src/frames/bye.js';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
 import type { Frame } from '../../src/frames/frame.js';
 import { readFrame } from '../../src/frames/frame-codec.js';
@@ -113,7 +113,7 @@ export class SimulatedEnd implements FrameConnection {
     this.send({ kind: 'bye', reason, message, retryAfterMs });
     // The network has cut this end off, because the peer does not read.
     if (!this.isOpen) return;
-    this.#parts.out().send({ kind: 'close', code: byes[reason].code, size: 0 });
+    this.#parts.out().send({ kind: 'close', code: byeReasons[reason].code, size: 0 });
     this.#state = 'closing';
     this.#dropUnread();
     this.#settleDrained();

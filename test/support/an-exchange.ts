@@ -10,7 +10,13 @@ import { Exchange } from '../../src/http/exchange.js';
 import { tooMany } from '../../src/http/limit-reached.js';
 import type { App } from '../../src/web/app.js';
 
-export const endlessRoom: Room = { tryTake: () => true, take: async () => true, add: () => {}, give: () => {}, settle: () => {} };
+export const endlessRoom: Room = {
+  tryReserve: () => true,
+  reserve: async () => true,
+  add: () => {},
+  release: () => {},
+  reserveExactly: () => {},
+};
 
 const endless = new Budget(Infinity);
 

@@ -63,7 +63,7 @@ type Method<Request, Response> = Readonly<{
   encode: (request: Request) => Uint8Array;
   decode: (bytes: Uint8Array) => Response;
   /** NOT_FOUND counts as success, because the call removes something. */
-  isDoneIfGone?: boolean;
+  acceptsNotFound?: boolean;
 }>;
 
 const range: Method<RangeRequest, RangeResponse> = { path: '/etcdserverpb.KV/Range', encode: encodeRange, decode: decodeRange };
@@ -79,7 +79,7 @@ const leaseEnd: Method<number, void> = {
   path: '/etcdserverpb.Lease/LeaseRevoke',
   encode: encodeLeaseId,
   decode: () => {},
-  isDoneIfGone: true,
+  acceptsNotFound: true,
 };
 const watching = '/etcdserverpb.Watch/Watch';
 const keeping = '/etcdserverpb.Lease/LeaseKeepAlive';
@@ -269,7 +269,7 @@ export class EtcdClient {
 
   /** After a failure of the kind `unknown`, the next call goes to the next endpoint. */
   #send<Request, Response>(
-    { path, encode, decode, isDoneIfGone = false }: Method<Request, Response>,
+    { path, encode, decode, acceptsNotFound = false }: Method<Request, Response>,
     request: Request,
     timeoutMs: number,
     member: Member,
@@ -291,7 +291,7 @@ export class EtcdClient {
         request,
         (error: ServiceError | null, response?: Response) => {
           overdue();
-          if (error === null || (isDoneIfGone && error.code === status.NOT_FOUND)) resolve(response as Response);
+          if (error === null || (acceptsNotFound && error.code === status.NOT_FOUND)) resolve(response as Response);
           else fail(etcdErrorOf(member.endpoint, error));
         },
       );

@@ -26,7 +26,7 @@ import type { Mutation } from '../../domain/mutation.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
 import { scopeOfSlice } from '../../domain/scope.js';
-import { sweepDeletesMax, type Asked } from '../asked.js';
+import { sweepDeletesMax, type BatchItem } from '../batch-item.js';
 import type { Walk } from '../syncs.js';
 import type { BodyReader } from './body-reader.js';
 import type { EtcdClient } from './client.js';
@@ -89,7 +89,7 @@ type WritePlan = Extract<Plan, { kind: 'write' }>;
 type Deadline = { untilMs?: number };
 
 /** Objects that one step of a walk may look at. */
-const sweepLooksMax = 2_000;
+const sweepKeysMax = 2_000;
 
 export class EtcdCommitter {
   readonly #parts: CommitterParts;
@@ -131,7 +131,7 @@ export class EtcdCommitter {
    * Decides the pushes of one lane in order. `isFollowed`: more pushes of the lane follow in the
    * batch. Throws EtcdError; then the outcome of all these pushes is unknown.
    */
-  async push(asked: readonly Asked[], isFollowed: boolean): Promise<readonly Decision[]> {
+  async push(asked: readonly BatchItem[], isFollowed: boolean): Promise<readonly Decision[]> {
     const failed = new AbortController();
     try {
       return await this.#push(asked, isFollowed, failed.signal);
@@ -141,7 +141,7 @@ export class EtcdCommitter {
     }
   }
 
-  async #push(asked: readonly Asked[], isFollowed: boolean, failed: AbortSignal): Promise<readonly Decision[]> {
+  async #push(asked: readonly BatchItem[], isFollowed: boolean, failed: AbortSignal): Promise<readonly Decision[]> {
     const decisions: (Decision | Promise<Decision>)[] = [];
     let flying: Promise<Decision>[] = [];
     for (const [i, each] of asked.entries()) {
@@ -173,7 +173,7 @@ export class EtcdCommitter {
     let removed = 0;
     while (decision.kind === 'partial') {
       removed += decision.removed;
-      const resume: Asked = { kind: 'resume', push: end, walk: decision.walk };
+      const resume: BatchItem = { kind: 'resume', push: end, walk: decision.walk };
       decision = await this.#carryOut(() => decider.plan(resume));
     }
     return decision.kind === 'swept' ? { ...decision, removed: removed + decision.removed } : decision;
@@ -242,7 +242,7 @@ export class EtcdCommitter {
       }
       deadline = {};
       await this.#parts.reach(revision);
-      if (current.deletes !== undefined && this.#parts.published.owesRewrite(current.deletes)) await this.rewrite(current.deletes);
+      if (current.deletes !== undefined && this.#parts.published.needsRewrite(current.deletes)) await this.rewrite(current.deletes);
       current = current.next(revision);
     }
   }
@@ -261,16 +261,16 @@ export class EtcdCommitter {
 
   #unmarked(walk: Walk): readonly Key[] {
     const found: Key[] = [];
-    let looked = 0;
+    let examined = 0;
     for (let current = walk.slices[0]; current !== undefined; current = walk.slices[0]) {
       const [cluster, namespace, name] = walk.after;
       const after = name === '' ? undefined : ({ ...current.slice, cluster, namespace, name } as Key);
       const scope = { ...scopeOfSlice(current.slice), cluster: walk.cluster === '' ? ('*' as const) : walk.cluster };
-      for (const { key, revision } of this.#parts.published.objects.look(scope, after)) {
-        if (looked === sweepLooksMax || found.length === sweepDeletesMax) return found;
-        looked += 1;
+      for (const { key, revision } of this.#parts.published.objects.scan(scope, after)) {
+        if (examined === sweepKeysMax || found.length === sweepDeletesMax) return found;
+        examined += 1;
         walk.after = [key.cluster, key.namespace, key.name];
-        if (walk.marks.isUnmarked(revision) && walk.covers(key)) found.push(key);
+        if (walk.marks.isUnmarked(revision) && walk.mayRemove(key)) found.push(key);
       }
       walk.slices.shift();
       walk.after = ['', '', ''];
@@ -283,7 +283,7 @@ export class EtcdCommitter {
    */
   async #write({ compare, operations }: WritePlan, mutation: Mutation | undefined, deadline: Deadline = {}): Promise<Revision | undefined> {
     const { published, clock } = this.#parts;
-    await this.#slots.take();
+    await this.#slots.acquire();
     const untilMs = (deadline.untilMs ??= clock.now() + this.#options.writeMsMax);
     // If etcd applies the transaction, its revision is above this one.
     let before = published.revision;
@@ -298,16 +298,16 @@ export class EtcdCommitter {
         return revision;
       }
       await this.#parts.reach(revision);
-      this.#noteRefusal(asked.compare);
+      this.#recordRefusal(asked.compare);
       return undefined;
     } catch (error) {
       if (!(error instanceof EtcdError) || error.kind !== 'unknown') throw error;
       this.#slots.unanswered();
-      this.#fence.noteUnanswered();
+      this.#fence.recordUnanswered();
       await this.#fence.present(untilMs, 'unknown');
       return mutation && this.#seen(mutation, before);
     } finally {
-      this.#slots.give();
+      this.#slots.release();
     }
   }
 
@@ -315,7 +315,7 @@ export class EtcdCommitter {
    * Counts rejections that nothing published explains (M3). Changes by other servers and a renewed
    * fence explain any number of them.
    */
-  #noteRefusal(compare: readonly Compare[]): void {
+  #recordRefusal(compare: readonly Compare[]): void {
     const { published, contradicted } = this.#parts;
     this.#contradictions = compare.every(({ key, revision }) => published.revisionAt(key) === revision) ? this.#contradictions + 1 : 0;
     if (this.#contradictions < this.#options.contradictionsMax) return;

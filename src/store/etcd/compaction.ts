@@ -26,7 +26,7 @@ export type EtcdCompactionParts = Readonly<{
 /** The key in which the servers of Kubernetes and kcp record how far they have compacted. */
 export const compactionKey = Buffer.from('compact_rev_key');
 
-const lookIntervalMaxMs = 60_000;
+const checkIntervalMaxMs = 60_000;
 const nearlyUsed = 0.6;
 const nearAgeMs = 60_000;
 
@@ -34,7 +34,7 @@ export class EtcdCompaction {
   readonly #parts: EtcdCompactionParts;
   readonly #ageMs: number;
   /** etcd's revision at each look, ascending. */
-  #stood: Readonly<{ revision: Revision; atMs: number }>[] = [];
+  #revisions: Readonly<{ revision: Revision; atMs: number }>[] = [];
   /** The revision of the key, and when this server first saw it. */
   #changed: Readonly<{ revision: Revision; atMs: number }> | undefined;
   #cancel: () => void;
@@ -42,7 +42,7 @@ export class EtcdCompaction {
   constructor(parts: EtcdCompactionParts, { ageMs }: Readonly<{ ageMs: number }>) {
     this.#parts = parts;
     this.#ageMs = ageMs;
-    this.#cancel = this.#lookLater();
+    this.#cancel = this.#compactLater();
   }
 
   close(): void {
@@ -50,18 +50,18 @@ export class EtcdCompaction {
   }
 
   /** Throws EtcdError. */
-  async look(): Promise<void> {
+  async compactIfDue(): Promise<void> {
     const { client, clock, isLeader } = this.#parts;
     const { kvs, revision } = await client.range({ key: compactionKey });
     const nowMs = clock.now();
     const keyRevision = kvs[0]?.revision ?? 0;
     if (this.#changed?.revision !== keyRevision) this.#changed = { revision: keyRevision, atMs: nowMs };
-    this.#stood.push({ revision, atMs: nowMs });
+    this.#revisions.push({ revision, atMs: nowMs });
     const ageMs = (await this.#isNearlyFull()) ? Math.min(nearAgeMs, this.#ageMs) : this.#ageMs;
-    const old = this.#stood.findLastIndex(({ atMs }) => nowMs - atMs >= ageMs);
-    const upTo = this.#stood[old]?.revision;
+    const old = this.#revisions.findLastIndex(({ atMs }) => nowMs - atMs >= ageMs);
+    const upTo = this.#revisions[old]?.revision;
     if (upTo === undefined || nowMs - this.#changed.atMs < ageMs || !isLeader()) return;
-    this.#stood = this.#stood.slice(old);
+    this.#revisions = this.#revisions.slice(old);
     const compare = [{ key: compactionKey, revision: keyRevision }];
     const value = Buffer.from(String(upTo));
     try {
@@ -90,10 +90,10 @@ export class EtcdCompaction {
     return quota > 0 && sizeInUse > nearlyUsed * quota;
   }
 
-  #lookLater(): () => void {
-    return this.#parts.clock.after(Math.min(lookIntervalMaxMs, this.#ageMs / 2), () => {
-      this.#cancel = this.#lookLater();
-      this.look().catch((error: unknown) => {
+  #compactLater(): () => void {
+    return this.#parts.clock.after(Math.min(checkIntervalMaxMs, this.#ageMs / 2), () => {
+      this.#cancel = this.#compactLater();
+      this.compactIfDue().catch((error: unknown) => {
         if (!(error instanceof EtcdError)) throw error;
         // `compacted`: another server has already compacted further.
         if (error.kind !== 'compacted') this.#parts.log.warn('etcd.not-compacted', { message: error.message });

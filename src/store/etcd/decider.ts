@@ -15,13 +15,13 @@ import type { Mutation } from '../../domain/mutation.js';
 import type { Body } from '../../domain/object.js';
 import { linkOf, type Push, type Speaker } from '../../domain/push.js';
 import { withKept } from '../../json/kept-members.js';
-import type { Asked } from '../asked.js';
-import { compared, judgeMutation, keepsNames, unsynced } from '../decide.js';
+import type { BatchItem } from '../batch-item.js';
+import { compared, decideMutation, keepsNames, unsynced } from '../decide.js';
 import type { Syncs, Walk } from '../syncs.js';
 import { Holders } from './holders.js';
 import { formatObjectKey } from './object-keys.js';
 import type { IndexedObject } from './object-reader.js';
-import { decided, unchanged, write, type Plan, type PushOf, type Written } from './plan.js';
+import { decided, unchanged, write, type Plan, type PushOf, type TransactionParts } from './plan.js';
 import { sinceOf } from './published-paths.js';
 import type { PublishedBatch, PublishedState } from './published-state.js';
 import { RecordWrites } from './record-writes.js';
@@ -32,11 +32,11 @@ import { RemovalPlans } from './removal-plans.js';
 import { SyncPlans } from './sync-plans.js';
 
 /** `server`: the id of this server. */
-export type DeciderParts = Readonly<{ prefix: string; cacheId: string; server: string; published: PublishedState; underWay: Syncs }>;
+export type DeciderParts = Readonly<{ prefix: string; cacheId: string; server: string; published: PublishedState; syncs: Syncs }>;
 
 type Spoken = Extract<Push, { by: Speaker }>;
 
-const unsaid = new Uint8Array();
+const emptyValue = new Uint8Array();
 
 export class Decider {
   readonly #cacheId: string;
@@ -46,18 +46,18 @@ export class Decider {
   readonly #syncs: SyncPlans;
   readonly #removals: RemovalPlans;
 
-  constructor({ prefix, cacheId, server, published, underWay }: DeciderParts) {
+  constructor({ prefix, cacheId, server, published, syncs }: DeciderParts) {
     const records = new RecordWrites(prefix, server, published);
     this.#cacheId = cacheId;
     this.#published = published;
     this.#records = records;
     this.#holders = new Holders({ cacheId, published, records });
-    const parts = { server, published, records, holders: this.#holders, underWay };
+    const parts = { server, published, records, holders: this.#holders, syncs };
     this.#syncs = new SyncPlans(parts);
     this.#removals = new RemovalPlans({ ...parts, idOf: (resource) => this.#syncs.idOf(resource) });
   }
 
-  plan(asked: Asked): Plan {
+  plan(asked: BatchItem): Plan {
     switch (asked.kind) {
       case 'put':
       case 'delete':
@@ -99,7 +99,7 @@ export class Decider {
     if (fenced !== undefined) return fenced;
     const written = {
       compare: by === undefined ? [this.#records.compareSlice(key)] : this.#records.spokenBy(key.shard, by),
-      operations: [this.#records.put({ kind: 'swept' }, unsaid)],
+      operations: [this.#records.put({ kind: 'swept' }, emptyValue)],
     };
     return this.#deletion(held, written);
   }
@@ -110,11 +110,13 @@ export class Decider {
   planRewrite(mark: string, survivor: IndexedObject | undefined, body: Body | undefined): Plan {
     const record: RecordKey = { kind: 'rewrite', of: mark };
     const revision = this.#published.marks.get(mark);
-    if (revision === undefined && (survivor === undefined || !this.#published.owesRewrite(mark))) return unchanged;
+    if (revision === undefined && (survivor === undefined || !this.#published.needsRewrite(mark))) return unchanged;
     const compare: Compare[] = [{ key: this.#records.keyOf(record), revision: revision ?? 0 }];
     // Either operation tells every server that this write does not count as a sync of the object
     // (published-state.ts).
-    const operations: Operation[] = [revision === undefined ? this.#records.put({ kind: 'swept' }, unsaid) : this.#records.remove(record)];
+    const operations: Operation[] = [
+      revision === undefined ? this.#records.put({ kind: 'swept' }, emptyValue) : this.#records.remove(record),
+    ];
     if (survivor !== undefined && body !== undefined) {
       compare.push({ key: this.#records.objectKey(survivor.key), revision: survivor.revision });
       operations.push({ kind: 'put', key: this.#records.objectKey(survivor.key), value: valueOf(body) });
@@ -126,7 +128,7 @@ export class Decider {
 
   newestNamesake(mark: string): IndexedObject | undefined {
     const scope = namesakesOf(mark);
-    return scope === undefined ? undefined : this.#published.objects.at(scope).reduce<IndexedObject | undefined>(newer, undefined);
+    return scope === undefined ? undefined : this.#published.objects.valuesAt(scope).reduce<IndexedObject | undefined>(newer, undefined);
   }
 
   /** Ends a walk whose writes failed. */
@@ -143,18 +145,18 @@ export class Decider {
     const { shards } = this.#published;
     const { key } = mutation;
     const held = this.#held(key);
-    const verdict = judgeMutation(mutation, { own: this.#cacheId, known: shards.state(key.shard), held: held?.revision });
+    const verdict = decideMutation(mutation, { own: this.#cacheId, known: shards.state(key.shard), held: held?.revision });
     if (verdict.kind === 'refused') return decided(verdict);
 
-    const written: Written = { compare: [this.#records.compareShard(key.shard)], operations: [] };
-    const { shard, settles, unsyncs } = verdict;
-    if (settles) written.operations.push(this.#records.putShard(shard));
+    const written: TransactionParts = { compare: [this.#records.compareShard(key.shard)], operations: [] };
+    const { shard, isNewState, unsyncs } = verdict;
+    if (isNewState) written.operations.push(this.#records.putShard(shard));
     const before = shards.facts(key);
-    const facts = settles || unsyncs ? unsynced(before) : before;
+    const facts = isNewState || unsyncs ? unsynced(before) : before;
     this.#records.putFacts(written, key, mutation.kind === 'put' ? { ...facts, cameOver: '' } : facts, unsyncs ? { voids: true } : {});
     // Writing `swept` tells every server that this write does not count as a sync of the object
     // (published-state.ts).
-    if (keepsNames(mutation)) written.operations.push(this.#records.put({ kind: 'swept' }, unsaid));
+    if (keepsNames(mutation)) written.operations.push(this.#records.put({ kind: 'swept' }, emptyValue));
     if (mutation.kind === 'put') return this.#putting(key, mutation.body, held, written);
     assert(held !== undefined, 'what is deleted is there');
     return this.#deletion(held, written);
@@ -186,7 +188,7 @@ export class Decider {
     }
   }
 
-  #resume({ push, walk }: Extract<Asked, { kind: 'resume' }>): Plan {
+  #resume({ push, walk }: Extract<BatchItem, { kind: 'resume' }>): Plan {
     if (push.kind !== 'end') return this.#removals.resume(walk) ?? decided({ kind: 'unbegun' });
     return this.#holders.fenced(push.slice.shard, push.by) ?? this.#syncs.end(push, walk);
   }
@@ -197,12 +199,12 @@ export class Decider {
     const digest = held === undefined ? undefined : digestOf(key, body);
     const isSame = held?.digest.high === digest?.high && held?.digest.low === digest?.low && held?.bytes === body.bytes.length;
     if (held !== undefined && isSame) return this.#syncs.keep(held);
-    const written: Written = { compare: this.#records.spokenBy(key.shard, by), operations: [] };
+    const written: TransactionParts = { compare: this.#records.spokenBy(key.shard, by), operations: [] };
     this.#records.putFacts(written, key, { ...this.#published.shards.facts(key), cameOver: linkOf(by) });
     return this.#putting(key, body, held, written);
   }
 
-  #putting(key: Key, body: Body, held: IndexedObject | undefined, { compare, operations }: Written): Plan {
+  #putting(key: Key, body: Body, held: IndexedObject | undefined, { compare, operations }: TransactionParts): Plan {
     const objectKey = this.#records.objectKey(key);
     return write(
       {
@@ -213,14 +215,14 @@ export class Decider {
     );
   }
 
-  #deletion(held: IndexedObject, { compare, operations }: Written): Plan {
+  #deletion(held: IndexedObject, { compare, operations }: TransactionParts): Plan {
     const { key, revision } = held;
     const objectKey = this.#records.objectKey(key);
     // Informers' keys lack the shard, so this delete removes namesakes from their caches too. The
     // store then writes a surviving namesake again. A namesake that was written too recently to be
     // known here is found when the delete is published (published-state.ts).
     const of = formatClientKey(key);
-    const marks = this.#isElsewhereToo(key) ? [this.#records.put({ kind: 'rewrite', of }, unsaid)] : [];
+    const marks = this.#isElsewhereToo(key) ? [this.#records.put({ kind: 'rewrite', of }, emptyValue)] : [];
     const planned = write(
       {
         compare: [{ key: objectKey, revision }, ...compare],
@@ -240,7 +242,7 @@ export class Decider {
    * Whether another shard has a namesake: an object of the same type, cluster, namespace and name.
    */
   #isElsewhereToo({ resource: { group, resource, identity }, cluster, namespace, name, shard }: Key): boolean {
-    const namesakes = this.#published.objects.at({ group, resource, identity, shard: '*', cluster, namespace, name });
+    const namesakes = this.#published.objects.valuesAt({ group, resource, identity, shard: '*', cluster, namespace, name });
     return namesakes.some(({ key }) => key.shard !== shard);
   }
 

@@ -66,7 +66,7 @@ export const followerOptions: FollowerOptions = Object.freeze({
  */
 const patienceMsMax = 64_000;
 /** `catchUp` fails after this many waits in a row without any event. */
-const fruitlessMax = 4;
+const eventlessWaitsMax = 4;
 /**
  * The interval of progress requests while a caller waits; etcd does not answer while the watch is
  * catching up.
@@ -83,13 +83,13 @@ export class Follower {
   readonly #newest: NewestRevision;
   readonly #paced: PacedBatches;
   #position: Revision = 0;
-  #heardMs = -Infinity;
+  #lastProgressMs = -Infinity;
   #watch: EtcdWatch | undefined;
   readonly #closing = new AbortController();
   #cancelAsking: (() => void) | undefined;
   readonly #fragments = new Fragments(replacedBytesMax);
-  #eventsHeard = 0;
-  #patienceMs: number;
+  #eventsReceived = 0;
+  #silenceMsMax: number;
   /** Progress requests since the watch last answered. Opening the watch counts as one. */
   #unanswered = 0;
   /**
@@ -103,11 +103,11 @@ export class Follower {
     this.#range = range;
     this.#parts = parts;
     this.#options = options;
-    this.#patienceMs = options.silentMs;
+    this.#silenceMsMax = options.silentMs;
     this.#waiters = new RevisionWaiters(parts);
     this.#newest = new NewestRevision(parts.client, range.key);
     this.#paced = new PacedBatches(
-      (batch) => this.#handOutWatched(batch),
+      (batch) => this.#deliverWatched(batch),
       () => this.#readOn(),
     );
   }
@@ -133,8 +133,8 @@ export class Follower {
   }
 
   /** When the watch last showed that it keeps up with etcd, in milliseconds of the clock. */
-  get heardMs(): number {
-    return this.#heardMs;
+  get lastProgressMs(): number {
+    return this.#lastProgressMs;
   }
 
   /** Resolves, with the reason, when following has failed for good (L2). */
@@ -167,14 +167,14 @@ export class Follower {
    */
   async catchUp(revision?: Revision): Promise<void> {
     const newest = revision ?? (await this.#newest.ask());
-    let [heard, fruitless] = [this.#eventsHeard, 0];
+    let [heard, fruitless] = [this.#eventsReceived, 0];
     for (;;) {
       try {
         return await this.reach(newest);
       } catch (error) {
-        fruitless = this.#eventsHeard === heard ? fruitless + 1 : 0;
-        heard = this.#eventsHeard;
-        if (this.#isClosed || fruitless === fruitlessMax) throw error;
+        fruitless = this.#eventsReceived === heard ? fruitless + 1 : 0;
+        heard = this.#eventsReceived;
+        if (this.#isClosed || fruitless === eventlessWaitsMax) throw error;
       }
     }
   }
@@ -215,8 +215,8 @@ export class Follower {
         resolve(error);
       };
       const look = (): void => {
-        if (this.#unanswered * askMs >= this.#patienceMs && !this.#paced.isFull) {
-          this.#patienceMs = Math.min(2 * this.#patienceMs, patienceMsMax);
+        if (this.#unanswered * askMs >= this.#silenceMsMax && !this.#paced.isFull) {
+          this.#silenceMsMax = Math.min(2 * this.#silenceMsMax, patienceMsMax);
           return end(new EtcdError('unknown', `the watch has brought nothing new in answer to ${this.#unanswered} questions`));
         }
         watch.askProgress();
@@ -240,11 +240,11 @@ export class Follower {
     if (created) this.#isAnnounced = true;
     // The confirmation restores no patience: the first events may be too large to arrive in the
     // normal time.
-    else if (events.length > 0 || revision > this.#position || !this.#waiters.areThere) {
-      this.#hear();
-      this.#patienceMs = this.#options.silentMs;
+    else if (events.length > 0 || revision > this.#position || !this.#waiters.hasWaiters) {
+      this.#recordProgress();
+      this.#silenceMsMax = this.#options.silentMs;
     }
-    this.#eventsHeard += events.length;
+    this.#eventsReceived += events.length;
     if (canceled && compacted > 0) return end(new EtcdError('compacted', `history is compacted up to revision ${compacted}`));
     if (canceled) return end(new EtcdError('unknown', `etcd has ended the watch: ${reason}`));
     const whole = this.#fragments.add(events, isFragment);
@@ -258,25 +258,25 @@ export class Follower {
   }
 
   #readOn(): void {
-    this.#hear();
+    this.#recordProgress();
     this.#watch?.resume();
   }
 
-  #hear(): void {
-    this.#heardMs = this.#parts.clock.now();
+  #recordProgress(): void {
+    this.#lastProgressMs = this.#parts.clock.now();
     this.#unanswered = 0;
   }
 
-  #handOutWatched(batch: FollowedBatch): void {
+  #deliverWatched(batch: FollowedBatch): void {
     const [first] = batch.events;
     // Batches before this progress report have reached its revision.
     if (first === undefined && batch.revision <= this.#position) return;
     if (first !== undefined && first.kv.revision <= this.#position)
       return this.#fail(`etcd has said that all up to revision ${this.#position} was sent, and then sent revision ${first.kv.revision}`);
-    this.#handOut(batch);
+    this.#deliver(batch);
   }
 
-  #handOut(batch: FollowedBatch): void {
+  #deliver(batch: FollowedBatch): void {
     this.#position = batch.revision;
     this.#parts.take(batch);
     this.#waiters.reached(this.#position);
@@ -309,7 +309,7 @@ export class Follower {
   /** Hands out every key at revision `at`; 0: at the newest revision. */
   async #list(at: Revision): Promise<void> {
     for await (const { revision, kvs } of listed(this.#parts.client, this.#range, { at, keysMax: this.#options.pageKeysMax }))
-      this.#handOut({ revision, events: kvs.map((kv) => ({ kind: 'put', kv, previous: undefined })) });
+      this.#deliver({ revision, events: kvs.map((kv) => ({ kind: 'put', kv, previous: undefined })) });
   }
 
   #fail(why: string): void {
@@ -324,7 +324,7 @@ export class Follower {
     this.#watch?.askProgress();
     this.#cancelAsking = this.#parts.clock.after(askWhileWaitingMs, () => {
       this.#cancelAsking = undefined;
-      if (this.#waiters.areThere) this.#askWhileWaiting();
+      if (this.#waiters.hasWaiters) this.#askWhileWaiting();
     });
   }
 }

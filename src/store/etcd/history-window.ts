@@ -36,7 +36,7 @@ const slack = 1_024;
 const trimmedAtOnce = 1_000;
 
 /** Changes by ascending revision. The first `left` of them have been dropped. */
-type Run = { changes: (Change | undefined)[]; left: number };
+type Run = { changes: (Change | undefined)[]; dropped: number };
 
 /** The changes of one key, ascending. */
 export type ChangedKey = Run & Readonly<{ key: Key }>;
@@ -45,7 +45,7 @@ const none = new KeyIndex<ChangedKey>();
 
 export class HistoryWindow implements History {
   readonly #limits: WindowLimits;
-  readonly #all: Run = { changes: [], left: 0 };
+  readonly #all: Run = { changes: [], dropped: 0 };
   readonly #byType = new Map<string, Run>();
   readonly #byKey = new KeyIndex<ChangedKey>();
   /** The arrival time of each batch, with its last revision, ascending. */
@@ -56,7 +56,7 @@ export class HistoryWindow implements History {
    * Whether several dropped changes had the revision `compacted`; initially true, because nobody
    * knows.
    */
-  #hadSeveral = true;
+  #isCompactedShared = true;
   #bytes = 0;
   /** The bytes of the new and the replaced body of each change. */
   readonly #bytesOf = new WeakMap<Change, number>();
@@ -74,11 +74,11 @@ export class HistoryWindow implements History {
 
   /** A client at `compacted` may lack some changes of that revision, if it had several. */
   remembers(after: Revision): boolean {
-    return after >= (this.#hadSeveral ? this.#compacted + 1 : this.#compacted);
+    return after >= (this.#isCompactedShared ? this.#compacted + 1 : this.#compacted);
   }
 
   get size(): number {
-    return this.#all.changes.length - this.#all.left;
+    return this.#all.changes.length - this.#all.dropped;
   }
 
   get bytes(): number {
@@ -99,11 +99,11 @@ export class HistoryWindow implements History {
       this.#bytesOf.set(change, bytesOf(change) + (replacedBytes.get(change) ?? 0));
       this.#all.changes.push(change);
       const type = formatResource(change.key.resource);
-      const run = this.#byType.get(type) ?? { changes: [], left: 0 };
+      const run = this.#byType.get(type) ?? { changes: [], dropped: 0 };
       this.#byType.set(type, run);
       run.changes.push(change);
       const known = this.#byKey.get(change.key);
-      if (known === undefined) this.#byKey.set({ key: change.key, changes: [change], left: 0 });
+      if (known === undefined) this.#byKey.set({ key: change.key, changes: [change], dropped: 0 });
       else known.changes.push(change);
       this.#bytes += this.#heldBytes(change);
     }
@@ -204,18 +204,18 @@ export class HistoryWindow implements History {
   #compactTo(revision: Revision): void {
     if (revision <= this.#compacted) return;
     this.#compacted = revision;
-    this.#hadSeveral = firstAbove(this.#all, revision) - firstAbove(this.#all, revision - 1) > 1;
+    this.#isCompactedShared = firstAbove(this.#all, revision) - firstAbove(this.#all, revision - 1) > 1;
     for (const change of within(this.#all, { after: 0, upTo: revision })) {
       this.#bytes -= this.#heldBytes(change);
       const known = this.#byKey.get(change.key);
       if (known === undefined) continue;
       drop(known, revision);
-      if (known.left === known.changes.length) this.#byKey.delete(known.key);
+      if (known.dropped === known.changes.length) this.#byKey.delete(known.key);
     }
     drop(this.#all, revision);
     for (const [type, run] of this.#byType) {
       drop(run, revision);
-      if (run.left === run.changes.length) this.#byType.delete(type);
+      if (run.dropped === run.changes.length) this.#byType.delete(type);
     }
     while ((this.#times[this.#timesLeft]?.revision ?? Infinity) <= revision) this.#timesLeft += 1;
     if (!isWorthACopy(this.#timesLeft, this.#times.length)) return;
@@ -251,8 +251,8 @@ function bytesOf(change: Change): number {
   return change.kind === 'put' ? change.object.body.bytes.length : 0;
 }
 
-function firstAbove({ changes, left }: Run, revision: Revision): number {
-  let [low, high] = [left, changes.length];
+function firstAbove({ changes, dropped }: Run, revision: Revision): number {
+  let [low, high] = [dropped, changes.length];
   while (low < high) {
     const middle = (low + high) >> 1;
     if (changes[middle]!.revision <= revision) low = middle + 1;
@@ -262,13 +262,13 @@ function firstAbove({ changes, left }: Run, revision: Revision): number {
 }
 
 function drop(run: Run, upTo: Revision): void {
-  const { left } = run;
-  run.left = firstAbove(run, upTo);
-  if (isWorthACopy(run.left, run.changes.length)) {
-    run.changes = run.changes.slice(run.left);
-    run.left = 0;
+  const { dropped } = run;
+  run.dropped = firstAbove(run, upTo);
+  if (isWorthACopy(run.dropped, run.changes.length)) {
+    run.changes = run.changes.slice(run.dropped);
+    run.dropped = 0;
     // The array would otherwise keep the dropped changes and their bodies in memory.
-  } else run.changes.fill(undefined, left, run.left);
+  } else run.changes.fill(undefined, dropped, run.dropped);
 }
 
 function* within(run: Run, { after, upTo }: Range): Iterable<Change> {
@@ -297,10 +297,10 @@ function* merged(runs: readonly Run[], { after, upTo }: Range): Iterable<Change>
 
 function chunkOf(found: Iterable<Change>, { upTo }: Range, isWanted: (change: Change) => boolean): LogChunk {
   const changes: Change[] = [];
-  let [looked, bytes, last] = [0, 0, 0];
+  let [examined, bytes, last] = [0, 0, 0];
   for (const change of found) {
-    if (change.revision !== last && (looked >= chunkChangesMax || bytes >= chunkBytesMax)) return { changes, upTo: last };
-    looked += 1;
+    if (change.revision !== last && (examined >= chunkChangesMax || bytes >= chunkBytesMax)) return { changes, upTo: last };
+    examined += 1;
     last = change.revision;
     if (!isWanted(change)) continue;
     changes.push(change);

@@ -6,12 +6,12 @@
  *    only the server of that connection remembers. So whatever a former connection has under way
  *    fails.
  */
-import { arrived, claimed, judgeClaim, removedAt } from '../../domain/claim.js';
+import { arrived, claimed, decideClaim, removedAt } from '../../domain/claim.js';
 import type { Speaker } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Neighbour } from '../../domain/via.js';
-import { isForgettable, judgeMeeting, losesShards, speaksFor, withoutVia } from '../decide.js';
-import { decided, unchanged, write, writeInSteps, type Plan, type PushOf, type Written } from './plan.js';
+import { isForgettable, decideMeeting, voidsShards, speaksFor, withoutVia } from '../decide.js';
+import { decided, unchanged, write, writeInSteps, type Plan, type PushOf, type TransactionParts } from './plan.js';
 import { staleSinceOf } from './published-shards.js';
 import type { PublishedState } from './published-state.js';
 import type { RecordWrites } from './record-writes.js';
@@ -45,7 +45,7 @@ export class Holders {
 
   claim(claim: PushOf<'claim'>): Plan {
     const known = this.#parts.published.shards.state(claim.shard);
-    const verdict = judgeClaim(known, claim);
+    const verdict = decideClaim(known, claim);
     if (verdict === 'refused') return decided({ kind: 'fenced', holder: known });
     if (verdict === 'stands') return unchanged;
     return write({ compare: [this.#parts.records.compareShard(claim.shard)], operations: [this.#parts.records.putShard(claimed(claim))] });
@@ -85,7 +85,7 @@ export class Holders {
     if (!isForgettable(known, holds)) return decided({ kind: 'fenced', holder: known });
     // An earlier transaction without an answer may have deleted the shard already.
     const again = (): Plan => (shards.state(shard) === undefined ? unchanged : this.forget(shard));
-    const written: Written = { compare: [records.compareShard(shard)], operations: [] };
+    const written: TransactionParts = { compare: [records.compareShard(shard)], operations: [] };
     for (const { slice } of slices.slice(0, recordsAtOnce)) {
       written.compare.push(records.compareSlice(slice));
       written.operations.push(records.remove({ kind: 'slice', slice }));
@@ -99,9 +99,9 @@ export class Holders {
     const { shards } = this.#parts.published;
     const { neighbour, cacheId } = push;
     const known = shards.link(neighbour);
-    const met = judgeMeeting(push, { known: known?.record, links: shards.linkCount, nameWith: (id) => shards.nameOfChild(id) });
+    const met = decideMeeting(push, { known: known?.record, links: shards.linkCount, nameWith: (id) => shards.nameOfChild(id) });
     if (met.kind === 'bound' || met.kind === 'full') return decided(met);
-    if (losesShards(neighbour, met)) {
+    if (voidsShards(neighbour, met)) {
       const leaves = this.#leaveVias(neighbour, () => this.meet(push));
       if (leaves !== undefined) return leaves;
     }

@@ -5,7 +5,7 @@
 import type { Clock } from '../../domain/ports.js';
 import { CacheError } from '../../domain/errors.js';
 import type { Revision } from '../../domain/revision.js';
-import { problemsMax, type Checked } from '../checked.js';
+import { problemsMax, type CheckResult } from '../check-result.js';
 import { EtcdClient } from './client.js';
 import { EtcdError } from './etcd-error.js';
 import { listed } from './listing.js';
@@ -15,7 +15,7 @@ import type { KeyValue } from './rpc.js';
 import { readValue, Unreadable } from './stored-values.js';
 import type { EtcdOptions } from './store-options.js';
 
-export type InspectedEtcd = Readonly<{ revision: Revision; checks: readonly Checked[] }>;
+export type InspectedEtcd = Readonly<{ revision: Revision; checks: readonly CheckResult[] }>;
 
 /** Reads all keys at one revision, page by page. Throws CacheError. */
 export async function inspectEtcd(options: EtcdOptions, clock: Clock): Promise<InspectedEtcd> {
@@ -62,18 +62,18 @@ function look(prefix: string, { key, value }: KeyValue, { objects, records, othe
 class Step {
   readonly #what: string;
   readonly #problems: string[] = [];
-  #looked = 0;
+  #examined = 0;
 
   constructor(what: string) {
     this.#what = what;
   }
 
-  get checked(): Checked {
-    return { what: this.#what, looked: this.#looked, problems: this.#problems };
+  get checked(): CheckResult {
+    return { what: this.#what, examined: this.#examined, problems: this.#problems };
   }
 
   add(problem: string | undefined): void {
-    this.#looked += 1;
+    this.#examined += 1;
     if (problem !== undefined && this.#problems.length < problemsMax) this.#problems.push(problem);
   }
 }

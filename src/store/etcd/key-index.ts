@@ -10,7 +10,7 @@ import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Scope } from '../../domain/scope.js';
 import type { ShardName } from '../../domain/shard.js';
 
-type OfType<Value> = Readonly<{
+type TypeEntries<Value> = Readonly<{
   resource: Resource;
   values: OrderedMap<Value>;
   /** The number of values of each shard; a shard without values has no entry. */
@@ -21,7 +21,7 @@ type Entry<Value> = Readonly<{ type: string; place: string; value: Value }>;
 
 export class KeyIndex<Value extends Readonly<{ key: Key }>> {
   /** Keyed by the text of the type (`formatResource`). */
-  readonly #types = new OrderedMap<OfType<Value>>();
+  readonly #types = new OrderedMap<TypeEntries<Value>>();
   #size = 0;
 
   get size(): number {
@@ -64,7 +64,7 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
    * The values at one place on all shards of the scope, which must name cluster, namespace and
    * name.
    */
-  at({ cluster, namespace, name, ...scope }: Scope): readonly Value[] {
+  valuesAt({ cluster, namespace, name, ...scope }: Scope): readonly Value[] {
     if (cluster === '*' || namespace === undefined || name === undefined) throw new Error('a place names cluster, namespace and name');
     return this.#of(scope).flatMap(({ values, shards }) => {
       const onShards = scope.shard === '*' ? [...shards.keys()] : [scope.shard];
@@ -76,12 +76,12 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
    * The values of the scope's shard and cluster behind `after`, or all: by type, then by key.
    * Ignores the scope's namespace and name.
    */
-  *look(scope: Scope, after?: Key): Iterable<Value> {
+  *scan(scope: Scope, after?: Key): Iterable<Value> {
     for (const { value } of this.#entries(scope, after)) yield value;
   }
 
-  /** Like `look`, but merges two indexes by key: what each of them has of a key. */
-  *lookWith<Other extends Readonly<{ key: Key }>>(
+  /** Like `scan`, but merges two indexes by key: what each of them has of a key. */
+  *scanWith<Other extends Readonly<{ key: Key }>>(
     other: KeyIndex<Other>,
     scope: Scope,
     after?: Key,
@@ -98,7 +98,7 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
 
   /** Every value of a logical cluster on a shard. */
   *inCluster({ shard, cluster }: Readonly<{ shard: ShardName; cluster: ClusterName }>): Iterable<Value> {
-    for (const [, { resource, shards }] of this.#types.entries()) if (shards.has(shard)) yield* this.look({ ...resource, shard, cluster });
+    for (const [, { resource, shards }] of this.#types.entries()) if (shards.has(shard)) yield* this.scan({ ...resource, shard, cluster });
   }
 
   *#entries(scope: Scope, after: Key | undefined): Generator<Entry<Value>, undefined> {
@@ -117,9 +117,9 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
     return undefined;
   }
 
-  #of({ group, resource, identity }: Pick<Scope, 'group' | 'resource' | 'identity'>): readonly OfType<Value>[] {
+  #of({ group, resource, identity }: Pick<Scope, 'group' | 'resource' | 'identity'>): readonly TypeEntries<Value>[] {
     if (identity !== '*') return [this.#types.get(formatResource({ group, resource, identity })) ?? []].flat();
-    const found: OfType<Value>[] = [];
+    const found: TypeEntries<Value>[] = [];
     const start = formatResource({ group, resource, identity: '' });
     for (const [text, type] of this.#types.entries()) if (text.startsWith(start)) found.push(type);
     return found;

@@ -11,7 +11,7 @@ import type { State } from '../state.js';
 import type { PublishedState } from './published-state.js';
 
 export type LeaderDutiesParts = Readonly<{
-  published: Pick<PublishedState, 'owedRewrites'>;
+  published: Pick<PublishedState, 'pendingRewrites'>;
   state: Pick<State, 'shards' | 'slices'>;
   clock: Clock;
   intervalMs: number;
@@ -33,13 +33,13 @@ export class LeaderDuties {
 
   constructor(parts: LeaderDutiesParts) {
     this.#parts = parts;
-    this.#cancel = this.#lookLater();
+    this.#cancel = this.#runLater();
   }
 
-  look(): void {
+  runIfDue(): void {
     const { published, clock, isLeader, rewrite } = this.#parts;
     if (!isLeader()) return;
-    const marks = published.owedRewrites;
+    const marks = published.pendingRewrites;
     for (const [mark, revision] of marks) if (this.#marks.get(mark) === revision) void rewrite(mark);
     this.#marks = marks;
     if (!this.#isClearing && clock.now() - this.#clearedMs >= removalsIntervalMs) void this.#clear();
@@ -60,11 +60,11 @@ export class LeaderDuties {
     this.#clearedMs = clock.now();
   }
 
-  #lookLater(): () => void {
+  #runLater(): () => void {
     const { clock, intervalMs } = this.#parts;
     return clock.after(intervalMs, () => {
-      this.#cancel = this.#lookLater();
-      this.look();
+      this.#cancel = this.#runLater();
+      this.runIfDue();
     });
   }
 }

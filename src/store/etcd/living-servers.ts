@@ -26,12 +26,12 @@ export type LivingServersParts = Readonly<{
   random: () => number;
 }>;
 
-const lookIntervalMs = 300;
+const checkIntervalMs = 300;
 /**
  * A server with the same heartbeat for this many looks does not run. Looks are counted, not time: a
  * pause of this process (F7) says nothing about other servers.
  */
-const silentLooksMax = Math.ceil((leaseMs + 1_000) / lookIntervalMs);
+const silentChecksMax = Math.ceil((leaseMs + 1_000) / checkIntervalMs);
 /** The shortest lease that etcd grants. */
 const probeLeaseSeconds = 2;
 const never = new AbortController().signal;
@@ -43,8 +43,8 @@ const never = new AbortController().signal;
 export async function someServerLives({ client, published, reachNewest, clock, log, random }: LivingServersParts): Promise<boolean> {
   const seen = new Map(published.heartbeats);
   let isLogged = false;
-  for (let silentLooks = 0; published.heartbeats.size > 0 && silentLooks < silentLooksMax;) {
-    await pause(clock, lookIntervalMs, never);
+  for (let silentLooks = 0; published.heartbeats.size > 0 && silentLooks < silentChecksMax;) {
+    await pause(clock, checkIntervalMs, never);
     try {
       // Shows that etcd accepts writes, and leaves no key behind.
       await client.grantLease({ id: randomLease(random), ttlSeconds: probeLeaseSeconds });

@@ -8,7 +8,7 @@ import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { CanonicalPaths, Objects, Revisions, Snapshot } from '../../domain/store-port.js';
-import { assertCovered, type Holds } from '../compactor.js';
+import { assertCovered, type SnapshotHolds } from '../compactor.js';
 import type { BodyReader } from './body-reader.js';
 import type { HistoryWindow } from './history-window.js';
 import type { ClusterPlace } from './published-paths.js';
@@ -20,7 +20,7 @@ export type EtcdObjectsParts = Readonly<{
   history: HistoryWindow;
   reader: BodyReader;
   revisions: Revisions;
-  holds: Holds;
+  holds: SnapshotHolds;
   clock: Clock;
 }>;
 
@@ -41,11 +41,11 @@ export class EtcdObjects implements Objects, CanonicalPaths {
 
   async find(scope: Scope): Promise<readonly StoredObject[]> {
     const { published, reader } = this.#parts;
-    return reader.read(published.objects.at(scope), published.revision);
+    return reader.read(published.objects.valuesAt(scope), published.revision);
   }
 
   async shardsWith({ resource, ...place }: Omit<Key, 'shard'>): Promise<readonly ShardName[]> {
-    return [...this.#parts.published.objects.at({ ...resource, ...place, shard: '*' })].map(({ key }) => key.shard);
+    return [...this.#parts.published.objects.valuesAt({ ...resource, ...place, shard: '*' })].map(({ key }) => key.shard);
   }
 
   snapshot(scope: Scope, revision: Revision): Snapshot {
@@ -55,10 +55,10 @@ export class EtcdObjects implements Objects, CanonicalPaths {
   }
 
   async count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined> {
-    let [looked, counted] = [0, 0];
-    for (const { key } of this.#parts.published.objects.look(scope, after)) {
-      looked += 1;
-      if (looked > max) return undefined;
+    let [examined, counted] = [0, 0];
+    for (const { key } of this.#parts.published.objects.scan(scope, after)) {
+      examined += 1;
+      if (examined > max) return undefined;
       if (matches(scope, key)) counted += 1;
     }
     return counted;

@@ -67,10 +67,10 @@ const silentAfter = 4;
  */
 const leaderSilentAfter = 12;
 const leadsSilentlyMsMax = 30_000;
-const unsaid = new Uint8Array();
+const emptyValue = new Uint8Array();
 const nothingMore = { compare: [], success: [] };
 /** Changes within this time are written to etcd together. */
-const tellDelayMs = 200;
+const reportDelayMs = 200;
 const idMax = 2 ** 47;
 
 export class EtcdPeers implements Peers {
@@ -80,8 +80,8 @@ export class EtcdPeers implements Peers {
   readonly #closing = new AbortController();
   #lease = 0;
   #leaseUntilMs = 0;
-  #state: PeerState = { pushers: new Map(), heard: new Map() };
-  #cancelTell: (() => void) | undefined;
+  #state: PeerState = { pushers: new Map(), lastWrites: new Map() };
+  #cancelReport: (() => void) | undefined;
   #isTaking = false;
   #entering: Promise<void> | undefined;
   /** The revision of the last heartbeat that etcd confirmed. */
@@ -90,16 +90,16 @@ export class EtcdPeers implements Peers {
    * etcd's revision when last asked. It must be published here before the next heartbeat; a server
    * that stays some seconds behind asks once for each.
    */
-  #due: Readonly<{ revision: Revision; askedMs: number }> | undefined;
+  #revisionToReach: Readonly<{ revision: Revision; askedMs: number }> | undefined;
   #leadsUntilMs = 0;
   /**
    * The last heartbeat of each server, and how often this server has written its own since then.
    */
-  readonly #heard = new Map<string, Readonly<{ heartbeat: Revision; raised: number }>>();
+  readonly #silence = new Map<string, Readonly<{ heartbeat: Revision; raised: number }>>();
   /** Why the last request to etcd failed; undefined if it succeeded. */
   #failure: EtcdError | undefined;
   /** Whether the last attempt to write this server's state failed. */
-  #isUntold = false;
+  #isReportUnwritten = false;
   #ledSinceMs: number | undefined;
 
   constructor(parts: EtcdPeersParts) {
@@ -114,7 +114,7 @@ export class EtcdPeers implements Peers {
    */
   async join(): Promise<void> {
     if (this.#lease === 0) await this.#enterAgain();
-    this.look();
+    this.checkLeader();
     void this.#keep();
   }
 
@@ -159,18 +159,18 @@ export class EtcdPeers implements Peers {
     return servers.size === (servers.has(this.id) ? 1 : 0);
   }
 
-  tell(state: PeerState): void {
+  report(state: PeerState): void {
     this.#state = state;
-    this.#cancelTell ??= this.#parts.clock.after(tellDelayMs, () => {
-      this.#cancelTell = undefined;
-      if (!this.#closing.signal.aborted) void this.#say();
+    this.#cancelReport ??= this.#parts.clock.after(reportDelayMs, () => {
+      this.#cancelReport = undefined;
+      if (!this.#closing.signal.aborted) void this.#writeReport();
     });
   }
 
   /** Writes the last state again. Resolves with whether etcd accepted it. */
-  async retell(): Promise<boolean> {
-    await this.#say();
-    return !this.#isUntold;
+  async rewriteReport(): Promise<boolean> {
+    await this.#writeReport();
+    return !this.#isReportUnwritten;
   }
 
   /**
@@ -194,7 +194,7 @@ export class EtcdPeers implements Peers {
   }
 
   /** Checks who leads. Call this when published records of servers may have changed. */
-  look(): void {
+  checkLeader(): void {
     const { published, log, clock } = this.#parts;
     const { leader } = published;
     const isLed = leader !== undefined && published.servers.has(leader) && !this.#isSilent(leader, leaderSilentAfter);
@@ -204,13 +204,13 @@ export class EtcdPeers implements Peers {
       this.#ledSinceMs = isLeader ? clock.now() : undefined;
       log.info(isLeader ? 'peers.leads' : 'peers.follows', { server: this.id });
     }
-    this.#listeners.tell();
+    this.#listeners.notify();
   }
 
   /** Resolves once the lease has ended, or that has failed. */
   async leave(): Promise<void> {
     this.#closing.abort();
-    this.#cancelTell?.();
+    this.#cancelReport?.();
     if (this.#lease !== 0) await this.#attempt(() => this.#parts.client.endLease(this.#lease));
   }
 
@@ -265,8 +265,8 @@ export class EtcdPeers implements Peers {
       await pause(clock, failure === undefined || failure.kind !== 'unknown' ? keepIntervalMs : retryMs, this.#closing.signal);
       if (this.#closing.signal.aborted) return;
       failure = await this.#attempt(() => this.#keepOnce());
-      if (this.#isUntold) await this.#say();
-      this.look();
+      if (this.#isReportUnwritten) await this.#writeReport();
+      this.checkLeader();
     }
   }
 
@@ -275,7 +275,7 @@ export class EtcdPeers implements Peers {
     const askedMs = clock.now();
     const leftSeconds = await client.keepLease(this.#lease, answerMsMax).catch(async (error: unknown) => {
       // The next answer may come from another etcd, so ask for its revision again.
-      this.#due = undefined;
+      this.#revisionToReach = undefined;
       if (clock.now() < this.#leaseUntilMs) throw error;
       // Some endpoints answer every call but this one. End the lease first: its leader record may
       // name this server.
@@ -289,9 +289,10 @@ export class EtcdPeers implements Peers {
 
   async #raiseHeartbeat(): Promise<void> {
     const nowMs = this.#parts.clock.now();
-    if (this.#due === undefined || nowMs - this.#due.askedMs > leaseMs) this.#due = { ...(await this.#heartbeatInEtcd()), askedMs: nowMs };
-    await this.#reachSoon(this.#due.revision);
-    this.#due = undefined;
+    if (this.#revisionToReach === undefined || nowMs - this.#revisionToReach.askedMs > leaseMs)
+      this.#revisionToReach = { ...(await this.#heartbeatInEtcd()), askedMs: nowMs };
+    await this.#reachSoon(this.#revisionToReach.revision);
+    this.#revisionToReach = undefined;
     const key = this.#keyOf({ kind: 'heartbeat', id: this.id });
     const compare = [{ key, revision: this.#heartbeat }];
     const asked: TxnRequest = { compare, success: [this.#putHeartbeat(this.#lease)], failure: [{ kind: 'range', request: { key } }] };
@@ -308,24 +309,24 @@ export class EtcdPeers implements Peers {
     this.#heartbeat = at;
     if (!succeeded) return;
     this.#leadsUntilMs = askedMs + leadsSilentlyMsMax;
-    this.#hear();
+    this.#countSilence();
   }
 
   /**
    * Counts for how many heartbeats of this server those of the others have not changed. What etcd
    * held shortly before is published by now.
    */
-  #hear(): void {
+  #countSilence(): void {
     const { heartbeats } = this.#parts.published;
-    for (const id of this.#heard.keys()) if (!heartbeats.has(id)) this.#heard.delete(id);
+    for (const id of this.#silence.keys()) if (!heartbeats.has(id)) this.#silence.delete(id);
     for (const [id, heartbeat] of heartbeats) {
-      const before = this.#heard.get(id);
-      this.#heard.set(id, { heartbeat, raised: before?.heartbeat === heartbeat ? before.raised + 1 : 0 });
+      const before = this.#silence.get(id);
+      this.#silence.set(id, { heartbeat, raised: before?.heartbeat === heartbeat ? before.raised + 1 : 0 });
     }
   }
 
   #isSilent(id: string, after: number): boolean {
-    return id !== this.id && (this.#heard.get(id)?.raised ?? 0) >= after;
+    return id !== this.id && (this.#silence.get(id)?.raised ?? 0) >= after;
   }
 
   /**
@@ -362,11 +363,11 @@ export class EtcdPeers implements Peers {
     this.#isTaking = false;
   }
 
-  async #say(): Promise<void> {
+  async #writeReport(): Promise<void> {
     const failure = await this.#attempt(async () => {
       await this.#parts.client.txn({ compare: [], success: [this.#putServer(this.#lease)], failure: [] });
     });
-    this.#isUntold = failure !== undefined;
+    this.#isReportUnwritten = failure !== undefined;
   }
 
   #putServer(lease: number): Operation {
@@ -374,11 +375,11 @@ export class EtcdPeers implements Peers {
   }
 
   #putFence(lease: number): Operation {
-    return { kind: 'put', key: this.#keyOf({ kind: 'fence', id: this.id }), value: unsaid, lease };
+    return { kind: 'put', key: this.#keyOf({ kind: 'fence', id: this.id }), value: emptyValue, lease };
   }
 
   #putHeartbeat(lease: number): Operation {
-    return { kind: 'put', key: this.#keyOf({ kind: 'heartbeat', id: this.id }), value: unsaid, lease };
+    return { kind: 'put', key: this.#keyOf({ kind: 'heartbeat', id: this.id }), value: emptyValue, lease };
   }
 
   /** Resolves with the error, if any. Failures of one kind in a row are logged once. */

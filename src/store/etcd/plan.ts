@@ -2,7 +2,7 @@
 import type { Outcome } from '../../domain/mutation.js';
 import type { Push, Speaker } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
-import type { PushDecision } from '../asked.js';
+import type { PushDecision } from '../batch-item.js';
 import type { Walk } from '../syncs.js';
 import type { Compare, Operation } from './rpc.js';
 
@@ -32,7 +32,7 @@ export type Plan = Readonly<
 >;
 
 /** What a transaction compares, and what it does if all comparisons hold. */
-export type Written = Readonly<{ compare: Compare[]; operations: Operation[] }>;
+export type TransactionParts = Readonly<{ compare: Compare[]; operations: Operation[] }>;
 
 export type PushOf<Kind extends Push['kind']> = Extract<Push, { kind: Kind }>;
 
@@ -50,6 +50,6 @@ export function write(
 }
 
 /** For more records than fit into one transaction: `next` decides again after each step. */
-export function writeInSteps(written: Written, next: () => Plan): Plan {
+export function writeInSteps(written: TransactionParts, next: () => Plan): Plan {
   return { ...write(written, next), otherwise: next };
 }

@@ -16,7 +16,7 @@ import type { FollowedBatch } from './follower.js';
 import { KeyIndex } from './key-index.js';
 import { keyText, parseObjectKey } from './object-keys.js';
 import { type IndexedObject, ObjectReader, type ReadObject } from './object-reader.js';
-import { PassedOver } from './passed-over.js';
+import { UnreadableKeys } from './unreadable-keys.js';
 import { PublishedPeers } from './published-peers.js';
 import { PublishedPaths, sinceOf } from './published-paths.js';
 import { PublishedShards, type ShardsChange } from './published-shards.js';
@@ -68,14 +68,14 @@ export class PublishedState {
   readonly peers = new PublishedPeers();
   readonly #parts: PublishedStateParts;
   readonly #reader: ObjectReader;
-  readonly #passedOver: PassedOver;
+  readonly #unreadableKeys: UnreadableKeys;
   /** The revision of each stored mark. A mark says that a namesake must be written again. */
   readonly #marks = new Map<string, Revision>();
   /**
    * Namesakes to write again that have no stored mark, keyed by the mark that they would have. The
    * server that deleted the object did not know them yet.
    */
-  readonly #unmarked = new Map<string, Revision>();
+  readonly #unmarkedRewrites = new Map<string, Revision>();
   /**
    * Keyed by the revision of a rewrite, which has one object (decider.ts N2). The value is the
    * revision at which somebody else last wrote that object. An entry stays until the object
@@ -88,7 +88,7 @@ export class PublishedState {
   constructor(parts: PublishedStateParts) {
     this.#parts = parts;
     this.#reader = new ObjectReader(parts);
-    this.#passedOver = new PassedOver(parts);
+    this.#unreadableKeys = new UnreadableKeys(parts);
     this.paths = new PublishedPaths((place) => this.objects.inCluster(place));
   }
 
@@ -102,7 +102,7 @@ export class PublishedState {
   }
 
   get unreadable(): number {
-    return this.#passedOver.size;
+    return this.#unreadableKeys.size;
   }
 
   get marks(): ReadonlyMap<string, Revision> {
@@ -110,12 +110,12 @@ export class PublishedState {
   }
 
   /** The marks of all namesakes to write again, stored or not, and the revision of each delete. */
-  get owedRewrites(): ReadonlyMap<string, Revision> {
-    return new Map([...this.#unmarked, ...this.#marks]);
+  get pendingRewrites(): ReadonlyMap<string, Revision> {
+    return new Map([...this.#unmarkedRewrites, ...this.#marks]);
   }
 
-  owesRewrite(mark: string): boolean {
-    return this.#marks.has(mark) || this.#unmarked.has(mark);
+  needsRewrite(mark: string): boolean {
+    return this.#marks.has(mark) || this.#unmarkedRewrites.has(mark);
   }
 
   /** The revision of a key's last change, as published; 0 if the key does not exist. */
@@ -145,7 +145,7 @@ export class PublishedState {
 
   /** The revision of a key whose content cannot be read; 0 for any other key. */
   unreadableAt(text: string): Revision {
-    return this.#passedOver.revisionAt(text);
+    return this.#unreadableKeys.revisionAt(text);
   }
 
   /** Takes in the listing, which counts as no change. Call this before `apply`. */
@@ -194,8 +194,8 @@ export class PublishedState {
     const { revision } = kv;
     const value = kind === 'put' ? kv.value : undefined;
     const isUnreadable = value !== undefined && parseRecord(key, value) === undefined;
-    if (isUnreadable) this.#passedOver.add(text, key, revision);
-    else this.#passedOver.forget(text);
+    if (isUnreadable) this.#unreadableKeys.add(text, key, revision);
+    else this.#unreadableKeys.forget(text);
     switch (key.kind) {
       case 'cache':
         this.#cache = value && { revision, record: parseCacheRecord(value) };
@@ -232,7 +232,7 @@ export class PublishedState {
     // Most bodies of a large store are parsed but not kept in memory.
     const isKept = bodies.hasRoomFor(value.length);
     const object = key && this.#read(key, event.kv, isKept);
-    if (key === undefined || object === undefined) return this.#passedOver.add(text, key, revision);
+    if (key === undefined || object === undefined) return this.#unreadableKeys.add(text, key, revision);
     this.objects.set(object.indexed);
     if (isKept) bodies.add(object.stored);
     this.shards.objectChanged(key, undefined, object.indexed, 0);
@@ -245,8 +245,8 @@ export class PublishedState {
     const isPut = event.kind === 'put';
     const key = this.#reader.keyOf(text);
     const object = key && isPut ? this.#read(key, event.kv) : undefined;
-    if (isPut && object === undefined) this.#passedOver.add(text, key, revision);
-    else this.#passedOver.forget(text);
+    if (isPut && object === undefined) this.#unreadableKeys.add(text, key, revision);
+    else this.#unreadableKeys.forget(text);
     if (key === undefined) return;
     const held = this.objects.get(key);
     if (held === undefined && object === undefined) return;
@@ -259,7 +259,7 @@ export class PublishedState {
       this.objects.set(object.indexed);
       bodies.add(object.stored);
     }
-    this.#noteNamesakes(key, { isThere: object !== undefined, revision, isMarked: at.marked.has(revision) });
+    this.#recordNamesakes(key, { isThere: object !== undefined, revision, isMarked: at.marked.has(revision) });
     this.shards.objectChanged(key, held, object?.indexed, nowMs);
     const movedPath = this.paths.changed(key, {
       before: held?.path,
@@ -283,12 +283,12 @@ export class PublishedState {
    * Finds namesakes to write again. Informers' keys lack the shard, so namesakes replace each other
    * in their caches, which end up right unless the last change is a delete.
    */
-  #noteNamesakes(key: Key, { isThere, revision, isMarked }: Readonly<{ isThere: boolean; revision: Revision; isMarked: boolean }>): void {
-    if (isThere && this.#unmarked.size === 0) return;
+  #recordNamesakes(key: Key, { isThere, revision, isMarked }: Readonly<{ isThere: boolean; revision: Revision; isMarked: boolean }>): void {
+    if (isThere && this.#unmarkedRewrites.size === 0) return;
     const { resource, cluster, namespace, name } = key;
-    const isLeft = !isThere && this.objects.at({ ...resource, shard: '*', cluster, namespace, name }).length > 0;
-    if (!isLeft) this.#unmarked.delete(formatClientKey(key));
-    else if (!isMarked) this.#unmarked.set(formatClientKey(key), revision);
+    const isLeft = !isThere && this.objects.valuesAt({ ...resource, shard: '*', cluster, namespace, name }).length > 0;
+    if (!isLeft) this.#unmarkedRewrites.delete(formatClientKey(key));
+    else if (!isMarked) this.#unmarkedRewrites.set(formatClientKey(key), revision);
   }
 
   #read(key: Key, kv: KeyValue, isBodyKept?: boolean): ReadObject | undefined {

@@ -7,7 +7,7 @@ import type { ShardName } from '../../domain/shard.js';
 import type { Slice } from '../../domain/slice.js';
 import type { Neighbour } from '../../domain/via.js';
 import { formatObjectKey } from './object-keys.js';
-import type { Written } from './plan.js';
+import type { TransactionParts } from './plan.js';
 import { neverSynced, sameFacts, type SliceFacts } from '../decide.js';
 import { viaSinceOf, type PublishedShards, type Versioned } from './published-shards.js';
 import type { PublishedState } from './published-state.js';
@@ -39,7 +39,7 @@ export class RecordWrites {
    * - `begins`: a sync begins.
    */
   putFacts(
-    written: Written,
+    written: TransactionParts,
     { shard, resource }: Slice,
     facts: SliceFacts,
     { removal, voids = false, begins = false }: SliceChange = {},

@@ -140,12 +140,12 @@ export function formatRecord(record: CacheRecord | ShardRecord | SliceRecord | L
   return Buffer.from(JSON.stringify(record));
 }
 
-export function formatServerRecord({ pushers, heard }: PeerState): Uint8Array {
+export function formatServerRecord({ pushers, lastWrites }: PeerState): Uint8Array {
   const told = [...pushers].map(([shard, { lacks, ...pusher }]) => [
     shard,
     lacks === undefined ? pusher : { ...pusher, lacks: [...lacks] },
   ]);
-  return Buffer.from(JSON.stringify({ pushers: Object.fromEntries(told), heard: Object.fromEntries(heard) }));
+  return Buffer.from(JSON.stringify({ pushers: Object.fromEntries(told), heard: Object.fromEntries(lastWrites) }));
 }
 
 export function parseServerRecord(value: Uint8Array): PeerState | undefined {
@@ -159,7 +159,7 @@ export function parseServerRecord(value: Uint8Array): PeerState | undefined {
         return shard === undefined || parsed === undefined ? [] : [[shard, parsed]];
       }),
     );
-  return { pushers: shards(pushers, parsePeerPusher), heard: shards(heard, (each) => (isNumber(each) ? each : undefined)) };
+  return { pushers: shards(pushers, parsePeerPusher), lastWrites: shards(heard, (each) => (isNumber(each) ? each : undefined)) };
 }
 
 /** The parsed value, of whatever kind the key has; undefined if it cannot be parsed. */

@@ -18,7 +18,7 @@ import type { Revision } from '../../domain/revision.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';
 import type { SliceRange, Syncs, Walk } from '../syncs.js';
 import type { Holders } from './holders.js';
-import { decided, unchanged, writeInSteps, type Plan, type PushOf, type Written } from './plan.js';
+import { decided, unchanged, writeInSteps, type Plan, type PushOf, type TransactionParts } from './plan.js';
 import type { PublishedState } from './published-state.js';
 import type { RecordWrites } from './record-writes.js';
 import { cleared, isOvertaken } from '../decide.js';
@@ -30,7 +30,7 @@ export type RemovalPlansParts = Readonly<{
   published: PublishedState;
   records: RecordWrites;
   holders: Holders;
-  underWay: Syncs;
+  syncs: Syncs;
   idOf: (resource: Resource) => number;
 }>;
 
@@ -59,13 +59,13 @@ export class RemovalPlans {
 
   /** Undefined: there is no such walk. */
   resume(walk: number): Plan | undefined {
-    const known = this.#parts.underWay.removal(walk);
+    const known = this.#parts.syncs.removal(walk);
     return known && this.#remove(known);
   }
 
   /** Forgets a walk that is done or whose writes failed. */
   abandon(walk: Walk): void {
-    this.#parts.underWay.endRemoval(walk);
+    this.#parts.syncs.endRemoval(walk);
     this.#ranges.delete(walk);
   }
 
@@ -75,7 +75,7 @@ export class RemovalPlans {
   }
 
   /** Whether another running server removes from the slice. */
-  #isElsewhere(slice: Slice): boolean {
+  #isRemovedElsewhere(slice: Slice): boolean {
     const { server, published } = this.#parts;
     const { removal = '' } = published.shards.sliceRecord(slice)?.record ?? {};
     return removal !== server && published.peers.servers.has(removal);
@@ -83,10 +83,10 @@ export class RemovalPlans {
 
   /** Objects written after `through` stay, and so do those written or synced during the removal. */
   #begin(range: SliceRange, through: Revision | undefined): Plan {
-    const { published, records, underWay, server, idOf } = this.#parts;
-    const slices = this.#in(range).filter(({ slice }) => 'shard' in range || !this.#isElsewhere(slice));
-    underWay.forgetRange(range);
-    const written: Written = { compare: [], operations: [] };
+    const { published, records, syncs, server, idOf } = this.#parts;
+    const slices = this.#in(range).filter(({ slice }) => 'shard' in range || !this.#isRemovedElsewhere(slice));
+    syncs.forgetRange(range);
+    const written: TransactionParts = { compare: [], operations: [] };
     for (const { slice } of slices) {
       if (written.operations.length >= recordsAtOnce) break;
       // A sync may have begun here after this server's removal of the slice began. Void it.
@@ -98,7 +98,7 @@ export class RemovalPlans {
       .filter(({ objects }) => objects > 0)
       .map(({ slice }) => ({ id: idOf(slice.resource), slice }))
       .toSorted((a, b) => a.id - b.id || (a.slice.shard < b.slice.shard ? -1 : 1));
-    const walk = underWay.beginRemoval(range, { now: published.revision, through }, holding);
+    const walk = syncs.beginRemoval(range, { now: published.revision, through }, holding);
     this.#ranges.set(walk, range);
     return this.#remove(walk);
   }
@@ -125,7 +125,7 @@ export class RemovalPlans {
   #end(range: SliceRange, next: () => Plan): Plan {
     const { published, records } = this.#parts;
     const others = new Set([...this.#ranges.values()].flatMap((other) => this.#in(other).map(({ slice }) => formatSlice(slice))));
-    const written: Written = { compare: [], operations: [] };
+    const written: TransactionParts = { compare: [], operations: [] };
     for (const { slice } of this.#in(range)) {
       if (written.operations.length >= recordsAtOnce) break;
       if (this.mayRemove(slice) && !others.has(formatSlice(slice)))

@@ -14,7 +14,7 @@ export class RevisionWaiters {
     this.#clock = clock;
   }
 
-  get areThere(): boolean {
+  get hasWaiters(): boolean {
     return this.#waiting.size > 0;
   }
 

@@ -50,7 +50,7 @@ export class EtcdSnapshot implements Snapshot {
   /** A page may be empty without being the last. */
   async page(after: Key | undefined): Promise<SnapshotPage> {
     this.#parts.assertCovered();
-    const { found, next } = this.#look(after);
+    const { found, next } = this.#scan(after);
     const objects = await this.#withBodies(found);
     // If all bodies were in memory, nothing above has let other work of the event loop run.
     if (next !== undefined) await turn();
@@ -63,18 +63,18 @@ export class EtcdSnapshot implements Snapshot {
   }
 
   /** The objects behind `after` at the revision, and the last key that was looked at. */
-  #look(after: Key | undefined): Readonly<{ found: readonly Found[]; next: Key | undefined }> {
+  #scan(after: Key | undefined): Readonly<{ found: readonly Found[]; next: Key | undefined }> {
     const { objects, history } = this.#parts;
     const { rowsMax, bytesMax } = this.#limits;
     const found: Found[] = [];
-    let [looked, bytes] = [0, 0];
+    let [examined, bytes] = [0, 0];
     let last: Key | undefined;
-    for (const [object, changed] of objects.lookWith(history.changedKeys(this.#scope, this.revision), this.#scope, after)) {
-      if (looked >= keysAtOnce || found.length >= rowsMax || bytes >= bytesMax) return { found, next: last };
-      looked += 1;
+    for (const [object, changed] of objects.scanWith(history.changedKeys(this.#scope, this.revision), this.#scope, after)) {
+      if (examined >= keysAtOnce || found.length >= rowsMax || bytes >= bytesMax) return { found, next: last };
+      examined += 1;
       const { key } = (object ?? changed)!;
       last = key;
-      const stood = matches(this.#scope, key) ? this.#stood(object, changed) : undefined;
+      const stood = matches(this.#scope, key) ? this.#valueAt(object, changed) : undefined;
       if (stood === undefined) continue;
       found.push(stood);
       bytes += 'body' in stood ? stood.body.bytes.length : stood.bytes;
@@ -83,7 +83,7 @@ export class EtcdSnapshot implements Snapshot {
   }
 
   /** What a key held at the revision. */
-  #stood(object: IndexedObject | undefined, changed: ChangedKey | undefined): Found | undefined {
+  #valueAt(object: IndexedObject | undefined, changed: ChangedKey | undefined): Found | undefined {
     const change = changed && firstChangeAbove(changed, this.revision);
     if (change === undefined) return object;
     if (change.kind === 'put' && change.created) return undefined;

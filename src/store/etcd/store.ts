@@ -13,12 +13,12 @@ import { CacheError, Refused, type Refusal } from '../../domain/errors.js';
 import type { Outcome } from '../../domain/mutation.js';
 import { Listeners } from '../../domain/listeners.js';
 import type { Store } from '../../domain/store-port.js';
-import { Holds } from '../compactor.js';
+import { SnapshotHolds } from '../compactor.js';
 import type { MutationJob, Part, PushPart } from '../lane.js';
 import { MutationQueue } from '../mutation-queue.js';
 import { State } from '../state.js';
 import { Syncs } from '../syncs.js';
-import type { PushDecision } from '../asked.js';
+import type { PushDecision } from '../batch-item.js';
 import { BodyReader } from './body-reader.js';
 import type { EtcdClient } from './client.js';
 import { EtcdCommitter } from './committer.js';
@@ -51,12 +51,12 @@ export type Opened = Readonly<{
 }>;
 
 const closing: Refusal = { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
-const outlived = 'another server has begun another life of the cache, because it found no server that runs';
+const anotherLife = 'another server has begun another life of the cache, because it found no server that runs';
 const trimIntervalMs = 1_000;
 /**
  * After this time without word from etcd, health reports a failure: what is served may be older.
  */
-const unheardMsMax = 10_000;
+const silenceMsMax = 10_000;
 
 export class EtcdStore implements Store {
   readonly cacheId: string;
@@ -73,7 +73,7 @@ export class EtcdStore implements Store {
   readonly #parts: EtcdParts;
   readonly #decider: Decider;
   readonly #committer: EtcdCommitter;
-  readonly #holds: Holds;
+  readonly #holds: SnapshotHolds;
   readonly #closed = deferred<void>();
   readonly #outlived = deferred<Error>();
   readonly #compaction: EtcdCompaction;
@@ -93,14 +93,14 @@ export class EtcdStore implements Store {
     this.epoch = epoch;
     this.peers = opened.peers;
     this.state = new State({ shards: published.shards.states(), slices: published.shards.slices(), links: published.shards.links() });
-    this.#holds = new Holds(limits.snapshotHoldMs);
+    this.#holds = new SnapshotHolds(limits.snapshotHoldMs);
     this.revisions = new EtcdRevisions(opened);
     this.history = window;
     const reader = new BodyReader({ client, prefix, bodies });
     const { revisions } = this;
     this.objects = new EtcdObjects({ published, history: window, reader, revisions, holds: this.#holds, clock }, limits.snapshot);
     this.paths = this.objects;
-    this.#decider = new Decider({ prefix, cacheId, server: this.peers.id, published, underWay: new Syncs() });
+    this.#decider = new Decider({ prefix, cacheId, server: this.peers.id, published, syncs: new Syncs() });
     this.#committer = new EtcdCommitter({
       client,
       clock,
@@ -148,8 +148,8 @@ export class EtcdStore implements Store {
   readonly failed: Promise<Error>;
 
   get lastFailure(): string | undefined {
-    const silentMs = this.#parts.clock.now() - this.#opened.follower.heardMs;
-    if (silentMs > unheardMsMax) return `etcd has not been heard for ${Math.round(silentMs / 1_000)} s`;
+    const silentMs = this.#parts.clock.now() - this.#opened.follower.lastProgressMs;
+    if (silentMs > silenceMsMax) return `etcd has not been heard for ${Math.round(silentMs / 1_000)} s`;
     return this.#lastFailure ?? this.peers.refusal;
   }
 
@@ -187,8 +187,8 @@ export class EtcdStore implements Store {
   }
 
   /** Does the periodic work of the leader, if this server leads. */
-  attend(): void {
-    this.#duties.look();
+  runDuties(): void {
+    this.#duties.runIfDue();
   }
 
   /** Drops history that exceeds its bounds. */
@@ -208,11 +208,11 @@ export class EtcdStore implements Store {
     this.#decider.follow(taken);
     const { shards, slices, links } = change;
     const invalidated = change.invalidated.filter(({ by }) => by !== this.peers.id).map(({ slice }) => slice);
-    if (taken.arePeersNew) this.peers.look();
+    if (taken.arePeersNew) this.peers.checkLeader();
     const { record } = published.cache ?? {};
-    if (record?.cacheId !== this.cacheId || record.epoch !== this.epoch) this.#outlived.resolve(new CacheError(outlived));
+    if (record?.cacheId !== this.cacheId || record.epoch !== this.epoch) this.#outlived.resolve(new CacheError(anotherLife));
     this.state.publish({ shards, slices, links, invalidated });
-    if (commit.changes.length > 0) this.commits.tell(commit);
+    if (commit.changes.length > 0) this.commits.notify(commit);
   }
 
   async #commit(batch: readonly Part[]): Promise<void> {
@@ -274,7 +274,7 @@ export class EtcdStore implements Store {
   async #probe(): Promise<void> {
     if (this.#lastFailure === undefined || this.#isProbing) return;
     this.#isProbing = true;
-    if (await this.peers.retell()) this.#lastFailure = undefined;
+    if (await this.peers.rewriteReport()) this.#lastFailure = undefined;
     this.#isProbing = false;
   }
 

@@ -6,11 +6,11 @@
 import type { PushOutcome } from '../../domain/push.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { ShardName } from '../../domain/shard.js';
-import { assumed, isAssumable, judgeEnd, synced, unsynced } from '../decide.js';
+import { assumed, isAssumable, decideEnd, synced, unsynced } from '../decide.js';
 import type { Syncs } from '../syncs.js';
 import type { Holders } from './holders.js';
 import type { IndexedObject } from './object-reader.js';
-import { decided, unchanged, write, writeInSteps, type Decision, type Plan, type PushOf, type Written } from './plan.js';
+import { decided, unchanged, write, writeInSteps, type Decision, type Plan, type PushOf, type TransactionParts } from './plan.js';
 import type { PublishedBatch, PublishedState } from './published-state.js';
 import type { RecordWrites } from './record-writes.js';
 import { recordsAtOnce } from './records.js';
@@ -20,7 +20,7 @@ export type SyncPlansParts = Readonly<{
   published: PublishedState;
   records: RecordWrites;
   holders: Holders;
-  underWay: Syncs;
+  syncs: Syncs;
 }>;
 
 const nothingSwept: PushOutcome = { kind: 'swept', removed: 0 };
@@ -37,29 +37,29 @@ export class SyncPlans {
 
   /** Voids the syncs under way that the batch makes void, whichever server wrote it. */
   follow({ change, rewrites }: Pick<PublishedBatch, 'change' | 'rewrites'>): void {
-    const { underWay } = this.#parts;
-    for (const shard of change.voided) underWay.forgetRange({ shard });
-    for (const { slice } of change.invalidated) underWay.forget(slice.shard, this.idOf(slice.resource));
-    for (const { key, from, to } of rewrites) underWay.rewritten([this.idOf(key.resource), key.shard, key.cluster], from, to);
+    const { syncs } = this.#parts;
+    for (const shard of change.voided) syncs.forgetRange({ shard });
+    for (const { slice } of change.invalidated) syncs.forget(slice.shard, this.idOf(slice.resource));
+    for (const { key, from, to } of rewrites) syncs.rewritten([this.idOf(key.resource), key.shard, key.cluster], from, to);
   }
 
   keep(held: IndexedObject | undefined): Plan {
     if (held !== undefined) {
       const { resource, shard, cluster } = held.key;
-      this.#parts.underWay.confirm([this.idOf(resource), shard, cluster], held.revision);
+      this.#parts.syncs.confirm([this.idOf(resource), shard, cluster], held.revision);
     }
     return unchanged;
   }
 
   begin({ slice, cluster, by }: PushOf<'begin'>): Plan {
-    const { published, underWay } = this.#parts;
+    const { published, syncs } = this.#parts;
     const begun = (): Plan => {
-      underWay.begin(slice.shard, this.idOf(slice.resource), published.revision, cluster);
+      syncs.begin(slice.shard, this.idOf(slice.resource), published.revision, cluster);
       return unchanged;
     };
     const { server, records } = this.#parts;
     const facts = published.shards.facts(slice);
-    const written: Written = { compare: records.spokenBy(slice.shard, by), operations: [] };
+    const written: TransactionParts = { compare: records.spokenBy(slice.shard, by), operations: [] };
     const removal = published.shards.sliceRecord(slice)?.record.removal ?? '';
     // Ends a removal by another server, which must not remove what this sync confirms
     // (removal-plans.ts). Clears `isVoid`, which is about earlier syncs.
@@ -73,25 +73,25 @@ export class SyncPlans {
    * server.
    */
   invalidate({ slice, by }: PushOf<'invalidate'>): Plan {
-    const { published, underWay } = this.#parts;
-    underWay.forget(slice.shard, this.idOf(slice.resource));
-    const written: Written = { compare: this.#parts.records.spokenBy(slice.shard, by), operations: [] };
+    const { published, syncs } = this.#parts;
+    syncs.forget(slice.shard, this.idOf(slice.resource));
+    const written: TransactionParts = { compare: this.#parts.records.spokenBy(slice.shard, by), operations: [] };
     this.#parts.records.putFacts(written, slice, unsynced(published.shards.facts(slice)), { voids: true });
     return write(written);
   }
 
   /** `resumed`: the walk that an earlier step of this `end` began. */
   end(push: PushOf<'end'>, resumed: number | undefined): Plan {
-    const { published, underWay } = this.#parts;
+    const { published, syncs } = this.#parts;
     const { slice, cluster, by } = push;
     const id = this.idOf(slice.resource);
-    const sync = underWay.running(slice.shard, id, cluster);
-    const verdict = judgeEnd(push, { sync, resumed, facts: published.shards.facts(slice) });
+    const sync = syncs.running(slice.shard, id, cluster);
+    const verdict = decideEnd(push, { sync, resumed, facts: published.shards.facts(slice) });
     if (verdict === 'synced') return this.#synced(push, nothingSwept);
     if (verdict === 'ended') return this.#ended(push, id, nothingSwept);
     if (verdict === 'unbegun' || sync === undefined) return decided(unbegun);
-    const spared = cluster === undefined ? { spared: underWay.clustersUnderWay(slice.shard, id) } : {};
-    const walk = (sync.walk ??= underWay.walk(sync.marks, [{ id, slice }], { ...push, ...spared }));
+    const spared = cluster === undefined ? { spared: syncs.clustersUnderWay(slice.shard, id) } : {};
+    const walk = (sync.walk ??= syncs.walk(sync.marks, [{ id, slice }], { ...push, ...spared }));
     return {
       kind: 'sweep',
       walk,
@@ -109,7 +109,7 @@ export class SyncPlans {
     const { shards } = this.#parts.published;
     const known = shards.state(shard);
     if (!isAssumable(known)) return unchanged;
-    const written: Written = { compare: [this.#parts.records.compareShard(shard)], operations: [] };
+    const written: TransactionParts = { compare: [this.#parts.records.compareShard(shard)], operations: [] };
     for (const state of shards.slicesOf(shard)) {
       if (written.operations.length >= recordsAtOnce) break;
       this.#parts.records.putFacts(written, state.slice, assumed(shards.facts(state.slice), known.term));
@@ -122,15 +122,15 @@ export class SyncPlans {
    * ended, and the syncs of logical clusters that were under way then have ended too.
    */
   #ended(push: PushOf<'end'>, id: number, decision: Decision): Plan {
-    if (this.#parts.underWay.running(push.slice.shard, id, push.cluster) === undefined) return decided(unbegun);
-    const whole = this.#parts.underWay.ended(id, push);
+    if (this.#parts.syncs.running(push.slice.shard, id, push.cluster) === undefined) return decided(unbegun);
+    const whole = this.#parts.syncs.ended(id, push);
     return whole === undefined ? decided(decision) : this.#synced(whole, decision);
   }
 
   #synced(end: PushOf<'end'>, decision: Decision): Plan {
     const { slice, by } = end;
     const { shards } = this.#parts.published;
-    const written: Written = { compare: this.#parts.records.spokenBy(slice.shard, by), operations: [] };
+    const written: TransactionParts = { compare: this.#parts.records.spokenBy(slice.shard, by), operations: [] };
     this.#parts.records.putFacts(written, slice, synced(end, shards.state(slice.shard)));
     if (written.operations.length === 0) return decided(decision);
     const invalidations = shards.sliceRecord(slice)?.record.invalidations;

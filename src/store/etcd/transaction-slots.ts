@@ -7,22 +7,22 @@ export class TransactionSlots {
   readonly #max: number;
   readonly #waiting: (() => void)[] = [];
   #limit: number;
-  #taken = 0;
+  #acquired = 0;
 
   constructor(max: number) {
     this.#max = max;
     this.#limit = max;
   }
 
-  /** Resolves when a slot is free. The caller returns the slot with `give`. */
-  async take(): Promise<void> {
-    if (this.#taken < this.#limit) this.#taken += 1;
+  /** Resolves when a slot is free. The caller returns the slot with `release`. */
+  async acquire(): Promise<void> {
+    if (this.#acquired < this.#limit) this.#acquired += 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
-  give(): void {
-    this.#taken -= 1;
-    for (let next; this.#taken < this.#limit && (next = this.#waiting.shift()) !== undefined; this.#taken += 1) next();
+  release(): void {
+    this.#acquired -= 1;
+    for (let next; this.#acquired < this.#limit && (next = this.#waiting.shift()) !== undefined; this.#acquired += 1) next();
   }
 
   answered(): void {

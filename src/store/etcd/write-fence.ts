@@ -33,7 +33,7 @@ export class WriteFence {
   }
 
   /** Records that a transaction got no answer. */
-  noteUnanswered(): void {
+  recordUnanswered(): void {
     this.#unanswered += 1;
   }
 

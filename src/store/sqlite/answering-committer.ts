@@ -10,7 +10,7 @@ import { Committer } from './committer.js';
 import { Compaction } from './compaction.js';
 import { isDamage } from './damage.js';
 import { isRefusal, type Connection } from './database.js';
-import { noteOpen } from './life.js';
+import { recordOpen } from './life.js';
 import { WalFile } from './wal-file.js';
 import { unpackBatch } from './wire-batch.js';
 import { packDecisions } from './wire-decisions.js';
@@ -34,7 +34,7 @@ export class AnsweringCommitter {
       case 'commit':
         try {
           const { decided, ...committed } = this.#committer.commit(unpackBatch(message.batch), message.nowMs);
-          this.#wal.written();
+          this.#wal.afterCommit();
           return { kind: 'committed', ...committed, decisions: packDecisions(decided), elapsedMs: performance.now() - startedMs };
         } catch (error) {
           return { kind: 'failed', ...refusalOf(error) };
@@ -42,8 +42,8 @@ export class AnsweringCommitter {
       case 'compact':
         try {
           const { bytes, ...step } = this.#compaction.step(message);
-          this.#wal.written();
-          const settled = step.done && this.#wal.cut();
+          this.#wal.afterCommit();
+          const settled = step.done && this.#wal.truncate();
           return { kind: 'compacted', ...step, settled, logBytes: this.#committer.shrink(bytes), elapsedMs: performance.now() - startedMs };
         } catch (error) {
           return { kind: 'not-compacted', ...refusalOf(error) };
@@ -72,7 +72,7 @@ export class AnsweringCommitter {
   /** Records a clean end. If the disk refuses that, the next start checks the store. */
   #leave(): void {
     try {
-      noteOpen(this.#database, false);
+      recordOpen(this.#database, false);
     } catch (error) {
       refusalOf(error);
     }

@@ -12,7 +12,7 @@ import type { History, LogChunk, LogType, Revisions, Touch } from '../../domain/
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import { assertCovered } from '../compactor.js';
-import { summedColumns, tombstone, type ChangeRow, type SummedRow } from './change-row.js';
+import { summedColumns, tombstone, type ChangeRow, type ChecksummedRow } from './change-row.js';
 import type { Connection } from './database.js';
 import type { Rows } from './rows.js';
 
@@ -33,7 +33,7 @@ type Reading = Readonly<{ isWanted: IsWanted; chunkBytesMax: number; takesMoves?
  * A row, and how the change moved the canonical path of its logical cluster: null if it did not, ''
  * for no path.
  */
-type LogRow = SummedRow & Readonly<{ pathBefore: CanonicalPath | '' | null; pathAfter: CanonicalPath | '' | null }>;
+type LogRow = ChecksummedRow & Readonly<{ pathBefore: CanonicalPath | '' | null; pathAfter: CanonicalPath | '' | null }>;
 
 type ChangeLogParts = Readonly<{
   revisions: Pick<Revisions, 'compacted' | 'format'>;
@@ -145,8 +145,8 @@ export class ChangeLog implements History {
     if (only === undefined) return [];
     const range = { after, upTo, isFalling: true };
     return ids.length === 1
-      ? this.#rows.sound(this.#statements.ofResourceBack.all(only, after, upTo, rowsMax), { ...range, resource: only })
-      : this.#rows.sound(this.#statements.ofAllBack.all(after, upTo, rowsMax), range);
+      ? this.#rows.verifyRows(this.#statements.ofResourceBack.all(only, after, upTo, rowsMax), { ...range, resource: only })
+      : this.#rows.verifyRows(this.#statements.ofAllBack.all(after, upTo, rowsMax), range);
   }
 
   #page(type: LogType, { after, upTo }: Range): readonly LogRow[] {
@@ -154,11 +154,11 @@ export class ChangeLog implements History {
     const [only] = ids;
     if (only === undefined) return [];
     if (ids.length > 1) return this.#everything({ after, upTo });
-    return this.#rows.sound(this.#statements.ofResource.all(only, after, upTo, rowsMax), { resource: only, after, upTo });
+    return this.#rows.verifyRows(this.#statements.ofResource.all(only, after, upTo, rowsMax), { resource: only, after, upTo });
   }
 
   #everything({ after, upTo }: Range): readonly LogRow[] {
-    return this.#rows.sound(this.#statements.ofAll.all(after, upTo, rowsMax), { after, upTo });
+    return this.#rows.verifyRows(this.#statements.ofAll.all(after, upTo, rowsMax), { after, upTo });
   }
 }
 
@@ -178,10 +178,10 @@ function prepare(database: Connection) {
                WHERE c.resource = ? AND c.revision > ? AND c.revision <= ? ORDER BY c.revision LIMIT ?`),
     ofResourceBack: database.prepare<
       [number, Revision, Revision, number],
-      SummedRow
+      ChecksummedRow
     >(/*sql*/ `SELECT ${summedColumns} FROM changes INDEXED BY changes_by_resource
                WHERE resource = ? AND revision > ? AND revision <= ? ORDER BY revision DESC LIMIT ?`),
-    ofAllBack: database.prepare<[Revision, Revision, number], SummedRow>(
+    ofAllBack: database.prepare<[Revision, Revision, number], ChecksummedRow>(
       /*sql*/ `SELECT ${summedColumns} FROM changes WHERE revision > ? AND revision <= ? ORDER BY revision DESC LIMIT ?`,
     ),
     ofAll: database.prepare<

@@ -36,9 +36,9 @@ export type ChangeRow = Readonly<{
 }>;
 
 /** A row as it is read, with its checksum. */
-export type SummedRow = ChangeRow & Readonly<{ checksum: number }>;
+export type ChecksummedRow = ChangeRow & Readonly<{ checksum: number }>;
 
-export type BodyRow = SummedRow &
+export type BodyRow = ChecksummedRow &
   Readonly<{
     version: string;
     metadata_start: number;
@@ -49,7 +49,7 @@ export type BodyRow = SummedRow &
     body: Uint8Array | null;
   }>;
 
-/** The columns of a SummedRow, and of a BodyRow. */
+/** The columns of a ChecksummedRow, and of a BodyRow. */
 export const summedColumns = 'revision, resource, kind, replaced, shard, cluster, namespace, name, checksum';
 export const bodyColumns = `${summedColumns}, version, metadata_start, metadata_end, annotations_at, revision_at, body_checksum, body`;
 
@@ -97,14 +97,14 @@ export function bodyChecksumOf(checksum: number, { version, marks, bytes }: Body
 }
 
 /** Returns the row. Throws Unsound if its checksum is wrong. */
-export function sound<Row extends SummedRow>(row: Row): Row {
+export function verifyRow<Row extends ChecksummedRow>(row: Row): Row {
   if (checksumOf(row) !== row.checksum) throw new Unsound(`revision ${row.revision} is not the row that was written`);
   return row;
 }
 
 /** The body of a row; undefined for a delete. Throws Unsound if a checksum is wrong. */
-export function soundBody(row: BodyRow): Body | undefined {
-  if (sound(row).kind !== put) return undefined;
+export function verifyBody(row: BodyRow): Body | undefined {
+  if (verifyRow(row).kind !== put) return undefined;
   const { version, metadata_start: metadataStart, metadata_end: metadataEnd, annotations_at: annotationsAt, revision_at: revisionAt } = row;
   const marks: Marks = { metadataStart, metadataEnd, annotationsAt, revisionAt };
   const body = row.body instanceof Uint8Array ? { bytes: row.body, version, marks } : undefined;
@@ -117,7 +117,7 @@ export function soundBody(row: BodyRow): Body | undefined {
  * Defines the SQL functions that compute checksums. Migrations and rewrites of objects copy rows
  * with them.
  */
-export function teachChecksums(database: Connection): void {
+export function defineChecksumFunctions(database: Connection): void {
   type Names = [shard: string, cluster: string, namespace: string, name: string];
   const rowChecksum = (revision: Revision, resource: number, kind: number, replaced: Revision, ...names: Names): number => {
     const [shard, cluster, namespace, name] = names;

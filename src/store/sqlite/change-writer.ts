@@ -19,8 +19,8 @@ import {
   bodyRowOf,
   checksumOf,
   put,
-  soundBody,
-  teachChecksums,
+  verifyBody,
+  defineChecksumFunctions,
   tombstone,
   type BodyColumns,
   type ChangeRow,
@@ -40,7 +40,7 @@ export type Place = [resource: number, shard: string, cluster: string, namespace
  * What a key holds. `bytes`: of its body. `versions`: how often the object changed since its
  * create.
  */
-export type Held = Counted & Version & Readonly<{ versions: number }>;
+export type CurrentObject = Counted & Version & Readonly<{ versions: number }>;
 
 type Put = Readonly<{ body: Body; path: CanonicalPath | undefined; cameOver: SliceState['cameOver'] }>;
 
@@ -52,7 +52,7 @@ const versionsPerMilestone = 16;
 
 export class ChangeWriter {
   readonly #slices: SliceTable;
-  readonly #underWay: Syncs;
+  readonly #syncs: Syncs;
   readonly #paths: PathTable;
   readonly #statements: ReturnType<typeof prepare>;
   readonly #resources = new Map<string, number>();
@@ -61,9 +61,9 @@ export class ChangeWriter {
   #rewritten: Byproduct[] = [];
   #before: Readonly<{ revision: Revision; logBytes: number }>;
 
-  constructor(database: Connection, slices: SliceTable, underWay: Syncs) {
+  constructor(database: Connection, slices: SliceTable, syncs: Syncs) {
     this.#slices = slices;
-    this.#underWay = underWay;
+    this.#syncs = syncs;
     this.#paths = new PathTable(database);
     this.#statements = prepare(database);
     this.#revision = readMeta(database, 'revision');
@@ -116,7 +116,7 @@ export class ChangeWriter {
     return [this.resource(key.resource), key.shard, key.cluster, key.namespace, key.name];
   }
 
-  held(place: Place): Held | undefined {
+  held(place: Place): CurrentObject | undefined {
     const row = this.#statements.held.get(...place);
     return row && heldOf(row);
   }
@@ -125,17 +125,17 @@ export class ChangeWriter {
    * As `held`, and whether the body is the same. SQLite compares the bytes itself, and only if
    * lengths and versions are equal, so no body crosses into JavaScript.
    */
-  compare(place: Place, { bytes, version }: Body): Readonly<{ held: Held | undefined; isSame: boolean }> {
+  compare(place: Place, { bytes, version }: Body): Readonly<{ held: CurrentObject | undefined; isSame: boolean }> {
     const row = this.#statements.compare.get(bytes.length, version, bytes, ...place);
     return row === undefined ? { held: undefined, isSame: false } : { held: heldOf(row), isSame: row[6] === 1 };
   }
 
   body(place: Place): Body | undefined {
     const columns = this.#statements.body.get(...place);
-    return columns && soundBody(bodyRowOf(columns));
+    return columns && verifyBody(bodyRowOf(columns));
   }
 
-  put(key: Key, place: Place, { body, path, cameOver }: Put, held: Held | undefined): Revision {
+  put(key: Key, place: Place, { body, path, cameOver }: Put, held: CurrentObject | undefined): Revision {
     const revision = this.#next();
     const { bytes, version, marks } = body;
     const [resource, ...names] = place;
@@ -164,7 +164,7 @@ export class ChangeWriter {
     return revision;
   }
 
-  delete(key: Key, place: Place, held: Held): Revision {
+  delete(key: Key, place: Place, held: CurrentObject): Revision {
     const revision = this.#next();
     const [resource, ...names] = place;
     const checksum = checksumAt(place, { revision, kind: tombstone, replaced: held.revision });
@@ -203,12 +203,12 @@ export class ChangeWriter {
     const { versions } = this.#age(survivor, revision);
     this.#statements.moveCurrent.run(revision, versions, resource, shard, key.cluster, key.namespace, key.name);
     this.#slices.count({ shard, resource: key.resource }, resource, undefined, undefined);
-    this.#underWay.rewritten([resource, shard, key.cluster], replaced, revision);
+    this.#syncs.rewritten([resource, shard, key.cluster], replaced, revision);
     this.#rewritten.push({ key: { ...key, shard }, revision, replaced });
   }
 
   /** This revision is one more version of the object. */
-  #age({ born, versions }: Pick<Held, 'born' | 'versions'>, revision: Revision): Pick<Held, 'born' | 'versions'> {
+  #age({ born, versions }: Pick<CurrentObject, 'born' | 'versions'>, revision: Revision): Pick<CurrentObject, 'born' | 'versions'> {
     if ((versions + 1) % versionsPerMilestone === 0) this.#statements.addMilestone.run(revision, born);
     return { born, versions: versions + 1 };
   }
@@ -227,13 +227,13 @@ type Changed = Pick<ChangeRow, 'revision' | 'kind' | 'replaced'>;
 
 type HeldRow = [revision: Revision, bytes: number, high: number, low: number, born: Revision, versions: number];
 
-function heldOf([revision, bytes, high, low, born, versions]: HeldRow | [...HeldRow, isSame: number]): Held {
+function heldOf([revision, bytes, high, low, born, versions]: HeldRow | [...HeldRow, isSame: number]): CurrentObject {
   const digest: Digest = { high, low };
   return { revision, bytes, digest, born, versions };
 }
 
 function prepare(database: Connection) {
-  teachChecksums(database);
+  defineChecksumFunctions(database);
   const pluck = <Parameters extends unknown[], Result>(sql: string) => database.prepare<Parameters, Result>(sql).pluck();
   return {
     // The row of a current object exists, so the join finds it.
@@ -287,7 +287,7 @@ function prepare(database: Connection) {
     ),
     survivor: database.prepare<
       [string, number, string, string],
-      Pick<Key, 'shard'> & Omit<Held, keyof Counted>
+      Pick<Key, 'shard'> & Omit<CurrentObject, keyof Counted>
     >(/*sql*/ `SELECT shard, revision, born, versions FROM objects INDEXED BY objects_by_cluster
                WHERE cluster = ? AND resource = ? AND namespace = ? AND name = ? ORDER BY revision DESC LIMIT 1`),
     addMilestone: database.prepare<[Revision, Revision]>(/*sql*/ `INSERT INTO milestones (revision, born) VALUES (?, ?)`),

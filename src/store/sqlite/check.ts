@@ -10,15 +10,15 @@
  */
 import { addDigest, digestOf, emptyDigest, type Digest } from '../../domain/digest.js';
 import type { Key } from '../../domain/key.js';
-import { problemsMax, type Checked } from '../checked.js';
+import { problemsMax, type CheckResult } from '../check-result.js';
 import type { Connection } from './database.js';
 import { isDamage } from './damage.js';
 import { readEpochs } from './life.js';
 import { readMeta } from './meta.js';
-import { bodyColumns, put, soundBody, tombstone, type BodyRow, type ChangeRow } from './change-row.js';
+import { bodyColumns, put, verifyBody, tombstone, type BodyRow, type ChangeRow } from './change-row.js';
 
 /** Yields each step when it is done. If the file itself is unsound, there are no further steps. */
-export function* checkDatabase(database: Connection, { thorough }: Readonly<{ thorough: boolean }>): Generator<Checked> {
+export function* checkDatabase(database: Connection, { thorough }: Readonly<{ thorough: boolean }>): Generator<CheckResult> {
   const file = checked('file', (found) => checkFile(database, thorough, found));
   yield file;
   if (file.problems.length > 0) return;
@@ -35,14 +35,14 @@ export function* checkDatabase(database: Connection, { thorough }: Readonly<{ th
 type Found = (problem: string) => void;
 
 /** `look` returns how many rows it has read. */
-function checked(what: string, look: (found: Found) => number): Checked {
+function checked(what: string, look: (found: Found) => number): CheckResult {
   const problems: string[] = [];
   const found = (problem: string): void => void (problems.length < problemsMax && problems.push(problem));
   try {
-    return { what, looked: look(found), problems };
+    return { what, examined: look(found), problems };
   } catch (error) {
     if (!isDamage(error)) throw error;
-    return { what, looked: 0, problems: [...problems, error.message] };
+    return { what, examined: 0, problems: [...problems, error.message] };
   }
 }
 
@@ -119,17 +119,17 @@ function checkChanges(database: Connection, found: Found): number {
 
 /** Every row has the checksums of its content. */
 function checkRows(database: Connection, found: Found): number {
-  let looked = 0;
+  let examined = 0;
   for (const row of database.prepare<[], BodyRow>(/*sql*/ `SELECT ${bodyColumns} FROM changes`).iterate()) {
-    looked += 1;
+    examined += 1;
     try {
-      soundBody(row);
+      verifyBody(row);
     } catch (error) {
       if (!isDamage(error)) throw error;
       found(`${placeOf(row)}: ${error.message}`);
     }
   }
-  return looked;
+  return examined;
 }
 
 type CurrentRow = Pick<Key, 'cluster' | 'namespace' | 'name'> &
@@ -140,13 +140,13 @@ function checkDigests(database: Connection, found: Found): number {
   const rows = database.prepare<[], CurrentRow>(/*sql*/ `
     SELECT o.shard, o.cluster, o.namespace, o.name, o.digest_high AS high, o.digest_low AS low, c.version, c.body AS bytes
     FROM objects AS o JOIN changes AS c ON c.revision = o.revision WHERE typeof(c.body) = 'blob'`);
-  let looked = 0;
+  let examined = 0;
   for (const row of rows.iterate()) {
-    looked += 1;
+    examined += 1;
     const { high, low } = digestOf(row, row);
     if (high !== row.high || low !== row.low) found(`${placeOf(row)} has another digest than its body`);
   }
-  return looked;
+  return examined;
 }
 
 /** A canonical path exists only while its logical cluster has objects on the shard. */

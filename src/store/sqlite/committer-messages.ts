@@ -3,7 +3,7 @@
  * buffers, never as views of a pool.
  */
 import type { Worker } from 'node:worker_threads';
-import type { Unfinished } from '../asked.js';
+import type { SweepProgress } from '../batch-item.js';
 import type { MovedPath } from '../../domain/change.js';
 import type { ShardState } from '../../domain/claim.js';
 import type { KeptNames } from '../../domain/kept-names.js';
@@ -33,7 +33,7 @@ export type Decided =
   | Readonly<{ kind: 'written'; revision: Revision; replaced: Revision }>
   | Extract<Outcome, { kind: 'refused' }>
   | Exclude<PushOutcome, { kind: 'written' | 'unavailable' }>
-  | Unfinished;
+  | SweepProgress;
 
 /**
  * `settled`: compaction is done, and the database file and the log are no longer than they should

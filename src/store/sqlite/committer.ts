@@ -9,7 +9,7 @@
 import assert from 'node:assert/strict';
 import { failpoint } from '../../diagnostics/failpoint.js';
 import { ChangeWriter } from './change-writer.js';
-import type { Asked } from '../asked.js';
+import type { BatchItem } from '../batch-item.js';
 import type { Committed, CommitterOptions } from './committer-messages.js';
 import { isFailureOfDisk } from './damage.js';
 import type { Connection, Transaction } from './database.js';
@@ -28,14 +28,14 @@ export class Committer {
   readonly #database: Connection;
   readonly #momentIntervalMs: number;
   readonly #statements: ReturnType<typeof prepare>;
-  readonly #underWay = new Syncs();
+  readonly #syncs = new Syncs();
   readonly #shards: ShardTable;
   readonly #links: LinkTable;
   readonly #slices: SliceTable;
   readonly #writer: ChangeWriter;
   readonly #decider: Decider;
   /** Created once, because that costs a tenth of a small commit. */
-  readonly #transaction: Transaction<(batch: readonly Asked[], nowMs: number) => Done>;
+  readonly #transaction: Transaction<(batch: readonly BatchItem[], nowMs: number) => Done>;
   #epoch: Epoch | undefined;
   #momentMs: number;
 
@@ -46,27 +46,27 @@ export class Committer {
     this.#shards = new ShardTable(database);
     this.#links = new LinkTable(database);
     this.#slices = new SliceTable(database);
-    this.#writer = new ChangeWriter(database, this.#slices, this.#underWay);
+    this.#writer = new ChangeWriter(database, this.#slices, this.#syncs);
     this.#decider = new Decider({
       shards: this.#shards,
       links: this.#links,
       slices: this.#slices,
       writer: this.#writer,
       sweep: new Sweep(database, this.#writer),
-      underWay: this.#underWay,
+      syncs: this.#syncs,
       keptNames,
     });
-    this.#transaction = database.transaction((batch: readonly Asked[], nowMs: number) => this.#decide(batch, nowMs));
+    this.#transaction = database.transaction((batch: readonly BatchItem[], nowMs: number) => this.#decide(batch, nowMs));
     this.#epoch = readEpochs(database).at(-1);
     this.#momentMs = this.#statements.lastMoment.get() ?? 0;
   }
 
   /** Throws SQLite's error if the disk refuses the batch. The state is then as before. */
-  commit(batch: readonly Asked[], nowMs: number): Committed {
+  commit(batch: readonly BatchItem[], nowMs: number): Committed {
     const momentMs = this.#momentMs;
     this.#writer.open();
     this.#slices.open(nowMs);
-    this.#underWay.open();
+    this.#syncs.open();
     this.#decider.open(batch.length);
     let done: Done;
     try {
@@ -77,7 +77,7 @@ export class Committer {
       this.#slices.undo();
       this.#shards.undo();
       this.#links.undo();
-      this.#underWay.undo(this.#writer.revision, batch);
+      this.#syncs.undo(this.#writer.revision, batch);
       if (isFailureOfDisk(error)) this.#replaceWritten();
       throw error;
     }
@@ -85,11 +85,11 @@ export class Committer {
     return this.#committed(done);
   }
 
-  #decide(batch: readonly Asked[], nowMs: number): Done {
+  #decide(batch: readonly BatchItem[], nowMs: number): Done {
     const begun = this.#nextEpoch(nowMs);
     const decided = batch.map((asked) => this.#decider.decide(asked));
     const slices = this.#slices.write();
-    if (this.#writer.written > 0) this.#note(nowMs);
+    if (this.#writer.written > 0) this.#record(nowMs);
     failpoint('commit.before');
     return { decided, slices, begun };
   }
@@ -141,7 +141,7 @@ export class Committer {
     return beginEpoch(this.#database, this.#epoch, revision + 1, { nowMs, random: () => 0 });
   }
 
-  #note(nowMs: number): void {
+  #record(nowMs: number): void {
     const { revision, logBytes } = this.#writer;
     this.#statements.setMeta.run(revision, 'revision');
     this.#statements.setMeta.run(logBytes, 'log_bytes');

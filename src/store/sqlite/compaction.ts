@@ -22,7 +22,7 @@ import { performance } from 'node:perf_hooks';
 import { failpoint } from '../../diagnostics/failpoint.js';
 import type { Revision } from '../../domain/revision.js';
 import { readMeta } from './meta.js';
-import { sound, summedColumns, tombstone, type SummedRow } from './change-row.js';
+import { verifyRow, summedColumns, tombstone, type ChecksummedRow } from './change-row.js';
 import type { Connection } from './database.js';
 
 /**
@@ -44,7 +44,7 @@ const freePagesMin = 1024;
 /** A step checks its time after it has given back this many pages. */
 const vacuumPages = 32;
 
-type Passed = SummedRow & Readonly<{ bytes: number | null }>;
+type Passed = ChecksummedRow & Readonly<{ bytes: number | null }>;
 
 export class Compaction {
   readonly #database: Connection;
@@ -80,29 +80,29 @@ export class Compaction {
     let bytes = 0;
     let done = false;
     do {
-      const passed = this.#pass(compacted, upTo);
+      const passed = this.#removeSuperseded(compacted, upTo);
       compacted = passed.at(-1)?.revision ?? Math.max(compacted, upTo);
       bytes += total(passed);
       // Twice as many as a page can add, so that the number of tombstones falls.
-      const forgotten = this.#forget(Math.min(compacted, tombstonesUpTo), { compacted, tombstonesMax, rowsMax: 2 * pageRows });
+      const forgotten = this.#dropTombstones(Math.min(compacted, tombstonesUpTo), { compacted, tombstonesMax, rowsMax: 2 * pageRows });
       tombstonesFrom = Math.max(tombstonesFrom, forgotten.upTo);
-      done = compacted >= upTo && forgotten.done && this.#giveBack();
+      done = compacted >= upTo && forgotten.done && this.#freePages();
     } while (!done && this.#nowMs() < untilMs);
     failpoint('compaction.before');
-    this.#note({ compacted, tombstonesFrom, bytes });
+    this.#record({ compacted, tombstonesFrom, bytes });
     return { compacted, tombstonesFrom, bytes, done };
   }
 
   /** Removes the rows that one page of changes superseded. */
-  #pass(from: Revision, upTo: Revision): readonly Passed[] {
+  #removeSuperseded(from: Revision, upTo: Revision): readonly Passed[] {
     const passed: Passed[] = [];
     let bytes = 0;
     for (const row of this.#statements.passed.all(from, upTo, pageRows)) {
       // The next line deletes the row that `replaced` names, and a damaged row could name the wrong
       // one.
-      sound(row);
+      verifyRow(row);
       if (row.replaced > 0) this.#statements.remove.run(row.replaced);
-      if (row.kind === tombstone) this.#bury(row.revision);
+      if (row.kind === tombstone) this.#makeTombstone(row.revision);
       passed.push(row);
       bytes += row.bytes ?? 0;
       if (bytes > pageBytes) break;
@@ -114,7 +114,7 @@ export class Compaction {
    * A delete has become a tombstone. Its life is no longer needed, because no reader reads
    * revisions before it.
    */
-  #bury(revision: Revision): void {
+  #makeTombstone(revision: Revision): void {
     this.#statements.forgetLife.run(revision);
     this.#tombstones += 1;
   }
@@ -123,7 +123,7 @@ export class Compaction {
    * Removes the oldest tombstones: those up to `aged`, and those above `tombstonesMax`. `upTo`:
    * deletes up to this revision are forgotten.
    */
-  #forget(
+  #dropTombstones(
     aged: Revision,
     { compacted, tombstonesMax, rowsMax }: { compacted: Revision; tombstonesMax: number; rowsMax: number },
   ): { upTo: Revision; done: boolean } {
@@ -141,7 +141,7 @@ export class Compaction {
   }
 
   /** Gives a few free pages back. Returns whether no more have to be given back. */
-  #giveBack(): boolean {
+  #freePages(): boolean {
     const free = this.#pragma('freelist_count');
     const allowed = Math.max(freePagesMin, this.#pragma('page_count') * freePart);
     if (free <= allowed || this.#pragma('auto_vacuum') === 0) return true;
@@ -153,7 +153,7 @@ export class Compaction {
     return Number(this.#database.pragma(name, { simple: true }));
   }
 
-  #note({ compacted, tombstonesFrom, bytes }: Pick<CompactionStep, 'compacted' | 'tombstonesFrom' | 'bytes'>): void {
+  #record({ compacted, tombstonesFrom, bytes }: Pick<CompactionStep, 'compacted' | 'tombstonesFrom' | 'bytes'>): void {
     this.#statements.forgetMoves.run(compacted);
     this.#statements.forgetMilestones.run(compacted);
     this.#statements.setMeta.run(compacted, 'compacted');

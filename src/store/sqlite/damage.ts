@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
 import { DamagedStore } from '../damaged-store.js';
-import { bytesOf, databaseName, freeName, namesOf, setAside } from './store-files.js';
+import { bytesOf, databaseName, freeName, namesOf, moveAside } from './store-files.js';
 
 const damaged = `${databaseName}.damaged-`;
 
@@ -29,7 +29,7 @@ export function isFailureOfDisk(error: unknown): boolean {
 
 export function setDamagedAside(directory: string, problem: string, nowMs: number): DamagedStore {
   const name = freeName(directory, damaged, nowMs);
-  setAside(directory, name);
+  moveAside(directory, name);
   return new DamagedStore(join(directory, name), problem);
 }
 
@@ -41,6 +41,6 @@ export function setDamagedAside(directory: string, problem: string, nowMs: numbe
 export function damagedBefore(directory: string): DamagedStore | undefined {
   const name = namesOf(directory, damaged).at(-1);
   const isThere = (each: string): boolean => bytesOf(join(directory, each)) !== undefined;
-  if (name !== undefined && !isThere(databaseName) && !isThere(`${name}-wal`)) setAside(directory, name);
+  if (name !== undefined && !isThere(databaseName) && !isThere(`${name}-wal`)) moveAside(directory, name);
   return name === undefined ? undefined : new DamagedStore(join(directory, name), 'found by a start before this one');
 }

@@ -6,7 +6,7 @@
  *     shard changes its via, its slices no longer count as synced, and its syncs under way are
  *     void. Its objects stay until the new via has ended its own sync.
  */
-import { type Asked, type Sweeping, littleMax } from '../asked.js';
+import { type BatchItem, type Sweeping, oneStepObjectsMax } from '../batch-item.js';
 import assert from 'node:assert/strict';
 import { unreachable } from '../../domain/errors.js';
 import { namesOfType, type KeptNames } from '../../domain/kept-names.js';
@@ -25,10 +25,10 @@ import {
   compared,
   isAssumable,
   isOvertaken,
-  judgeEnd,
-  judgeMutation,
+  decideEnd,
+  decideMutation,
   keepsNames,
-  losesShards,
+  voidsShards,
   stale,
   synced,
   unsynced,
@@ -46,7 +46,7 @@ export type DeciderParts = Readonly<{
   slices: SliceTable;
   writer: ChangeWriter;
   sweep: Sweep;
-  underWay: Syncs;
+  syncs: Syncs;
   keptNames: KeptNames;
 }>;
 
@@ -77,7 +77,7 @@ export class Decider {
     this.#asked = asked;
   }
 
-  decide(asked: Asked): Decided {
+  decide(asked: BatchItem): Decided {
     switch (asked.kind) {
       case 'put':
       case 'delete':
@@ -108,18 +108,18 @@ export class Decider {
   }
 
   #mutate(mutation: Mutation): Decided {
-    const { shards, writer, underWay } = this.#parts;
+    const { shards, writer, syncs } = this.#parts;
     const { key } = mutation;
     const place = writer.place(key);
     const held = writer.held(place);
-    const verdict = judgeMutation(mutation, { own: shards.own, known: shards.known(key.shard), held: held?.revision });
+    const verdict = decideMutation(mutation, { own: shards.own, known: shards.known(key.shard), held: held?.revision });
     if (verdict.kind === 'refused') return verdict;
-    if (verdict.settles) this.#moved(key.shard, () => shards.set(verdict.shard));
+    if (verdict.isNewState) this.#moved(key.shard, () => shards.set(verdict.shard));
     if (verdict.unsyncs) this.#invalidate({ kind: 'invalidate', slice: key });
     if (mutation.kind === 'put') {
       const { body, path } = mutation;
       const revision = writer.put(key, place, { body, path, cameOver: '' }, held);
-      if (keepsNames(mutation) && held !== undefined) underWay.rewritten(place, held.revision, revision);
+      if (keepsNames(mutation) && held !== undefined) syncs.rewritten(place, held.revision, revision);
       return written(revision, held?.revision);
     }
     assert(held !== undefined, 'what is deleted is there');
@@ -131,22 +131,22 @@ export class Decider {
    * are void.
    */
   #acquire(arrival: PushOf<'acquire'>): Decided {
-    const { shards, underWay } = this.#parts;
+    const { shards, syncs } = this.#parts;
     const { shard } = arrival;
     const decided = this.#moved(shard, () => shards.acquire(arrival));
-    if (decided.kind === 'acquired') underWay.forgetRange({ shard });
+    if (decided.kind === 'acquired') syncs.forgetRange({ shard });
     return decided;
   }
 
   /** If the change gives the shard another via, syncs of the former via are void. */
   #moved<T>(shard: ShardName, change: () => T): T {
-    const { shards, slices, underWay } = this.#parts;
+    const { shards, slices, syncs } = this.#parts;
     const viaNow = (): Via | undefined => shards.known(shard)?.via;
     const before = viaNow();
     const result = change();
     if (viaNow() === before) return result;
-    slices.restateAll({ shard }, unsynced);
-    underWay.forgetRange({ shard });
+    slices.updateAllFacts({ shard }, unsynced);
+    syncs.forgetRange({ shard });
     return result;
   }
 
@@ -176,13 +176,13 @@ export class Decider {
   }
 
   #upsert(push: PushOf<'upsert'>): Decided {
-    const { writer, underWay } = this.#parts;
+    const { writer, syncs } = this.#parts;
     const { key, path, by } = push;
     const place = writer.place(key);
     const body = this.#keeping(push, place);
     const { held, isSame } = writer.compare(place, body);
     if (held === undefined || !isSame) return written(writer.put(key, place, { body, path, cameOver: linkOf(by) }, held), held?.revision);
-    underWay.confirm(place, held.revision);
+    syncs.confirm(place, held.revision);
     return unchanged;
   }
 
@@ -194,10 +194,10 @@ export class Decider {
   }
 
   #keep({ key }: PushOf<'keep'>): Decided {
-    const { writer, underWay } = this.#parts;
+    const { writer, syncs } = this.#parts;
     const place = writer.place(key);
     const held = writer.held(place);
-    if (held !== undefined) underWay.confirm(place, held.revision);
+    if (held !== undefined) syncs.confirm(place, held.revision);
     return unchanged;
   }
 
@@ -209,12 +209,12 @@ export class Decider {
   }
 
   #invalidate(push: Omit<PushOf<'begin'>, 'by'> | Omit<PushOf<'invalidate'>, 'by'>): Decided {
-    const { slices, writer, underWay } = this.#parts;
+    const { slices, writer, syncs } = this.#parts;
     const { slice } = push;
     const resource = writer.resource(slice.resource);
-    if (push.kind === 'invalidate' || push.cluster === undefined) slices.restate(slice, resource, unsynced);
-    if (push.kind === 'begin') underWay.begin(slice.shard, resource, writer.revision, push.cluster);
-    else underWay.forget(slice.shard, resource);
+    if (push.kind === 'invalidate' || push.cluster === undefined) slices.updateFacts(slice, resource, unsynced);
+    if (push.kind === 'begin') syncs.begin(slice.shard, resource, writer.revision, push.cluster);
+    else syncs.forget(slice.shard, resource);
     return unchanged;
   }
 
@@ -226,30 +226,30 @@ export class Decider {
 
   #resume(push: Sweeping, walk: number): Decided {
     if (push.kind === 'end') return this.#fenced(push) ?? this.#end(push, walk);
-    const known = this.#parts.underWay.removal(walk);
+    const known = this.#parts.syncs.removal(walk);
     return known === undefined ? unbegun : this.#remove(known);
   }
 
   #end(push: PushOf<'end'>, resumed: number | undefined): Decided {
-    const { slices, writer, underWay } = this.#parts;
+    const { slices, writer, syncs } = this.#parts;
     const { slice, cluster } = push;
     const id = writer.resource(slice.resource);
-    const sync = underWay.running(slice.shard, id, cluster);
-    const verdict = judgeEnd(push, { sync, resumed, facts: slices.facts(slice, id) });
+    const sync = syncs.running(slice.shard, id, cluster);
+    const verdict = decideEnd(push, { sync, resumed, facts: slices.facts(slice, id) });
     if (verdict === 'synced') return this.#synced(push, id);
     if (verdict === 'ended') return this.#ended(push, id, { kind: 'swept', removed: 0 });
     if (verdict === 'unbegun' || sync === undefined) return unbegun;
-    const spared = (): ReadonlySet<string> | undefined => (cluster === undefined ? underWay.clustersUnderWay(slice.shard, id) : undefined);
-    sync.walk ??= underWay.walk(sync.marks, [{ id, slice }], { ...push, spared: spared() });
+    const spared = (): ReadonlySet<string> | undefined => (cluster === undefined ? syncs.clustersUnderWay(slice.shard, id) : undefined);
+    sync.walk ??= syncs.walk(sync.marks, [{ id, slice }], { ...push, spared: spared() });
     // If the slice held little before this commit, other pushes of the lane follow in the same
     // commit. So the `end` must finish in one step.
     const held = slices.objectsOf(slice, id);
-    const decided = this.#step(sync.walk, held <= littleMax + this.#asked ? held : 0);
+    const decided = this.#step(sync.walk, held <= oneStepObjectsMax + this.#asked ? held : 0);
     return decided.kind === 'partial' ? decided : this.#ended(push, id, decided);
   }
 
   #ended(push: PushOf<'end'>, id: number, decided: Decided): Decided {
-    const whole = this.#parts.underWay.ended(id, push);
+    const whole = this.#parts.syncs.ended(id, push);
     if (whole !== undefined) this.#synced(whole, id);
     return decided;
   }
@@ -271,7 +271,7 @@ export class Decider {
     const { shards, slices } = this.#parts;
     const known = shards.known(shard);
     // Skips slices that this commit has emptied, because the commit forgets them.
-    if (isAssumable(known)) slices.restateAll({ shard }, (facts) => (isForgotten(facts) ? facts : assumed(facts, known.term)));
+    if (isAssumable(known)) slices.updateAllFacts({ shard }, (facts) => (isForgotten(facts) ? facts : assumed(facts, known.term)));
     return unchanged;
   }
 
@@ -281,8 +281,8 @@ export class Decider {
     const met = links.meet(push);
     if (met.kind === 'bound' || met.kind === 'full') return met;
     if (met.kind === 'same') return unchanged;
-    for (const state of shards.of(neighbour)) {
-      if (losesShards(neighbour, met)) this.#moved(state.shard, () => shards.set(withoutVia(state)));
+    for (const state of shards.withVia(neighbour)) {
+      if (voidsShards(neighbour, met)) this.#moved(state.shard, () => shards.set(withoutVia(state)));
       this.#makeStale(state.shard);
     }
     return unchanged;
@@ -290,22 +290,22 @@ export class Decider {
 
   /** No slice of the shard is current, and its syncs under way are void. */
   #makeStale(shard: ShardName): void {
-    this.#parts.slices.restateAll({ shard }, stale);
-    this.#parts.underWay.forgetRange({ shard });
+    this.#parts.slices.updateAllFacts({ shard }, stale);
+    this.#parts.syncs.forgetRange({ shard });
   }
 
   /** Without a position, no slice that comes over the link is current. */
   #reach({ neighbour, position }: PushOf<'reach'>): Decided {
     const { shards, links } = this.#parts;
     const isKnown = links.reach(neighbour, position);
-    if (isKnown && position === '') for (const { shard } of shards.of(neighbour)) this.#makeStale(shard);
+    if (isKnown && position === '') for (const { shard } of shards.withVia(neighbour)) this.#makeStale(shard);
     return unchanged;
   }
 
   #leave({ neighbour }: PushOf<'leave'>): Decided {
     const { shards, links } = this.#parts;
     links.leave(neighbour);
-    for (const state of shards.of(neighbour)) this.#moved(state.shard, () => shards.set(withoutVia(state)));
+    for (const state of shards.withVia(neighbour)) this.#moved(state.shard, () => shards.set(withoutVia(state)));
     return unchanged;
   }
 
@@ -314,11 +314,11 @@ export class Decider {
    * bring its name back at the next start.
    */
   #forget({ shard }: PushOf<'forget'>): Decided {
-    const { shards, slices, underWay } = this.#parts;
+    const { shards, slices, syncs } = this.#parts;
     const fenced = shards.forget(shard, slices.held({ shard }).length > 0);
     if (fenced !== undefined) return fenced;
-    slices.restateAll({ shard }, cleared);
-    underWay.forgetRange({ shard });
+    slices.updateAllFacts({ shard }, cleared);
+    syncs.forgetRange({ shard });
     return unchanged;
   }
 
@@ -327,15 +327,15 @@ export class Decider {
    * removal is under way, belong to the time after it and stay.
    */
   #beginRemoval(range: SliceRange, through: Revision | undefined): Decided {
-    const { slices, writer, underWay } = this.#parts;
-    underWay.forgetRange(range);
-    slices.restateAll(range, cleared);
-    return this.#remove(underWay.beginRemoval(range, { now: writer.revision, through }, slices.held(range)));
+    const { slices, writer, syncs } = this.#parts;
+    syncs.forgetRange(range);
+    slices.updateAllFacts(range, cleared);
+    return this.#remove(syncs.beginRemoval(range, { now: writer.revision, through }, slices.held(range)));
   }
 
   #remove(walk: Walk): Decided {
     const decided = this.#step(walk);
-    if (decided.kind === 'swept') this.#parts.underWay.endRemoval(walk);
+    if (decided.kind === 'swept') this.#parts.syncs.endRemoval(walk);
     return decided;
   }
 

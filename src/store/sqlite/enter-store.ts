@@ -25,7 +25,7 @@ import { begin, wasLeftOpen, type Life } from './life.js';
 import { knownSchema, migrate, schemaOf } from './migrate.js';
 import { ensurePrivate } from './private-files.js';
 import { finishRestore } from './restore.js';
-import { bytesOf, databaseName, namesOf, readWhole } from './store-files.js';
+import { bytesOf, databaseName, namesOf, readAll } from './store-files.js';
 
 export type EnterParts = EpochParts & Readonly<{ log: Log; startCheckBytesMax: number }>;
 
@@ -49,7 +49,7 @@ export async function enterStore(directory: string, migrations: string, parts: E
   try {
     return await enter().catch((error: unknown) => {
       if (!isDamage(error)) throw error;
-      readWhole(directory);
+      readAll(directory);
       return enter();
     });
   } catch (error) {

@@ -11,12 +11,12 @@ import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
 
 /** A key and the revision that it held; undefined if that cannot be found. */
-export type Held = Readonly<{ key: Key; revision: Revision | undefined }>;
+export type KeyAt = Readonly<{ key: Key; revision: Revision | undefined }>;
 
 export class FirstKeys {
   readonly #order: (a: Key, b: Key) => number;
   readonly #max: number;
-  #held: readonly Held[] = [];
+  #held: readonly KeyAt[] = [];
   #last: Key | undefined;
 
   constructor(order: (a: Key, b: Key) => number, max: number) {
@@ -32,7 +32,7 @@ export class FirstKeys {
   /**
    * `last`: the run continues behind this key; undefined if it contains all keys up to `this.last`.
    */
-  add(run: readonly Held[], last: Key | undefined): void {
+  add(run: readonly KeyAt[], last: Key | undefined): void {
     this.#held = this.#held.length === 0 ? run : [...this.#held, ...run];
     if (last !== undefined && (this.#last === undefined || this.#order(last, this.#last) < 0)) this.#last = last;
     if (this.#held.length <= this.#max) return;
@@ -42,7 +42,7 @@ export class FirstKeys {
   }
 
   /** Each key once, up to `last`. */
-  inOrder(): readonly Held[] {
+  inOrder(): readonly KeyAt[] {
     const last = this.#last;
     const within = last === undefined ? [...this.#held] : this.#held.filter(({ key }) => this.#order(key, last) <= 0);
     const sorted = within.toSorted((a, b) => this.#order(a.key, b.key));

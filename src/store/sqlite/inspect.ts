@@ -1,7 +1,7 @@
 /** Opens a database only to inspect it: its schema, and whether it is sound. */
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
-import type { Checked } from '../checked.js';
+import type { CheckResult } from '../check-result.js';
 import { checkDatabase } from './check.js';
 import { isDamage } from './damage.js';
 import { openReader, type Connection } from './database.js';
@@ -18,7 +18,7 @@ export type Inspected = Readonly<{
    * Undefined for an older schema. Only a start, which migrates such a store, can read its tables.
    */
   resourceVersion: string | undefined;
-  checks: readonly Checked[];
+  checks: readonly CheckResult[];
 }>;
 
 /**
@@ -47,7 +47,7 @@ export function inspect(file: string, migrations: string, how: Readonly<{ thorou
       if (schema === 0) throw new CacheError(`${file} is not a Strata store`);
       const known = knownSchema(migrations);
       if (schema > known) throw new CacheError(`${file} was written by a newer release (schema ${schema}, this one knows ${known})`);
-      const checks: Checked[] = [];
+      const checks: CheckResult[] = [];
       for (const check of checkDatabase(database, how)) {
         checks.push(check);
         // The other checks know only the tables of this release's schema.
@@ -59,7 +59,8 @@ export function inspect(file: string, migrations: string, how: Readonly<{ thorou
       database.close();
     }
   } catch (error) {
-    if (isDamage(error)) return { schema: 0, resourceVersion: undefined, checks: [{ what: 'file', looked: 0, problems: [error.message] }] };
+    if (isDamage(error))
+      return { schema: 0, resourceVersion: undefined, checks: [{ what: 'file', examined: 0, problems: [error.message] }] };
     if ((error as { code?: unknown }).code === 'SQLITE_CANTOPEN') throw new CacheError(`${file} cannot be opened`, { cause: error });
     throw error;
   }

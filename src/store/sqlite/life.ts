@@ -26,10 +26,10 @@ const unusedResourcesMax = 1_000;
 export function begin(database: Connection, parts: EpochParts): Life {
   const life = database
     .transaction((): Life => {
-      bear(database, parts.random);
-      noteOrigins(database);
-      noteOpen(database, true);
-      forgetFuture(database, parts.nowMs);
+      addMissingMeta(database, parts.random);
+      fillOrigins(database);
+      recordOpen(database, true);
+      clampFutureTimes(database, parts.nowMs);
       const revision = readMeta(database, 'revision');
       const last = readEpochs(database).at(-1);
       dropEpochs(database, revision);
@@ -70,7 +70,7 @@ function dropResources(database: Connection): void {
  * A store of an older schema may have had no id at its migration. Its local shards get their origin
  * here.
  */
-function noteOrigins(database: Connection): void {
+function fillOrigins(database: Connection): void {
   database.prepare(/*sql*/ `UPDATE shards SET origin = ? WHERE via = 'local' AND origin = ''`).run(readCacheId(database));
 }
 
@@ -91,7 +91,7 @@ export function wasLeftOpen(database: Connection): boolean {
   return readMeta(database, 'open') === 1;
 }
 
-export function noteOpen(database: Connection, isOpen: boolean): void {
+export function recordOpen(database: Connection, isOpen: boolean): void {
   database.prepare(/*sql*/ `UPDATE meta SET value = ? WHERE name = 'open'`).run(isOpen ? 1 : 0);
 }
 
@@ -99,13 +99,13 @@ export function noteOpen(database: Connection, isOpen: boolean): void {
  * If the clock was set back, times in the future become the present. Otherwise nothing would age
  * until the clock reaches them.
  */
-function forgetFuture(database: Connection, nowMs: number): void {
+function clampFutureTimes(database: Connection, nowMs: number): void {
   database.prepare(/*sql*/ `UPDATE moments SET at_ms = @nowMs WHERE at_ms > @nowMs`).run({ nowMs });
   database.prepare(/*sql*/ `UPDATE slices SET changed_ms = @nowMs WHERE changed_ms > @nowMs`).run({ nowMs });
 }
 
 /** Adds what every store needs and an older one may lack. */
-function bear(database: Connection, random: () => number): void {
+function addMissingMeta(database: Connection, random: () => number): void {
   const born = {
     revision: 0,
     compacted: 0,

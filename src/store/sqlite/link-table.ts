@@ -11,7 +11,7 @@
  */
 import { leftLink, type LinkState, type Push } from '../../domain/push.js';
 import { childOf, type Neighbour } from '../../domain/via.js';
-import { judgeMeeting, type Meeting } from '../decide.js';
+import { decideMeeting, type Meeting } from '../decide.js';
 import type { Connection } from './database.js';
 
 export class LinkTable {
@@ -29,7 +29,7 @@ export class LinkTable {
   meet(asked: Extract<Push, { kind: 'meet' }>): Meeting {
     const { neighbour, cacheId } = asked;
     const [known, links] = [this.#links.get(neighbour), this.#links.size];
-    const met = judgeMeeting(asked, { known, links, nameWith: (id) => this.#childWith(id) });
+    const met = decideMeeting(asked, { known, links, nameWith: (id) => this.#childWith(id) });
     if (met.kind === 'first' || met.kind === 'another') this.#set({ neighbour, cacheId, position: '' });
     return met;
   }
@@ -42,7 +42,7 @@ export class LinkTable {
   }
 
   leave(neighbour: Neighbour): void {
-    this.#note(neighbour);
+    this.#rememberBefore(neighbour);
     this.#links.delete(neighbour);
     this.#statements.remove.run(neighbour);
   }
@@ -72,12 +72,12 @@ export class LinkTable {
 
   #set(state: LinkState): void {
     const { neighbour, cacheId, position } = state;
-    this.#note(neighbour);
+    this.#rememberBefore(neighbour);
     this.#links.set(neighbour, state);
     this.#statements.set.run(neighbour, cacheId, position);
   }
 
-  #note(neighbour: Neighbour): void {
+  #rememberBefore(neighbour: Neighbour): void {
     if (!this.#before.has(neighbour)) this.#before.set(neighbour, this.#links.get(neighbour));
   }
 }

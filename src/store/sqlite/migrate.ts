@@ -15,7 +15,7 @@ import { failpoint } from '../../diagnostics/failpoint.js';
 import { digestOf } from '../../domain/digest.js';
 import { CacheError } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
-import { teachChecksums } from './change-row.js';
+import { defineChecksumFunctions } from './change-row.js';
 import { Unsound } from './damage.js';
 import { isRefusal, type Connection } from './database.js';
 
@@ -42,8 +42,8 @@ export function migrate(database: Connection, directory: string): void {
   }
   if (taken === steps.length) return;
   if (taken > 0) rewrite(database);
-  teachDigests(database);
-  teachChecksums(database);
+  defineDigestFunctions(database);
+  defineChecksumFunctions(database);
   database.transaction(() => {
     steps.forEach((name, i) => {
       if (i < taken) return;
@@ -84,7 +84,7 @@ function stepsIn(directory: string): readonly string[] {
  * Defines SQL functions for objects that are older than digests: they compute the two halves of an
  * object's digest, and verify it.
  */
-function teachDigests(database: Connection): void {
+function defineDigestFunctions(database: Connection): void {
   type Names = [cluster: Key['cluster'], namespace: string, name: string];
   database.function('confirm_digest', { varargs: true }, ((
     high: number,

@@ -11,7 +11,7 @@ import { enterStore } from './enter-store.js';
 import { openGuardedReader } from './guarded-reader.js';
 import { lockStore } from './lock.js';
 import { momentInterval } from './moments.js';
-import { tighten } from './private-files.js';
+import { restrictPermissions } from './private-files.js';
 import { SqliteStore } from './store.js';
 import { databaseName } from './store-files.js';
 import type { StoreLimits, StoreParts } from './store-options.js';
@@ -28,7 +28,7 @@ export async function openSqlite(
   const lock = lockStore(directory);
   try {
     const databaseFile = join(directory, databaseName);
-    tighten(directory, parts);
+    restrictPermissions(directory, parts);
     const { startCheckBytesMax, history, keptNames } = limits;
     const life = await enterStore(directory, migrations, { ...parts, nowMs: parts.clock.wallMs(), startCheckBytesMax });
     const momentIntervalMs = momentInterval(history.historyAgeMs, history.tombstoneAgeMs);

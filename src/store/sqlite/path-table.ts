@@ -46,7 +46,7 @@ export class PathTable {
     if (after === before && owned === wasOwned && named === wasNamed) return;
     if (after === '') this.#statements.remove.run(shard, cluster);
     else this.#statements.set.run(shard, cluster, after, owned, named);
-    if (after !== before) this.#noteMove(key, { revision, before, after });
+    if (after !== before) this.#recordMove(key, { revision, before, after });
   }
 
   /** The key now holds nothing. */
@@ -56,10 +56,10 @@ export class PathTable {
     if (before === undefined) return;
     if (this.#statements.anyOfCluster.get({ shard, cluster }) !== undefined) return this.put(key, undefined, revision);
     this.#statements.remove.run(shard, cluster);
-    this.#noteMove(key, { revision, before, after: '' });
+    this.#recordMove(key, { revision, before, after: '' });
   }
 
-  #noteMove({ shard, cluster }: Key, { revision, before, after }: Readonly<{ revision: Revision; before: Text; after: Text }>): void {
+  #recordMove({ shard, cluster }: Key, { revision, before, after }: Readonly<{ revision: Revision; before: Text; after: Text }>): void {
     this.#moves.push({ revision, before: before || undefined, after: after || undefined });
     this.#statements.addMove.run(revision, shard, cluster, before, after);
   }

@@ -35,7 +35,7 @@ export function ensurePrivate(file: string): void {
  * Removes the permissions of other users from existing files. It skips symbolic links, because
  * their targets may belong to somebody else.
  */
-export function tighten(directory: string, { log }: Readonly<{ log: Log }>): void {
+export function restrictPermissions(directory: string, { log }: Readonly<{ log: Log }>): void {
   for (const { name } of readdirSync(directory, { withFileTypes: true }).filter((entry) => entry.isFile() && ours.test(entry.name))) {
     const file = join(directory, name);
     try {

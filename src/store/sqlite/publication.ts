@@ -2,7 +2,7 @@
  * Turns a commit into changes for its followers, in rising revision, and into an outcome for each
  * writer, in the writer's order.
  */
-import type { Asked, PushDecision } from '../asked.js';
+import type { BatchItem, PushDecision } from '../batch-item.js';
 import assert from 'node:assert/strict';
 import type { Change, MovedPath } from '../../domain/change.js';
 import { namesOfType, type KeptNames } from '../../domain/kept-names.js';
@@ -37,7 +37,7 @@ export class Publication {
     this.#revisions = revisions;
   }
 
-  of(
+  changesOf(
     batch: readonly Part[],
     { decided, rewritten, swept, moves }: Pick<Committed, 'decided' | 'rewritten' | 'swept' | 'moves'>,
   ): { changes: readonly Change[]; answers: readonly Answer[] } {
@@ -69,7 +69,7 @@ export class Publication {
     return { kind: 'written', revision, resourceVersion: this.#revisions.format(revision), object };
   }
 
-  #pushOutcomeOf(asked: Asked, decision: Decided, changes: Change[]): PushDecision {
+  #pushOutcomeOf(asked: BatchItem, decision: Decided, changes: Change[]): PushDecision {
     assert(decision.kind !== 'refused', 'a push says how things are: nothing it expects can fail');
     if (decision.kind !== 'written') return decision;
     assert('key' in asked, 'what writes has a key');

@@ -13,9 +13,9 @@ import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { CanonicalPaths, Objects, Revisions, Snapshot } from '../../domain/store-port.js';
-import { assertCovered, type Holds } from '../compactor.js';
+import { assertCovered, type SnapshotHolds } from '../compactor.js';
 import type { Connection } from './database.js';
-import { summedColumns, tombstone, type SummedRow } from './change-row.js';
+import { summedColumns, tombstone, type ChecksummedRow } from './change-row.js';
 import type { RecentObjects } from './recent-objects.js';
 import type { Rows, Version } from './rows.js';
 import { SqliteSnapshot, type SnapshotLimits } from './snapshot.js';
@@ -24,14 +24,14 @@ import type { Walks } from './walks.js';
 /** `count` gives up on a type with more identities than this. */
 const countedStretchesMax = 100;
 
-type Deleted = SummedRow & Version;
+type Deleted = ChecksummedRow & Version;
 
 export type ReaderParts = Readonly<{
   rows: Rows;
   walks: Walks;
   recent: RecentObjects;
   revisions: Revisions;
-  holds: Holds;
+  holds: SnapshotHolds;
   clock: Clock;
   /** Gives the event loop a turn. */
   turn: () => Promise<void>;
@@ -94,8 +94,8 @@ export class Reader implements Objects, CanonicalPaths {
 
   async count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined> {
     let [looked, counted, stretches] = [0, 0, 0];
-    for (const stretch of this.#parts.walks.stretches(scope, after, max + 1)) {
-      const found = this.#parts.walks.count({ ...stretch, rowsMax: max - looked + 1 });
+    for (const keyRange of this.#parts.walks.stretches(scope, after, max + 1)) {
+      const found = this.#parts.walks.count({ ...keyRange, rowsMax: max - looked + 1 });
       looked += found.looked;
       counted += found.counted;
       stretches += 1;
@@ -152,17 +152,17 @@ export class Reader implements Objects, CanonicalPaths {
     if (id === undefined) return undefined;
     const published = this.#parts.revisions.published;
     const current = this.#statements.version.get(id, key.shard, key.cluster, key.namespace, key.name);
-    if (current !== undefined && current.revision <= published) return this.#parts.rows.standing(key, current.revision);
+    if (current !== undefined && current.revision <= published) return this.#parts.rows.objectAt(key, current.revision);
     const later = this.#deletedUnpublished({ ...key, ...key.resource })[0] ?? current;
-    const held = later === undefined ? undefined : this.#parts.rows.heldAt(later, published);
-    return held === undefined ? undefined : this.#parts.rows.standing(key, held);
+    const held = later === undefined ? undefined : this.#parts.rows.revisionAt(later, published);
+    return held === undefined ? undefined : this.#parts.rows.objectAt(key, held);
   }
 
   /** Deletes that are durable but not published, in rising revision. Their keys may exist again. */
   #deletedUnpublished(scope: Scope): readonly Deleted[] {
     const after = this.#parts.revisions.published;
     return this.#parts.rows
-      .sound(this.#statements.deletedSince.all(after, this.#limits.commitMax), { after })
+      .verifyRows(this.#statements.deletedSince.all(after, this.#limits.commitMax), { after })
       .filter((row) => matches(scope, this.#parts.rows.key(row)));
   }
 }

@@ -20,7 +20,7 @@ import { damagedBefore, isDamage } from './damage.js';
 import { openWriter } from './database.js';
 import { inspect } from './inspect.js';
 import { lockStore } from './lock.js';
-import { bytesOf, databaseName, freeName, namesOf, setAside } from './store-files.js';
+import { bytesOf, databaseName, freeName, namesOf, moveAside } from './store-files.js';
 
 const restored = `${databaseName}.restored-`;
 const replaced = `${databaseName}.replaced-`;
@@ -78,7 +78,7 @@ export function finishRestore(directory: string): string | undefined {
   const name = namesOf(directory, restored).at(-1);
   if (name === undefined) return undefined;
   const before = replaced + name.slice(restored.length);
-  setAside(directory, before);
+  moveAside(directory, before);
   failpoint('restore.aside');
   rename(join(directory, name), join(directory, databaseName));
   failpoint('restore.placed');

@@ -9,7 +9,7 @@ import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
 import type { Revisions } from '../../domain/store-port.js';
-import { bodyColumns, bodyRowOf, sound, soundBody, type BodyColumns, type ChangeRow, type SummedRow } from './change-row.js';
+import { bodyColumns, bodyRowOf, verifyRow, verifyBody, type BodyColumns, type ChangeRow, type ChecksummedRow } from './change-row.js';
 import { isDamage, Unsound } from './damage.js';
 import type { Connection } from './database.js';
 import type { RecentObjects } from './recent-objects.js';
@@ -62,7 +62,7 @@ export class Rows {
     const columns = revision > 0 ? this.#statements.body.get(revision) : undefined;
     if (columns === undefined) return undefined;
     const row = bodyRowOf(columns);
-    const body = this.#received(() => soundBody(row));
+    const body = this.#received(() => verifyBody(row));
     if (body === undefined) return undefined;
     const object: StoredObject = { key: this.key(row), revision, resourceVersion: revisions.format(revision), body };
     if (isOneOfMany) recent.addIfRoom(object);
@@ -85,7 +85,7 @@ export class Rows {
    * As `objectOf`, in the transaction that has read the index, or at a covered revision. Its row
    * cannot have been removed.
    */
-  standing(key: Key, revision: Revision | undefined, isOneOfMany = false): StoredObject {
+  objectAt(key: Key, revision: Revision | undefined, isOneOfMany = false): StoredObject {
     const object = revision === undefined ? undefined : this.objectOf(key, revision, isOneOfMany);
     return object ?? this.#fail(`the row of ${formatClientKey(key)} is not there`);
   }
@@ -94,11 +94,14 @@ export class Rows {
    * Verifies that each row of a range has its checksum and is where it belongs. A damaged index may
    * name a row twice, or in the wrong order.
    */
-  sound<Row extends SummedRow>(rows: readonly Row[], { resource, after, upTo = Infinity, isFalling = false }: RowRange): readonly Row[] {
+  verifyRows<Row extends ChecksummedRow>(
+    rows: readonly Row[],
+    { resource, after, upTo = Infinity, isFalling = false }: RowRange,
+  ): readonly Row[] {
     return this.#received(() => {
       let [low, high] = [after, upTo];
       for (const row of rows) {
-        if (sound(row).resource !== (resource ?? row.resource))
+        if (verifyRow(row).resource !== (resource ?? row.resource))
           throw new Unsound(`revision ${row.revision} stands in the index of another type`);
         if (row.revision <= low || row.revision > high) throw new Unsound(`revision ${row.revision} is read out of its order`);
         if (isFalling) high = row.revision - 1;
@@ -114,7 +117,7 @@ export class Rows {
    * `replaced` lead there (0004-lives.sql). A damaged step leads to a row of another key, or to
    * none, and the caller finds that.
    */
-  heldAt({ revision, born }: Version, at: Revision): Revision | undefined {
+  revisionAt({ revision, born }: Version, at: Revision): Revision | undefined {
     let row = this.#statements.link.get(this.#statements.milestone.get(born, at) ?? revision);
     while (row !== undefined && row.revision > at) {
       if (row.replaced >= row.revision) this.#fail(`revision ${row.revision} replaces a later one`);

@@ -17,7 +17,7 @@
  *
  * Bound: one entry per shard that was ever claimed, written to or removed, and not forgotten.
  */
-import { arrived, claimed, judgeClaim, removedAt, unknownShard, type Arrival, type Claim, type ShardState } from '../../domain/claim.js';
+import { arrived, claimed, decideClaim, removedAt, unknownShard, type Arrival, type Claim, type ShardState } from '../../domain/claim.js';
 import type { PushOutcome, Speaker } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Via } from '../../domain/via.js';
@@ -57,7 +57,7 @@ export class ShardTable {
   /** Undefined if the claim takes the shard, or if the shard already has that claim. */
   claim(claim: Claim): Fenced | undefined {
     const known = this.#shards.get(claim.shard);
-    const verdict = judgeClaim(known, claim);
+    const verdict = decideClaim(known, claim);
     if (verdict === 'refused') return { kind: 'fenced', holder: known };
     if (verdict === 'takes') this.set(claimed(claim));
     return undefined;
@@ -78,13 +78,13 @@ export class ShardTable {
   forget(shard: ShardName, holds: boolean): Fenced | undefined {
     const known = this.#shards.get(shard);
     if (!isForgettable(known, holds)) return { kind: 'fenced', holder: known };
-    this.#note(shard);
+    this.#rememberBefore(shard);
     this.#shards.delete(shard);
     this.#statements.remove.run(shard);
     return undefined;
   }
 
-  of(via: Via): readonly ShardState[] {
+  withVia(via: Via): readonly ShardState[] {
     return [...this.#shards.values()].filter((state) => state.via === via);
   }
 
@@ -107,12 +107,12 @@ export class ShardTable {
 
   set(state: ShardState): void {
     const { shard, term, process, removed, origin, via, plain } = state;
-    this.#note(shard);
+    this.#rememberBefore(shard);
     this.#shards.set(shard, state);
     this.#statements.set.run(shard, term, process, removed ? 1 : 0, origin, via ?? '', plain ? 1 : 0);
   }
 
-  #note(shard: ShardName): void {
+  #rememberBefore(shard: ShardName): void {
     if (!this.#before.has(shard)) this.#before.set(shard, this.#shards.get(shard));
   }
 }

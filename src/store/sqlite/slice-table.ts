@@ -79,14 +79,14 @@ export class SliceTable {
   }
 
   /** Derives new facts from the known ones. Does nothing for an unknown slice. */
-  restate({ shard }: Slice, id: number, rule: Rule): void {
+  updateFacts({ shard }: Slice, id: number, rule: Rule): void {
     const known = this.#rows.get(shard)?.get(id);
-    if (known !== undefined) this.#restate(known, rule);
+    if (known !== undefined) this.#updateRow(known, rule);
   }
 
-  /** As `restate`, for all slices of the range. */
-  restateAll(range: SliceRange, rule: Rule): void {
-    for (const row of this.#in(range)) this.#restate(row, rule);
+  /** As `updateFacts`, for all slices of the range. */
+  updateAllFacts(range: SliceRange, rule: Rule): void {
+    for (const row of this.#in(range)) this.#updateRow(row, rule);
   }
 
   facts({ shard }: Slice, id: number): SliceFacts {
@@ -143,7 +143,7 @@ export class SliceTable {
     this.#before.clear();
   }
 
-  #restate(row: Row, rule: Rule): void {
+  #updateRow(row: Row, rule: Rule): void {
     const { syncedTerm, everSynced, filterHash, cameOver } = rule(row);
     const now = { syncedTerm, everSynced, filterHash, cameOver };
     if (!sameFacts(row, now)) Object.assign(this.#touch(row.slice, row.id), now);

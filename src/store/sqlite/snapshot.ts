@@ -4,7 +4,7 @@
  * keys that exist behind `after`, merged with those deleted since R:
  *
  *   exists, at r ≤ R            as it is
- *   exists, at r > R            what it held at R (`Rows.heldAt`); nothing if born after R
+ *   exists, at r > R            what it held at R (`Rows.revisionAt`); nothing if born after R
  *   deleted since R, born ≤ R   what it held at R; found in key order, bucket by bucket of the log
  *
  * It reads existing keys first. If a key is deleted meanwhile, the first read has found it. If a
@@ -21,9 +21,9 @@ import type { Clock } from '../../domain/ports.js';
 import type { Snapshot, SnapshotPage } from '../../domain/store-port.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
-import { FirstKeys, type Held } from './first-keys.js';
+import { FirstKeys, type KeyAt } from './first-keys.js';
 import type { Rows } from './rows.js';
-import type { Entry, Stretch, Walks } from './walks.js';
+import type { Entry, KeyRange, Walks } from './walks.js';
 
 const turnMs = 4;
 
@@ -33,7 +33,7 @@ export type SnapshotLimits = Readonly<{ rowsMax: number; bytesMax: number }>;
  * The keys of a stretch that existed, in order. `last`: the last key that was read; undefined at
  * the end.
  */
-type Looked = Readonly<{ held: readonly Held[]; last: Key | undefined }>;
+type Scanned = Readonly<{ held: readonly KeyAt[]; last: Key | undefined }>;
 
 type SnapshotParts = Readonly<{
   rows: Rows;
@@ -64,8 +64,8 @@ export class SqliteSnapshot implements Snapshot {
     this.#parts.assertCovered();
     const isOneOfMany = this.#scope.identity === '*';
     let untilMs = this.#parts.clock.now() + turnMs;
-    for (const stretch of this.#parts.walks.stretches(this.#scope, after, this.#limits.rowsMax)) {
-      const { held, last } = await this.#look(stretch);
+    for (const keyRange of this.#parts.walks.stretches(this.#scope, after, this.#limits.rowsMax)) {
+      const { held, last } = await this.#scan(keyRange);
       if (held.length > 0 || last !== undefined)
         return this.#read(() => this.#objects(held, last ?? (isOneOfMany ? held.at(-1)?.key : undefined)));
       if (this.#parts.clock.now() < untilMs) continue;
@@ -85,13 +85,13 @@ export class SqliteSnapshot implements Snapshot {
     return this.#parts.rows.read(read);
   }
 
-  async #look(stretch: Stretch): Promise<Looked> {
-    const keys = new FirstKeys(this.#parts.walks.order(this.#scope), stretch.rowsMax);
+  async #scan(keyRange: KeyRange): Promise<Scanned> {
+    const keys = new FirstKeys(this.#parts.walks.order(this.#scope), keyRange.rowsMax);
     const add = (entries: readonly Entry[]): void => {
-      keys.add(this.#heldOf(entries), entries.length < stretch.rowsMax ? undefined : entries.at(-1)?.key);
+      keys.add(this.#heldOf(entries), entries.length < keyRange.rowsMax ? undefined : entries.at(-1)?.key);
     };
     const buckets = this.#read(() => {
-      add(this.#parts.walks.standing(stretch));
+      add(this.#parts.walks.existing(keyRange));
       return this.#parts.walks.bucketsSince(this.revision);
     });
     for (let done = 0; done < buckets.length;) {
@@ -99,7 +99,7 @@ export class SqliteSnapshot implements Snapshot {
       const untilMs = this.#parts.clock.now() + turnMs;
       this.#read(() => {
         for (; done < buckets.length && this.#parts.clock.now() < untilMs; done++)
-          add(this.#parts.walks.ended(stretch, { bucket: buckets[done] ?? 0, at: this.revision, upTo: keys.last }));
+          add(this.#parts.walks.deletedSince(keyRange, { bucket: buckets[done] ?? 0, at: this.revision, upTo: keys.last }));
       });
     }
     return { held: keys.inOrder(), last: keys.last };
@@ -108,20 +108,20 @@ export class SqliteSnapshot implements Snapshot {
   /**
    * What these lives held at R. Leaves out keys outside the scope, and lives that began after R.
    */
-  #heldOf(entries: readonly Entry[]): readonly Held[] {
-    const found: Held[] = [];
+  #heldOf(entries: readonly Entry[]): readonly KeyAt[] {
+    const found: KeyAt[] = [];
     for (const { key, revision, born } of entries) {
       if (born > this.revision || !matches(this.#scope, key)) continue;
-      found.push({ key, revision: revision <= this.revision ? revision : this.#parts.rows.heldAt({ revision, born }, this.revision) });
+      found.push({ key, revision: revision <= this.revision ? revision : this.#parts.rows.revisionAt({ revision, born }, this.revision) });
     }
     return found;
   }
 
-  #objects(held: readonly Held[], last: Key | undefined): SnapshotPage {
+  #objects(held: readonly KeyAt[], last: Key | undefined): SnapshotPage {
     const objects: StoredObject[] = [];
     let bytes = 0;
     for (const { key, revision } of held) {
-      const object = this.#parts.rows.standing(key, revision, true);
+      const object = this.#parts.rows.objectAt(key, revision, true);
       objects.push(object);
       bytes += object.body.bytes.length;
       if (bytes >= this.#limits.bytesMax && (last !== undefined || key !== held.at(-1)?.key)) return { objects, next: key };

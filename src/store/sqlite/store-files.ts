@@ -40,7 +40,7 @@ export function namesOf(directory: string, start: string): readonly string[] {
  * Renames the database with its log and its journal, as far as they exist. If that was cut short, a
  * second call with the same name renames the rest.
  */
-export function setAside(directory: string, as: string): void {
+export function moveAside(directory: string, as: string): void {
   for (const suffix of ['', '-wal', '-journal']) {
     const file = join(directory, databaseName + suffix);
     if (bytesOf(file) !== undefined) renameSync(file, join(directory, as + suffix));
@@ -58,7 +58,7 @@ export function bytesOf(file: string): number | undefined {
  * Reads the database and its log once, to find out whether the disk can read them. Throws
  * CacheError.
  */
-export function readWhole(directory: string): void {
+export function readAll(directory: string): void {
   const part = Buffer.alloc(1024 * 1024);
   for (const file of [join(directory, databaseName), join(directory, `${databaseName}-wal`)]) {
     if (bytesOf(file) === undefined) continue;

@@ -5,7 +5,7 @@
  *   submit ─▶ MutationQueue ─▶ committer ─▶ #publish: raise `published`, notify subscribers,
  *   push ───▶ (lanes)                                 answer writers, all in one tick
  */
-import { sweepDeletesMax } from '../asked.js';
+import { sweepDeletesMax } from '../batch-item.js';
 import { setImmediate } from 'node:timers';
 import type { Commit } from '../../domain/change.js';
 import { deferred } from '../../domain/deferred.js';
@@ -17,7 +17,7 @@ import type { Revision } from '../../domain/revision.js';
 import { ChangeLog } from './change-log.js';
 import type { CommitterThread, FromCommitter, ToCommitter } from './committer-messages.js';
 import { CompactionSchedule } from './compaction-schedule.js';
-import { commitBytesMax, Holds, type LogState } from '../compactor.js';
+import { commitBytesMax, SnapshotHolds, type LogState } from '../compactor.js';
 import type { Connection } from './database.js';
 import { alone } from '../alone.js';
 import type { Life } from './life.js';
@@ -69,7 +69,7 @@ export class SqliteStore implements Store {
   readonly unreadableKeys = 0;
   readonly #opened: Opened;
   readonly #recent: RecentObjects;
-  readonly #holds: Holds;
+  readonly #holds: SnapshotHolds;
   readonly #parts: StoreParts;
   readonly #publication: Publication;
   readonly #health: WriteHealth;
@@ -95,7 +95,7 @@ export class SqliteStore implements Store {
     this.#compactedOnDisk = life.compacted;
     this.#logBytes = life.logBytes;
     this.#recent = new RecentObjects(limits.recentBytesMax);
-    this.#holds = new Holds(limits.snapshotHoldMs);
+    this.#holds = new SnapshotHolds(limits.snapshotHoldMs);
     const { revisions } = this;
     const rows = new Rows(reader, { recent: this.#recent, revisions, damaged: (error) => this.damaged(error) });
     const turn = (): Promise<void> => new Promise((resolve) => void soon(resolve));
@@ -238,7 +238,7 @@ export class SqliteStore implements Store {
     this.#inFlight = [];
     const decided = unpackDecisions(committed.decisions);
     if (committed.begun !== undefined) this.revisions.begin(committed.begun);
-    const { changes, answers } = this.#publication.of(batch, { ...committed, decided });
+    const { changes, answers } = this.#publication.changesOf(batch, { ...committed, decided });
     this.revisions.publish(committed.revision);
     this.#logBytes = committed.logBytes;
     for (const change of changes) {
@@ -249,7 +249,7 @@ export class SqliteStore implements Store {
     this.state.publish({ shards, slices, links, invalidated: [] });
     const movedPaths = moves.flatMap(({ before, after }) => [before, after].filter((path) => path !== undefined));
     const commit: Commit = { revision, changes, movedPaths, swept: new Set(swept.map((each) => each.revision)) };
-    if (changes.length > 0) this.commits.tell(commit);
+    if (changes.length > 0) this.commits.notify(commit);
     for (const answer of answers) {
       if (answer.kind === 'mutation') answer.job.answer(answer.outcome);
       else this.writer.settlePushes(answer.part, answer.outcomes);

@@ -8,7 +8,7 @@
  * Bounds: a step reads about `sweepRowsMax` keys and deletes at most `sweepDeletesMax` objects. The
  * walk continues behind the last key that it has read.
  */
-import { sweepDeletesMax } from '../asked.js';
+import { sweepDeletesMax } from '../batch-item.js';
 import { failpoint } from '../../diagnostics/failpoint.js';
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
@@ -49,7 +49,7 @@ export class Sweep {
   step(walk: Walk, atOnce = 0): readonly Byproduct[] {
     const [rowsMax, deletesMax] = [Math.max(sweepRowsMax, atOnce + pageRows), Math.max(sweepDeletesMax, atOnce + 1)];
     const removed: Byproduct[] = [];
-    for (let looked = 0; looked < rowsMax && removed.length < deletesMax; looked += pageRows) {
+    for (let examined = 0; examined < rowsMax && removed.length < deletesMax; examined += pageRows) {
       const [current] = walk.slices;
       if (current === undefined) break;
       this.#page(walk, current, { removed, deletesMax });
@@ -64,7 +64,7 @@ export class Sweep {
     for (const row of rows) {
       if (removed.length === deletesMax) return;
       const [cluster, namespace, name, revision] = row;
-      if (walk.marks.isUnmarked(revision) && walk.covers({ cluster, namespace, name })) removed.push(this.#remove(current, row));
+      if (walk.marks.isUnmarked(revision) && walk.mayRemove({ cluster, namespace, name })) removed.push(this.#remove(current, row));
       walk.after = [cluster, namespace, name];
     }
     if (rows.length === pageRows) return;

@@ -12,7 +12,7 @@
  *
  * Readers of the log do not see the pages that compaction gave back. But the database file keeps
  * its length until a checkpoint reaches the end of the log. Without further writes no commit brings
- * such a checkpoint, so compaction asks for one after its last step (`cut`). `cut` waits for no
+ * such a checkpoint, so compaction asks for one after its last step (`truncate`). `truncate` waits for no
  * reader: once writes stop, readers leave the log.
  *
  * Bounds: the log has at most `walBytesMax` and one commit, unless a reader goes on for longer than
@@ -48,7 +48,7 @@ export class WalFile {
   }
 
   /** A transaction was committed. */
-  written(): void {
+  afterCommit(): void {
     const bytes = bytesOf(this.#file) ?? 0;
     if (bytes <= this.#triesAt) return;
     failpoint('log.before-restart');
@@ -59,7 +59,7 @@ export class WalFile {
   /**
    * Cuts both files to their content if they are much longer. Returns whether they are short then.
    */
-  cut(): boolean {
+  truncate(): boolean {
     const held = this.#pragma('page_count') * this.#pragma('page_size');
     const bytes = (bytesOf(this.#databaseFile) ?? 0) + (bytesOf(this.#file) ?? 0);
     return bytes <= held + behindBytesMax || this.#checkpoint('TRUNCATE', 0);

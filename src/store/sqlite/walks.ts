@@ -14,7 +14,7 @@ import type { Rows } from './rows.js';
 export type Entry = Readonly<{ key: Key; revision: Revision; born: Revision }>;
 
 /** Keys of one type that follow `after`. */
-export type Stretch = Readonly<{ scope: Scope; resource: number; after: Key | undefined; rowsMax: number }>;
+export type KeyRange = Readonly<{ scope: Scope; resource: number; after: Key | undefined; rowsMax: number }>;
 
 type KeyRow = [shard: Key['shard'], cluster: Key['cluster'], namespace: string, name: string, revision: Revision, born: Revision];
 
@@ -42,7 +42,7 @@ export class Walks {
    * The stretches of a scope that hold or held objects, from `after` on, in the order of
    * identities.
    */
-  *stretches(scope: Scope, after: Key | undefined, rowsMax: number): Generator<Stretch> {
+  *stretches(scope: Scope, after: Key | undefined, rowsMax: number): Generator<KeyRange> {
     if (scope.identity !== '*') {
       for (const resource of this.#rows.resourceIds(scope)) yield { scope, resource, after, rowsMax };
       return;
@@ -61,33 +61,33 @@ export class Walks {
   }
 
   /** The keys that exist now. */
-  standing(stretch: Stretch): readonly Entry[] {
-    return this.#entries(stretch, this.#statements[shapeOf(stretch.scope)].standing.all(bound(stretch)));
+  existing(keyRange: KeyRange): readonly Entry[] {
+    return this.#entries(keyRange, this.#statements[shapeOf(keyRange.scope)].standing.all(bound(keyRange)));
   }
 
   /**
    * `looked`: how many keys the stretch has. `counted`: how many of them have the namespace and the
    * name of the scope.
    */
-  count(stretch: Stretch): Readonly<{ looked: number; counted: number }> {
-    const { namespace, name } = stretch.scope;
-    const range = { ...bound(stretch), inNamespace: namespace ?? null, inName: name ?? null };
-    return this.#statements[shapeOf(stretch.scope)].count.get(range) ?? { looked: 0, counted: 0 };
+  count(keyRange: KeyRange): Readonly<{ looked: number; counted: number }> {
+    const { namespace, name } = keyRange.scope;
+    const range = { ...bound(keyRange), inNamespace: namespace ?? null, inName: name ?? null };
+    return this.#statements[shapeOf(keyRange.scope)].count.get(range) ?? { looked: 0, counted: 0 };
   }
 
   /**
    * Lives that existed at `at` and ended later, at a revision of this bucket. `upTo`: the last key;
    * undefined for all.
    */
-  ended(stretch: Stretch, { bucket, at, upTo }: { bucket: number; at: Revision; upTo: Key | undefined }): readonly Entry[] {
+  deletedSince(keyRange: KeyRange, { bucket, at, upTo }: { bucket: number; at: Revision; upTo: Key | undefined }): readonly Entry[] {
     const { shard, cluster, namespace, name }: Names | Record<keyof Names, string> = upTo ?? {
       shard: end,
       cluster: end,
       namespace: end,
       name: end,
     };
-    const range = { ...bound(stretch), bucket, at, upToShard: shard, upToCluster: cluster, upToNamespace: namespace, upToName: name };
-    return this.#entries(stretch, this.#statements[shapeOf(stretch.scope)].ended.all(range));
+    const range = { ...bound(keyRange), bucket, at, upToShard: shard, upToCluster: cluster, upToNamespace: namespace, upToName: name };
+    return this.#entries(keyRange, this.#statements[shapeOf(keyRange.scope)].ended.all(range));
   }
 
   /**
@@ -111,7 +111,7 @@ export class Walks {
     };
   }
 
-  #entries({ resource: id }: Stretch, rows: readonly KeyRow[]): readonly Entry[] {
+  #entries({ resource: id }: KeyRange, rows: readonly KeyRow[]): readonly Entry[] {
     const resource = this.#rows.resource(id);
     return rows.map(([shard, cluster, namespace, name, revision, born]) => ({
       key: { resource, shard, cluster, namespace, name },
@@ -145,7 +145,7 @@ function shapeOf({ shard, cluster }: Scope): Shape {
   return cluster === '*' ? 'shard' : 'shardCluster';
 }
 
-function bound({ scope, resource, after, rowsMax }: Stretch) {
+function bound({ scope, resource, after, rowsMax }: KeyRange) {
   const { shard, cluster, namespace, name } = after ?? { shard: '', cluster: '', namespace: '', name: '' };
   return { resource, rowsMax, shard, cluster, namespace, name, inShard: scope.shard, inCluster: scope.cluster };
 }

@@ -20,7 +20,7 @@ import type { Body } from '../../domain/object.js';
 import type { Push, Speaker } from '../../domain/push.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import { ownBuffer } from '../../json/text-edits.js';
-import type { Asked } from '../asked.js';
+import type { BatchItem } from '../batch-item.js';
 
 export type WireBatch = Readonly<{
   resources: readonly Resource[];
@@ -29,7 +29,7 @@ export type WireBatch = Readonly<{
   cuts: Uint32Array;
   numbers: Float64Array;
   bytes: Uint8Array;
-  rare: readonly Asked[];
+  rare: readonly BatchItem[];
 }>;
 
 type Named = Mutation | Extract<Push, { key: Key }>;
@@ -42,14 +42,14 @@ const any = -1;
 const kinds = ['cloned', 'put', 'delete', 'upsert', 'keep', 'retract'] as const;
 const [kindBits, takes, bySource, keeps] = [7, 8, 16, 32];
 
-export function packBatch(batch: readonly Asked[]): WireBatch {
+export function packBatch(batch: readonly BatchItem[]): WireBatch {
   const packer = new Packer(batch);
   for (const asked of batch) packer.add(asked);
   return packer.packed();
 }
 
 /** The batch as items again. Bodies are views of its buffer. */
-export function unpackBatch(batch: WireBatch): readonly Asked[] {
+export function unpackBatch(batch: WireBatch): readonly BatchItem[] {
   return Array.from({ length: batch.numbers.length / numbersEach }, (_, i) => unpack(batch, i));
 }
 
@@ -57,7 +57,7 @@ class Packer {
   readonly #resources = new Map<string, number>();
   readonly #distinct: Resource[] = [];
   readonly #speakers: Speaker[] = [];
-  readonly #rare: Asked[] = [];
+  readonly #rare: BatchItem[] = [];
   readonly #texts: string[] = [];
   readonly #cuts: Uint32Array;
   #characters = 0;
@@ -68,7 +68,7 @@ class Packer {
   /** Consecutive items mostly have the same type. */
   #last: Readonly<{ resource: Resource; index: number }> | undefined;
 
-  constructor(batch: readonly Asked[]) {
+  constructor(batch: readonly BatchItem[]) {
     this.#cuts = new Uint32Array(batch.length * textsEach);
     this.#numbers = new Float64Array(batch.length * numbersEach);
     this.#bytes = ownBuffer(batch.reduce((sum, asked) => sum + ('body' in asked ? asked.body.bytes.length : 0), 0));
@@ -79,10 +79,10 @@ class Packer {
     return { resources: this.#distinct, speakers: this.#speakers, text, cuts, numbers, bytes, rare: this.#rare };
   }
 
-  add(asked: Asked): void {
+  add(asked: BatchItem): void {
     if ('key' in asked) this.#named(asked);
     else {
-      this.#say('', '', '', '', '', '');
+      this.#addTexts('', '', '', '', '', '');
       this.#put(kinds.indexOf('cloned'), this.#rare.push(asked) - 1, 0);
     }
     this.#at += numbersEach;
@@ -91,7 +91,7 @@ class Packer {
   #named(asked: Named): void {
     const { shard, cluster, namespace, name, resource } = asked.key;
     const [version, path] = 'body' in asked ? [asked.body.version, asked.path ?? ''] : ['', ''];
-    this.#say(shard, cluster, namespace, name, version, path);
+    this.#addTexts(shard, cluster, namespace, name, version, path);
     this.#put(kinds.indexOf(asked.kind) | flagsOf(asked), this.#index(resource), 'by' in asked ? this.#speaker(asked.by) : expectOf(asked));
     if ('body' in asked) this.#body(asked.body);
   }
@@ -113,7 +113,7 @@ class Packer {
     return (last !== undefined && isSameSpeaker(last, by) ? this.#speakers.length : this.#speakers.push(by)) - 1;
   }
 
-  #say(...texts: readonly string[]): void {
+  #addTexts(...texts: readonly string[]): void {
     for (const text of texts) {
       this.#characters += text.length;
       this.#cuts[this.#texts.length] = this.#characters;
@@ -137,27 +137,27 @@ class Packer {
   }
 }
 
-function unpack({ resources, speakers, text: all, cuts, numbers, bytes, rare }: WireBatch, i: number): Asked {
+function unpack({ resources, speakers, text: all, cuts, numbers, bytes, rare }: WireBatch, i: number): BatchItem {
   const number = (slot: number): number => numbers[i * numbersEach + slot] ?? 0;
   const text = (slot: number): string => all.slice(cuts[i * textsEach + slot - 1] ?? 0, cuts[i * textsEach + slot]);
   const [flags, expect] = [number(0), number(2)];
   const kind = kinds[flags & kindBits];
   assert(kind !== undefined, 'a batch is of known kinds');
-  if (kind === 'cloned') return there(rare[number(1)]);
+  if (kind === 'cloned') return mustFind(rare[number(1)]);
 
   const names = { shard: text(0), cluster: text(1), namespace: text(2), name: text(3) } as Omit<Key, 'resource'>;
-  const key: Key = { resource: there(resources[number(1)]), ...names };
-  if (kind === 'delete') return { kind, key, expect: expect === any ? 'any' : expect, ...saidBy(flags) };
-  if (kind === 'keep' || kind === 'retract') return { kind, key, by: there(speakers[expect]) };
+  const key: Key = { resource: mustFind(resources[number(1)]), ...names };
+  if (kind === 'delete') return { kind, key, expect: expect === any ? 'any' : expect, ...optionsOf(flags) };
+  if (kind === 'keep' || kind === 'retract') return { kind, key, by: mustFind(speakers[expect]) };
 
   const marks = { metadataStart: number(5), metadataEnd: number(6), annotationsAt: number(7), revisionAt: number(8) };
   const body: Body = { bytes: bytes.subarray(number(3), number(4)), version: text(4), marks };
   const path = text(5) === '' ? undefined : (text(5) as Path);
-  if (kind === 'upsert') return { kind, key, body, path, by: there(speakers[expect]) };
-  return { kind, key, body, path, expect: expect === absent ? 'absent' : expect, ...saidBy(flags) };
+  if (kind === 'upsert') return { kind, key, body, path, by: mustFind(speakers[expect]) };
+  return { kind, key, body, path, expect: expect === absent ? 'absent' : expect, ...optionsOf(flags) };
 }
 
-function there<T>(found: T | undefined): T {
+function mustFind<T>(found: T | undefined): T {
   assert(found !== undefined, 'what a batch names is in it');
   return found;
 }
@@ -172,7 +172,7 @@ function flagsOf(asked: Named): number {
   return (asked.takes === true ? takes : 0) | (asked.bySource === true ? bySource : 0) | (isKeeping ? keeps : 0);
 }
 
-function saidBy(flags: number): Readonly<{ takes?: true; bySource?: true; keeps?: true }> {
+function optionsOf(flags: number): Readonly<{ takes?: true; bySource?: true; keeps?: true }> {
   return {
     ...((flags & takes) !== 0 && { takes: true }),
     ...((flags & bySource) !== 0 && { bySource: true }),

@@ -11,7 +11,7 @@ import { ShardStandIn } from '../../support/shard-stand-in.js';
 import { StrataProcess } from '../../support/strata-process.js';
 import { until } from '../../support/test-server.js';
 
-/** Types that a cache serves of one logical cluster (`declaration-rooms.ts`). */
+/** Types that a cache serves of one logical cluster (`declaration-quotas.ts`). */
 const servedMax = 1_000;
 const types = servedMax + 3;
 /** Longer than the minute after which Kubernetes clients retry at the latest. */

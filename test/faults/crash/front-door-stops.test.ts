@@ -120,10 +120,7 @@ test.serial(
       Promise.all(watches.map(({ ended }) => within(ended, withinMs)));
 
     let watches = await watched();
-    await Promise.all([
-      shard.stop(),
-      ends(watches).then((how) => t.deepEqual(how, ['clean', 'clean'], 'the watched server stops')),
-    ]);
+    await Promise.all([shard.stop(), ends(watches).then((how) => t.deepEqual(how, ['clean', 'clean'], 'the watched server stops'))]);
     await shard.resume();
 
     watches = await watched();

@@ -117,7 +117,7 @@ test('the engines in memory and in etcd answer the same and hold the same, whate
   await fc.assert(
     fc.asyncProperty(fc.array(engineStep, { minLength: stepsMax / 2, maxLength: stepsMax, size: 'max' }), async (steps) => {
       const [ours, theirs] = [
-        new Asked(await openEtcdWith({ dutiesIntervalMs })(t, {}), (store) => (store as EtcdStore).attend()),
+        new Asked(await openEtcdWith({ dutiesIntervalMs })(t, {}), (store) => (store as EtcdStore).runDuties()),
         new Asked(await openMemory(t, {})),
       ];
       for (const [i, step] of steps.entries()) {

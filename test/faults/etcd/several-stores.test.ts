@@ -87,9 +87,11 @@ test('one of several servers leads, and when it stops another leads within a sec
   await until(() => leading().length === 1, 5_000);
 
   const [first] = leading();
-  for (const each of stores) each.peers.tell({ pushers: new Map(), heard: new Map([[shardName('amber'), stores.indexOf(each) + 1]]) });
+  for (const each of stores)
+    each.peers.report({ pushers: new Map(), lastWrites: new Map([[shardName('amber'), stores.indexOf(each) + 1]]) });
   await until(
-    () => stores.every(({ peers }) => peers.others.size === 2 && [...peers.others.values()].every(({ heard }) => heard.size === 1)),
+    () =>
+      stores.every(({ peers }) => peers.others.size === 2 && [...peers.others.values()].every(({ lastWrites }) => lastWrites.size === 1)),
     5_000,
   );
   const beganMs = performance.now();
@@ -275,7 +277,7 @@ test('the leading server compacts etcd to where it was an interval ago, but not 
     (await client.txn({ compare: [], success: [{ kind: 'put', key: bytes(key), value: bytes('x') }], failure: [] })).revision;
   const lookAfter = async (ms: number): Promise<void> => {
     clock.skip(ms);
-    await compaction.look();
+    await compaction.compactIfDue();
   };
 
   const first = await put('/cache/a');
@@ -284,7 +286,7 @@ test('the leading server compacts etcd to where it was an interval ago, but not 
   await lookAfter(300_000);
   t.deepEqual(compacted, [], 'it does not lead');
   leads.is = true;
-  await compaction.look();
+  await compaction.compactIfDue();
   t.deepEqual(compacted, [first]);
   await lookAfter(299_000);
   t.deepEqual(compacted, [first], 'not before an interval has passed');
@@ -324,7 +326,7 @@ test('a server ignores the leader and server records that were copied without th
   const put = (key: RecordKey, value: Uint8Array) =>
     client.txn({ compare: [], success: [{ kind: 'put', key: bytes(formatRecordKey(prefix, key)), value }], failure: [] });
   await put({ kind: 'leader' }, bytes('phantom'));
-  await put({ kind: 'server', id: 'phantom' }, formatServerRecord({ pushers: pushersOf(shardName('amber')), heard: new Map() }));
+  await put({ kind: 'server', id: 'phantom' }, formatServerRecord({ pushers: pushersOf(shardName('amber')), lastWrites: new Map() }));
   client.close();
 
   const store = await opened(t, etcd);
@@ -338,7 +340,7 @@ test('what a server could not report to the other servers while etcd was down, i
   await using _ = etcd;
   const [one, other] = [await opened(t, etcd, { timeoutMs: 500 }), await opened(t, etcd)];
   await etcd.signal(0, 'SIGKILL');
-  one.peers.tell({ pushers: pushersOf(shardName('amber')), heard: new Map() });
+  one.peers.report({ pushers: pushersOf(shardName('amber')), lastWrites: new Map() });
   await sleep(1_000);
   etcd.begin(0);
   await etcd.untilReady(0);

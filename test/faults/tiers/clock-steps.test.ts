@@ -59,7 +59,7 @@ for (const http2 of [false, true]) {
         await sleep(200);
         const delaysMs: number[] = [];
         for (let i = 0; i < 50; i += 1) delaysMs.push(await create(`after-${i}`));
-          // Longer than any periodic task waits; on commit e892933 one ran every 10 s.
+        // Longer than any periodic task waits; on commit e892933 one ran every 10 s.
         await sleep(11_000);
 
         t.log(`longest of ${delaysMs.length} delays: ${Math.max(...delaysMs).toFixed()} ms`);

@@ -6,7 +6,7 @@ import { silent } from '../../support/test-store.js';
 test('the newest warnings, errors and refusals are kept first, with the fields of child loggers', (t) => {
   const clock = new ManualClock();
   const lines = new LastLines(clock);
-  const log = lines.of(silent);
+  const log = lines.wrap(silent);
   log.info('server.started');
   log.warn('push.refused', { reason: 'Invalid', count: 2 });
   clock.advance(500);
@@ -23,7 +23,7 @@ test('the newest warnings, errors and refusals are kept first, with the fields o
 test('every line also goes to the log', (t) => {
   const seen: string[] = [];
   const note = (event: string): void => void seen.push(event);
-  const log = new LastLines(new ManualClock()).of({ ...silent, debug: note, info: note, warn: note, error: note });
+  const log = new LastLines(new ManualClock()).wrap({ ...silent, debug: note, info: note, warn: note, error: note });
   log.debug('a');
   log.info('b');
   log.warn('c');
@@ -34,7 +34,7 @@ test('every line also goes to the log', (t) => {
 
 test('at most 50 lines are kept, with at most 512 characters of fields each', (t) => {
   const lines = new LastLines(new ManualClock());
-  const log = lines.of(silent);
+  const log = lines.wrap(silent);
   for (let i = 0; i < 60; i++) log.warn('noise', { i, text: 'x'.repeat(10_000) });
 
   t.is(lines.read().length, 50);
@@ -44,7 +44,7 @@ test('at most 50 lines are kept, with at most 512 characters of fields each', (t
 
 test('lines about refused strangers displace no other lines', (t) => {
   const lines = new LastLines(new ManualClock());
-  const log = lines.of(silent);
+  const log = lines.wrap(silent);
   log.error('store.commit-failed', { reason: 'disk' });
   log.info('request.refused', { verb: 'create' });
   for (let i = 0; i < 500; i++) log.warn('request.forbidden', { i });
@@ -56,7 +56,7 @@ test('lines about refused strangers displace no other lines', (t) => {
 
 test('a kept line does not keep a long text in memory, and an unprintable value does not prevent the line', (t) => {
   const lines = new LastLines(new ManualClock());
-  const log = lines.of(silent);
+  const log = lines.wrap(silent);
   const circular: { self?: unknown } = {};
   circular.self = circular;
   log.warn('odd', { circular, big: 1n });

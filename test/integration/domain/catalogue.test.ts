@@ -584,8 +584,8 @@ test('a request without an identity means another one only once the first Cluste
   for (const [title, isOther, step] of steps) {
     const before = revision;
     step();
-    t.is(catalogue.meantOtherSince(asked, before), isOther, title);
-    t.false(catalogue.meantOtherSince(asked, revision), title);
+    t.is(catalogue.hasIdentityChangedSince(asked, before), isOther, title);
+    t.false(catalogue.hasIdentityChangedSince(asked, revision), title);
   }
 });
 

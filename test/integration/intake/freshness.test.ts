@@ -115,7 +115,7 @@ test('a connected pusher reports its own lag and source; while it is away its la
   pushes.publish({ shards: [aShardState(amber, 3)] });
   pushes.hold(apiExports, { syncedTerm: 3, everSynced: true });
   sessions.enter(amber, holder, clock.now());
-  sessions.note(
+  sessions.recordStatus(
     amber,
     { freshness: [{ slice: apiExports, connected: false, synced: true, lagMs: 12, whole: true }], withdrawn: [] },
     clock.now(),
@@ -141,7 +141,7 @@ function behind(neighbour: Neighbour, tree?: TreeStatus, state = aShardState(amb
   town.pushes.hold(schemas, { syncedTerm: 2, everSynced: true });
   const link = town.links.up(neighbour);
   const report = (slice: Slice, connected: boolean, lagMs = 0): unknown =>
-    link.note({ freshness: [{ slice, connected, synced: true, lagMs, whole: true }], isAll: false, isComplete: true }, town.clock.now());
+    link.record({ freshness: [{ slice, connected, synced: true, lagMs, whole: true }], isAll: false, isComplete: true }, town.clock.now());
   return { ...town, report, down: link.down, amber: async () => (await town.freshness.report()).shards[0] };
 }
 

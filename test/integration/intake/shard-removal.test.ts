@@ -45,7 +45,7 @@ function setUp(policy: ShardRemovalPolicy) {
       commits,
       sessions,
       seenMs: () => 0,
-      heardMs: () => 0,
+      lastWriteMs: () => 0,
       isLinkUp: () => false,
       isLeader: () => state.leads,
       clock,

@@ -1,7 +1,7 @@
 import type { ExecutionContext } from 'ava';
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
-import { teachChecksums } from '../../../src/store/sqlite/change-row.js';
+import { defineChecksumFunctions } from '../../../src/store/sqlite/change-row.js';
 import { Compaction } from '../../../src/store/sqlite/compaction.js';
 import { readMeta } from '../../../src/store/sqlite/meta.js';
 import { openWriter, type Connection } from '../../../src/store/sqlite/database.js';
@@ -270,7 +270,7 @@ test('a store that stopped during a compaction continues it at its next start, e
   for (let i = 0; i < 900; i++) ({ revision } = await mustWrite(engine.store, aPut({}, revision)));
   await engine.store.close();
   const { database } = reopened(t, engine);
-  teachChecksums(database);
+  defineChecksumFunctions(database);
   // The compacted revision is set but the rows are still there, as after a step of an older release
   // or a lowered bound.
   for (let i = 0; i < 50; i++)

@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
-import { FirstKeys, type Held } from '../../../src/store/sqlite/first-keys.js';
+import { FirstKeys, type KeyAt } from '../../../src/store/sqlite/first-keys.js';
 import { listTexts, mustWrite } from '../../contract/read-all.js';
 import { anyCharacter } from '../../support/any-character.js';
 import { aDelete, aKey, aPut, aScope } from '../../support/objects.js';
@@ -9,7 +9,7 @@ import type { Key } from '../../../src/domain/key.js';
 
 const max = 4;
 const order = (a: Key, b: Key): number => (a.name === b.name ? 0 : a.name < b.name ? -1 : 1);
-const nameOf = ({ key }: Held): string => key.name;
+const nameOf = ({ key }: KeyAt): string => key.name;
 
 test('the first keys of several runs are the first keys of all, and no run is read further than necessary', (t) => {
   const letters = fc.uniqueArray(fc.constantFrom(...'abcdefghijklmnop'), { maxLength: 12 }).map((names) => names.toSorted());

@@ -2,7 +2,7 @@
  * Pushes that need a look into the SQLite engine: batches that fail, removals cut short, stores
  * that were rolled back.
  */
-import { sweepDeletesMax } from '../../../src/store/asked.js';
+import { sweepDeletesMax } from '../../../src/store/batch-item.js';
 import { copyFileSync, rmSync } from 'node:fs';
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
@@ -94,11 +94,11 @@ async function syncedBeside(t: ExecutionContext, fail: (store: SqliteStore) => P
     run: (effect) => void (effect.kind === 'send' && sent.push(effect.frame.kind)),
     terminate: () => t.fail(),
   });
-  for (const frame of [begin(1), put(2, [pushed('one'), pushed('gone')]), end(4, 2), clusterBegin(5)]) await receiver.take(frame);
+  for (const frame of [begin(1), put(2, [pushed('one'), pushed('gone')]), end(4, 2), clusterBegin(5)]) await receiver.accept(frame);
   await receiver.settled;
   t.is([...store.state.slices][0]?.syncedTerm, firstTerm);
   await fail(store);
-  for (const frame of [put(6, [pushed('one')]), clusterEnd(7, 1)]) await receiver.take(frame);
+  for (const frame of [put(6, [pushed('one')]), clusterEnd(7, 1)]) await receiver.accept(frame);
   await receiver.settled;
   await receiver.close();
   const objects = await list(store, aScope());

@@ -22,7 +22,7 @@ test('readers that overlap without a gap do not prevent the write-ahead log from
 
   for (let i = 0; i < 150; i++) {
     write.run();
-    wal.written();
+    wal.afterCommit();
     bytesMax = Math.max(bytesMax, statSync(`${file}-wal`).size);
   }
 
@@ -47,14 +47,14 @@ test('a reader that stays costs a writer little, and the file shrinks after it h
   const startedMs = performance.now();
   for (let i = 0; i < 60; i++) {
     write.run();
-    wal.written();
+    wal.afterCommit();
   }
   const elapsedMs = performance.now() - startedMs;
   const grown = statSync(`${file}-wal`).size;
   reader.exec('COMMIT');
   for (let i = 0; i < 10; i++) {
     write.run();
-    wal.written();
+    wal.afterCommit();
   }
 
   t.log(`${elapsedMs.toFixed(0)} ms for 60 MB beside it; the log grew to ${(grown / mebibyte).toFixed(1)} MiB`);

@@ -3,7 +3,7 @@
  * before a close still arrive.
  */
 import { deferred, type Deferred } from '../../../src/domain/deferred.js';
-import { byes, type ByeReason } from '../../../src/frames/bye.js';
+import { byeReasons, type ByeReason } from '../../../src/frames/bye.js';
 import type { FrameConnection } from '../../../src/frames/frame-connection.js';
 import type { Frame } from '../../../src/frames/frame.js';
 
@@ -67,7 +67,7 @@ export class ConnectionEnd implements FrameConnection {
   close(reason: ByeReason, message: string, retryAfterMs?: number): void {
     this.send({ kind: 'bye', reason, message, retryAfterMs });
     this.#inbox.length = 0;
-    this.end(byes[reason].code);
+    this.end(byeReasons[reason].code);
   }
 
   terminate(): void {

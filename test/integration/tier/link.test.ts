@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { byes, type ByeReason } from '../../../src/frames/bye.js';
+import { byeReasons, type ByeReason } from '../../../src/frames/bye.js';
 import { UpgradeRefused } from '../../../src/frames/upgrade-refused.js';
 import { firstAttempt, reconnect, type Attempt, type Parting } from '../../../src/sender/reconnect.js';
 import { linkReconnectBounds } from '../../../src/tier/link.js';
@@ -48,7 +48,7 @@ test('a link reconnects whatever the parent sends; after a final refusal, only a
     unsupported: 'later',
     loop: 'later',
   };
-  for (const reason of Object.keys(byes) as ByeReason[]) {
+  for (const reason of Object.keys(byeReasons) as ByeReason[]) {
     const rig = new TierRig();
     const ends = aParent(rig, 'root');
     const east = await rig.cache('east', { urls: ['root'] });

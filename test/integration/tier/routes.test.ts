@@ -59,8 +59,8 @@ async function someRoutes(...states: readonly ShardState[]) {
 test('a child’s claim is pushed to the store once, and sent to all neighbours with its path once it is published', async (t) => {
   const { routes, askedNow, publish, changed } = await someRoutes();
 
-  routes.hear(east, aClaimFrame({ path: ['far', 'eu'] }));
-  routes.hear(east, aClaimFrame({ path: ['far', 'eu'] }));
+  routes.receiveClaim(east, aClaimFrame({ path: ['far', 'eu'] }));
+  routes.receiveClaim(east, aClaimFrame({ path: ['far', 'eu'] }));
   t.deepEqual(await askedNow(), [`5 ${east}`]);
   t.is(routes.claimFor('parent', amber), undefined);
   publish(aShardState(amber, 5, { via: east }));
@@ -73,8 +73,8 @@ test('a child’s claim is pushed to the store once, and sent to all neighbours 
 
 test('when a link goes down, the shard moves to another link that reaches it, or stays there unreached', async (t) => {
   const { routes, askedNow, publish, changed } = await someRoutes(aShardState(amber, 5, { via: east }));
-  routes.hear(east, aClaimFrame());
-  routes.hear(west, aClaimFrame({ path: ['far', 'us'] }));
+  routes.receiveClaim(east, aClaimFrame());
+  routes.receiveClaim(west, aClaimFrame({ path: ['far', 'us'] }));
   t.deepEqual(await askedNow(), []);
 
   routes.down(east);
@@ -91,9 +91,9 @@ test('when a link goes down, the shard moves to another link that reaches it, or
 test('a path back through this cache is not a route; a shard that has no other path loses its via', async (t) => {
   const { routes, askedNow } = await someRoutes(aShardState(amber, 5, { via: east }));
 
-  routes.hear(west, aClaimFrame({ path: ['far', 'own', 'us'] }));
+  routes.receiveClaim(west, aClaimFrame({ path: ['far', 'own', 'us'] }));
   t.deepEqual(await askedNow(), []);
-  routes.hear(east, aClaimFrame({ path: ['far', 'own', 'eu'] }));
+  routes.receiveClaim(east, aClaimFrame({ path: ['far', 'own', 'eu'] }));
 
   t.deepEqual(await askedNow(), ['5 nobody']);
 });
@@ -102,25 +102,25 @@ test('only a parent’s claim may be far above all known terms, and a claim that
   const { routes, askedNow, allowed, publish } = await someRoutes();
   const ahead = 2 ** 42 + 2 ** 20 + 1;
 
-  routes.hear(east, aClaimFrame({ term: ahead }));
+  routes.receiveClaim(east, aClaimFrame({ term: ahead }));
   t.deepEqual(await askedNow(), []);
-  routes.hear(east, aClaimFrame({ term: ahead - 1 }));
+  routes.receiveClaim(east, aClaimFrame({ term: ahead - 1 }));
   t.deepEqual(await askedNow(), [`${ahead - 1} ${east}`]);
-  routes.hear('parent', aClaimFrame({ term: ahead }));
+  routes.receiveClaim('parent', aClaimFrame({ term: ahead }));
   t.deepEqual(await askedNow(), [`${ahead} parent`]);
   publish(aShardState(amber, ahead, { via: east }));
   allowed.delete(east);
   routes.policiesChanged();
 
   t.deepEqual(await askedNow(), [`${ahead} parent`]);
-  routes.hear(east, aClaimFrame({ term: ahead + 1 }));
+  routes.receiveClaim(east, aClaimFrame({ term: ahead + 1 }));
   t.deepEqual(await askedNow(), []);
 });
 
 test('a removal clears the shard after its claim; pushes that the store could not take are retried', async (t) => {
   const { routes, clock, askedNow, store } = await someRoutes(aShardState(amber, 5));
   store.outcome = { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'the disk is full' } };
-  routes.hear(east, aClaimFrame({ term: 6, removed: true }));
+  routes.receiveClaim(east, aClaimFrame({ term: 6, removed: true }));
   t.deepEqual(await askedNow(), ['6 nobody']);
 
   store.outcome = { kind: 'unchanged' };
@@ -132,7 +132,7 @@ test('a removal clears the shard after its claim; pushes that the store could no
 test('after close, nothing is pushed again to a store that refuses', async (t) => {
   const { routes, clock, askedNow, store } = await someRoutes();
   store.outcome = { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'the store is closing' } };
-  routes.hear(east, aClaimFrame());
+  routes.receiveClaim(east, aClaimFrame());
   t.deepEqual(await askedNow(), [`5 ${east}`]);
   clock.advance(1_000);
   t.deepEqual(await askedNow(), [`5 ${east}`]);
@@ -148,10 +148,10 @@ const unknown = unknownShard(amber);
 test('claims are counted per link, without removals and without claims that lead back here', async (t) => {
   const { routes } = await someRoutes(aShardState(amber, 5, { via: east }));
   const [birch, cedar] = [shardName('birch'), shardName('cedar')];
-  routes.hear(east, aClaimFrame());
-  routes.hear(east, aClaimFrame({ shard: birch }));
-  routes.hear(west, aClaimFrame({ path: ['far', 'eu', 'own', 'us'] }));
-  routes.hear(west, aClaimFrame({ shard: cedar, removed: true }));
+  routes.receiveClaim(east, aClaimFrame());
+  routes.receiveClaim(east, aClaimFrame({ shard: birch }));
+  routes.receiveClaim(west, aClaimFrame({ path: ['far', 'eu', 'own', 'us'] }));
+  routes.receiveClaim(west, aClaimFrame({ shard: cedar, removed: true }));
 
   t.deepEqual([...routes.claims], [[east, 2]]);
   t.deepEqual([routes.claimants(amber), routes.claimants(cedar), routes.claimants(shardName('dune'))], [[east], [], []]);
@@ -180,7 +180,7 @@ test('a claim to a forgotten shard that a neighbour remembers is decided as if t
     [aShardState(amber, 4, { via: west }), ['5 nobody']],
   ] as const) {
     const { routes, askedNow, publish } = await someRoutes(aShardState(amber, 5, { removed: true, origin: 'far' }));
-    routes.hear(east, aClaimFrame({ removed: true }));
+    routes.receiveClaim(east, aClaimFrame({ removed: true }));
     publish(unknown);
     routes.down(east);
     t.deepEqual(await askedNow(), []);
@@ -202,13 +202,13 @@ test('a claim says whether the shard has a holder, and the cache knows since whe
   await askedNow();
 
   clock.advance(60_000);
-  routes.hear(east, aClaimFrame());
+  routes.receiveClaim(east, aClaimFrame());
   t.deepEqual(await askedNow(), [`5 ${east}`]);
   publish(aShardState(amber, 5, { via: east }));
   const claimedMs = clock.now();
   t.is(routes.unheldMs(amber), claimedMs, 'the claim arrives a moment before the pusher holds the shard');
   changed.length = 0;
-  routes.hear(east, aClaimFrame({ held: true }));
+  routes.receiveClaim(east, aClaimFrame({ held: true }));
   t.deepEqual(changed, ['amber']);
   t.is(routes.unheldMs(amber), undefined);
   t.like(routes.claimFor('parent', amber), { held: true });
@@ -217,6 +217,6 @@ test('a claim says whether the shard has a holder, and the cache knows since whe
   t.is(routes.unheldMs(amber), undefined, 'nobody has reported that the holder has left');
   t.is(routes.unreachedMs(amber), claimedMs);
   clock.advance(1_000);
-  routes.hear(east, aClaimFrame());
+  routes.receiveClaim(east, aClaimFrame());
   t.is(routes.unheldMs(amber), claimedMs + 1_000);
 });

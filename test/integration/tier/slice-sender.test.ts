@@ -4,7 +4,7 @@ import { inBuckets, noBuckets } from '../../../src/domain/buckets.js';
 import type { LinkPolicy } from '../../../src/domain/link-policy.js';
 import type { StoredObject } from '../../../src/domain/object.js';
 import type { Frame } from '../../../src/frames/frame.js';
-import { HeldThere } from '../../../src/tier/held-there.js';
+import { PeerInventory } from '../../../src/tier/peer-inventory.js';
 import { SliceSyncs } from '../../../src/tier/slice-syncs.js';
 import { LinkFilter } from '../../../src/tier/link-filter.js';
 import { LinkSenderQueue } from '../../../src/tier/link-sender-queue.js';
@@ -61,7 +61,7 @@ async function aFilteringSender(policy: LinkPolicy, names: readonly string[]) {
       random: () => 0,
       notify,
     },
-    { to: 'parent', filter: new LinkFilter(policy, everything), held: new HeldThere(), canResume: false },
+    { to: 'parent', filter: new LinkFilter(policy, everything), held: new PeerInventory(), canResume: false },
   );
   const tail = new Tail(
     { history: store.history, revisions: store.revisions, commits: store.commits, isWanted: () => true, notify },
@@ -72,7 +72,7 @@ async function aFilteringSender(policy: LinkPolicy, names: readonly string[]) {
   const resynced: string[] = [];
   const resync = (sync: SliceSync, afterMs: number, reason: string): void => {
     resynced.push(reason);
-    syncs.want(sync, afterMs);
+    syncs.makeDue(sync, afterMs);
   };
   const sliceSender = new SliceSender({ store, queue, syncs, tail, progress: () => {}, resync });
   const sent = (): readonly string[] => {
@@ -154,7 +154,7 @@ test('a resync of a large slice compares buckets first, and sends only those tha
     [new Uint8Array(), undefined, 1, 128],
   ] as const) {
     sent();
-    syncs.want(sync);
+    syncs.makeDue(sync);
     await sliceSender.walk();
     const begin = queue.take();
     if (begin?.kind !== 'begin') throw new Error('the first frame is no begin');
@@ -183,7 +183,7 @@ test('a slice whose snapshot is compacted during the comparison is sent whole, e
   if (sync === undefined) throw new Error('there is no slice sync');
   while (await sliceSender.walk()) sent();
   sent();
-  syncs.want(sync);
+  syncs.makeDue(sync);
   await sliceSender.walk();
   const begin = queue.take();
   if (begin?.kind !== 'begin') throw new Error('the first frame is no begin');
@@ -215,7 +215,7 @@ test('a slice that is resynced while its digest is read gets the digest of what 
   sliceSender.checkAll();
   t.true(sliceSender.digest());
   await sliceSender.walk();
-  syncs.want(sync);
+  syncs.makeDue(sync);
   const frames: Frame[] = [];
   for (let isMore = true; isMore;) {
     isMore = (await sliceSender.walk()) || sliceSender.end();

@@ -4,7 +4,7 @@
  * store is compared with it.
  */
 import { formatClientKey, type Key } from '../../../src/domain/key.js';
-import { judgeClaim, arrived, claimed, type ShardState } from '../../../src/domain/claim.js';
+import { decideClaim, arrived, claimed, type ShardState } from '../../../src/domain/claim.js';
 import { decide, type Mutation, type Outcome } from '../../../src/domain/mutation.js';
 import type { LinkState, Push, PushOutcome } from '../../../src/domain/push.js';
 import { formatResource } from '../../../src/domain/resource.js';
@@ -176,7 +176,7 @@ export class ModelStore {
 
   #claim(claim: Extract<Push, { kind: 'claim' }>): PushOutcome {
     const known = this.#shards.get(claim.shard);
-    const verdict = judgeClaim(known, claim);
+    const verdict = decideClaim(known, claim);
     if (verdict === 'refused') return { kind: 'fenced', holder: known };
     if (verdict === 'takes') this.#setShard(claimed(claim));
     return { kind: 'unchanged' };

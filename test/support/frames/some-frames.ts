@@ -1,7 +1,7 @@
 /** Frames for tests: a typical one of each kind, and arbitrary ones. */
 import { bucketSet } from '../../../src/domain/buckets.js';
 import fc from 'fast-check';
-import { byes, type ByeReason } from '../../../src/frames/bye.js';
+import { byeReasons, type ByeReason } from '../../../src/frames/bye.js';
 import type { Frame, FrameOf } from '../../../src/frames/frame.js';
 import { parseClusterName, type ClusterName } from '../../../src/domain/cluster.js';
 import { parseShardName, type ShardName } from '../../../src/domain/shard.js';
@@ -325,7 +325,7 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
   }),
   fc.record({
     kind: fc.constant('bye' as const),
-    reason: fc.constantFrom(...(Object.keys(byes) as ByeReason[])),
+    reason: fc.constantFrom(...(Object.keys(byeReasons) as ByeReason[])),
     message: text,
     retryAfterMs: fc.option(count, { nil: undefined }),
   }),

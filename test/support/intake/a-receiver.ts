@@ -33,7 +33,7 @@ export function aContext(overrides: Partial<ReceiverContext> = {}): ReceiverCont
     takes: () => true,
     accepts: () => true,
     holds: () => true,
-    isHeld: () => false,
+    hasHeldRemoval: () => false,
     typeOf,
     limits: { frameBytesMax: 1_000_000, frameMutationsMax: 10, bodyBytesMax: 10_000 },
     credit: { mutations: 20, bytes: 20_000 },

@@ -11,7 +11,7 @@ export class FakePeers implements Peers {
   readonly told: PeerState[] = [];
   readonly #listeners = new Set<() => void>();
 
-  tell(state: PeerState): void {
+  report(state: PeerState): void {
     this.told.push(state);
   }
 
@@ -23,7 +23,7 @@ export class FakePeers implements Peers {
   /** Reports the state of another server; undefined: that server is gone. */
   hear(id: string, state: Partial<PeerState> | undefined): void {
     if (state === undefined) this.others.delete(id);
-    else this.others.set(id, { pushers: new Map(), heard: new Map(), ...state });
+    else this.others.set(id, { pushers: new Map(), lastWrites: new Map(), ...state });
     this.isAlone = this.others.size === 0;
     for (const listener of this.#listeners) listener();
   }

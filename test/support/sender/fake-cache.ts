@@ -5,7 +5,7 @@
  */
 import { deferred, type Deferred } from '../../../src/domain/deferred.js';
 import { formatSlice, type Slice } from '../../../src/domain/slice.js';
-import { byes, type ByeReason } from '../../../src/frames/bye.js';
+import { byeReasons, type ByeReason } from '../../../src/frames/bye.js';
 import { frameBounds } from '../../../src/frames/frame-bounds.js';
 import type { FrameConnection } from '../../../src/frames/frame-connection.js';
 import type { Credit, Frame, FrameLimits, FrameOf, PushedKey } from '../../../src/frames/frame.js';
@@ -100,7 +100,7 @@ export class FakeCache {
 
   bye(reason: ByeReason, retryAfterMs?: number): void {
     this.connection?.say({ kind: 'bye', reason, message: `because ${reason}`, retryAfterMs });
-    this.connection?.end(byes[reason].code);
+    this.connection?.end(byeReasons[reason].code);
   }
 }
 
@@ -197,7 +197,7 @@ class FakeConnection implements FrameConnection {
   close(reason: ByeReason, message: string, retryAfterMs?: number): void {
     this.send({ kind: 'bye', reason, message, retryAfterMs });
     this.#out = [];
-    this.end(byes[reason].code);
+    this.end(byeReasons[reason].code);
   }
 
   terminate(): void {

@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { Committer } from '../../../src/store/sqlite/committer.js';
-import type { Asked } from '../../../src/store/asked.js';
+import type { BatchItem } from '../../../src/store/batch-item.js';
 import type { Committed } from '../../../src/store/sqlite/committer-messages.js';
 import { Compaction } from '../../../src/store/sqlite/compaction.js';
 import { openWriter, type Connection } from '../../../src/store/sqlite/database.js';
@@ -17,7 +17,7 @@ import { storeDirectory } from '../test-store.js';
 export type WritingHalf = Readonly<{
   database: Connection;
   compaction: Compaction;
-  commit: (...batch: readonly Asked[]) => Committed;
+  commit: (...batch: readonly BatchItem[]) => Committed;
 }>;
 
 export function aWritingHalf(t: ExecutionContext, nowMs = 1_000_000): WritingHalf {

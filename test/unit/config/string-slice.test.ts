@@ -49,7 +49,7 @@ test('a common name in quotation marks that contains a comma is refused, not rea
   t.is(proxyOptions.requestheaderNames.read('"one,other"').kind, 'wrong');
 });
 
-for (const { flag, read: readOption, accepts } of [
+for (const { flag, read: readOption, acceptedValues } of [
   proxyOptions.requestheaderNames,
   proxyOptions.passedGroups,
   proxyOptions.droppedGroups,
@@ -63,6 +63,6 @@ for (const { flag, read: readOption, accepts } of [
     t.deepEqual(readOption(`"${text}"`), readOption(text));
     t.is(readOption(text).kind, 'read');
     for (const wrong of [`"${text}`, `${text}"`, `"${text}" `])
-      t.deepEqual(readOption(wrong), { kind: 'wrong', problem: `must be ${accepts}` });
+      t.deepEqual(readOption(wrong), { kind: 'wrong', problem: `must be ${acceptedValues}` });
   });
 }

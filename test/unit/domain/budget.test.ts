@@ -8,36 +8,36 @@ test('an amount taken from a budget is also taken from the budgets above it, and
   const all = new Budget(10);
   const [one, other] = [new Budget(8, all), new Budget(8, all)];
 
-  t.true(one.tryTake(6));
-  t.false(other.tryTake(5));
-  t.true(other.tryTake(4));
+  t.true(one.tryReserve(6));
+  t.false(other.tryReserve(5));
+  t.true(other.tryReserve(4));
   t.deepEqual([one.used, other.used, all.used], [6, 4, 10]);
-  one.give(6);
-  t.true(other.tryTake(4));
+  one.release(6);
+  t.true(other.tryReserve(4));
   t.deepEqual([one.used, other.used, all.used], [0, 8, 8]);
 });
 
 test('an amount larger than the bound fits while the budget is empty, and only then', (t) => {
   const budget = new Budget(10);
 
-  t.true(budget.tryTake(25));
-  t.false(budget.tryTake(1));
-  budget.give(25);
-  t.true(budget.tryTake(1));
-  t.false(budget.tryTake(25));
+  t.true(budget.tryReserve(25));
+  t.false(budget.tryReserve(1));
+  budget.release(25);
+  t.true(budget.tryReserve(1));
+  t.false(budget.tryReserve(25));
 });
 
 test('waiters are served in the order of arrival, and not at all once they give up', (t) => {
   const budget = new Budget(10);
   const served: string[] = [];
   budget.add(10);
-  budget.take(8, () => served.push('first'));
-  const giveUp = budget.take(8, () => served.push('second'));
-  budget.take(2, () => served.push('third'));
+  budget.reserve(8, () => served.push('first'));
+  const giveUp = budget.reserve(8, () => served.push('second'));
+  budget.reserve(2, () => served.push('third'));
 
-  budget.give(5);
+  budget.release(5);
   t.deepEqual(served, []);
-  budget.give(5);
+  budget.release(5);
   t.deepEqual(served, ['first']);
   giveUp();
   t.deepEqual(served, ['first', 'third']);
@@ -49,11 +49,11 @@ test('a waiter for the upper budget does not block those who need only the lower
   const [one, other] = [new Budget(10, all), new Budget(10, all)];
   const served: string[] = [];
   one.add(10);
-  other.take(4, () => served.push('other'));
+  other.reserve(4, () => served.push('other'));
 
-  one.give(3);
+  one.release(3);
   t.deepEqual(served, []);
-  one.give(3);
+  one.release(3);
 
   t.deepEqual(served, ['other']);
   t.is(all.used, 8);
@@ -64,12 +64,12 @@ test('no smaller request overtakes a waiter of an upper budget', (t) => {
   const [one, other, third] = [new Budget(10, all), new Budget(10, all), new Budget(10, all)];
   const served: string[] = [];
   one.add(10);
-  other.take(8, () => served.push('large'));
+  other.reserve(8, () => served.push('large'));
 
-  one.give(5);
-  third.take(1, () => served.push('small'));
+  one.release(5);
+  third.reserve(1, () => served.push('small'));
   t.deepEqual(served, []);
-  one.give(5);
+  one.release(5);
 
   t.deepEqual(served, ['large', 'small']);
   t.is(all.used, 9);
@@ -81,12 +81,12 @@ test('a waiter that a lower budget held up queues behind those who already wait 
   const served: string[] = [];
   one.add(4);
   two.add(6);
-  three.take(5, () => served.push('large'));
-  one.take(3, () => served.push('small'));
+  three.reserve(5, () => served.push('large'));
+  one.reserve(3, () => served.push('small'));
 
-  one.give(4);
+  one.release(4);
   t.deepEqual(served, []);
-  two.give(6);
+  two.release(6);
 
   t.deepEqual(served, ['large', 'small']);
   t.is(all.used, 8);
@@ -114,17 +114,17 @@ test('whatever is taken and given: no bound is exceeded, sums are right, and nob
 
       for (const { kind, leaf, amount } of script) {
         const budget = leaves[leaf]!;
-        if (kind === 'try' && budget.tryTake(amount)) held.push({ leaf, amount });
+        if (kind === 'try' && budget.tryReserve(amount)) held.push({ leaf, amount });
         if (kind === 'take') {
           const wait = { leaf, amount, giveUp: () => {} };
           waiting.push(wait);
-          wait.giveUp = budget.take(amount, () => {
+          wait.giveUp = budget.reserve(amount, () => {
             waiting.splice(waiting.indexOf(wait), 1);
             held.push({ leaf, amount });
           });
         }
         const given = kind === 'give' ? held.shift() : undefined;
-        if (given !== undefined) leaves[given.leaf]!.give(given.amount);
+        if (given !== undefined) leaves[given.leaf]!.release(given.amount);
         const left = kind === 'giveUp' ? waiting.shift() : undefined;
         left?.giveUp();
 
@@ -144,8 +144,8 @@ test('whatever is taken and given: no bound is exceeded, sums are right, and nob
         // Nobody is at the head of a queue while all budgets on the way have room.
         if (waiting.length > 0) t.true(held.length > 0, 'somebody waits though nothing is held');
       }
-      for (const each of held.splice(0)) leaves[each.leaf]!.give(each.amount);
-      while (held.length > 0) for (const each of held.splice(0)) leaves[each.leaf]!.give(each.amount);
+      for (const each of held.splice(0)) leaves[each.leaf]!.release(each.amount);
+      while (held.length > 0) for (const each of held.splice(0)) leaves[each.leaf]!.release(each.amount);
       t.is(waiting.length, 0);
       t.is(all.used, 0);
     }),

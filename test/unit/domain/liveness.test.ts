@@ -6,7 +6,7 @@ function aPeer(): { clock: ManualClock; liveness: Liveness; seen: string[]; read
   const clock = new ManualClock();
   const seen: string[] = [];
   const reading = { now: true };
-  const peer = { ask: () => seen.push('asked'), listening: () => reading.now, dead: () => seen.push('dead') };
+  const peer = { ping: () => seen.push('asked'), listening: () => reading.now, onDead: () => seen.push('dead') };
   return { clock, liveness: new Liveness(clock, peer, { pingIntervalMs: 100, pongTimeoutMs: 30 }), seen, reading };
 }
 
@@ -26,11 +26,11 @@ test('a peer that answers is pinged again an interval later', (t) => {
 
   for (let round = 0; round < 5; round += 1) {
     clock.advance(120);
-    liveness.heard();
+    liveness.received();
     clock.advance(99);
-    liveness.heard();
+    liveness.received();
     clock.advance(1);
-    liveness.heard();
+    liveness.received();
   }
 
   t.deepEqual(seen, Array(10).fill('asked'));
@@ -39,7 +39,7 @@ test('a peer that answers is pinged again an interval later', (t) => {
 test('a message that arrived before the ping is no answer', (t) => {
   const { clock, liveness, seen } = aPeer();
 
-  liveness.heard();
+  liveness.received();
   clock.advance(130);
 
   t.deepEqual(seen, ['asked', 'dead']);
@@ -62,7 +62,7 @@ test('a closed connection leaves no timer behind', (t) => {
     const { clock, liveness } = aPeer();
     clock.advance(elapsed);
     liveness.stop();
-    liveness.heard();
+    liveness.received();
     t.is(clock.pending, 0);
   }
 });
@@ -70,7 +70,7 @@ test('a closed connection leaves no timer behind', (t) => {
 test('a peer that was not pinged in time, because this process was paused, counts as silent until it answers', (t) => {
   const { clock, liveness, reading } = aPeer();
   clock.advance(110);
-  liveness.heard();
+  liveness.received();
   const heardMs = clock.now();
 
   clock.skip(160);
@@ -78,15 +78,15 @@ test('a peer that was not pinged in time, because this process was paused, count
   const resumedMs = clock.now();
   clock.skip(1);
   t.is(liveness.silentSinceMs(), heardMs);
-  liveness.heard();
+  liveness.received();
   t.is(liveness.silentSinceMs(), heardMs, 'what came meanwhile may be old');
-  for (const forged of [resumedMs - 1, clock.now() + 1, 1e300, Infinity, -Infinity, -1, NaN]) liveness.heard(forged);
+  for (const forged of [resumedMs - 1, clock.now() + 1, 1e300, Infinity, -Infinity, -1, NaN]) liveness.received(forged);
   t.is(liveness.silentSinceMs(), heardMs, 'no question was asked then');
   reading.now = false;
   t.is(liveness.silentSinceMs(), undefined, 'its answer may be unread');
   reading.now = true;
 
-  liveness.heard(resumedMs);
+  liveness.received(resumedMs);
   t.is(liveness.silentSinceMs(), undefined);
 });
 
@@ -95,7 +95,7 @@ test('a peer whose answers queue behind its other messages is alive', (t) => {
 
   for (let elapsed = 0; elapsed < 1000; elapsed += 20) {
     clock.advance(20);
-    liveness.heard();
+    liveness.received();
     t.is(liveness.silentSinceMs(), undefined);
   }
 
@@ -103,7 +103,7 @@ test('a peer whose answers queue behind its other messages is alive', (t) => {
 });
 
 test('after a pause a peer has the whole timeout to answer, whoever notices the pause first', (t) => {
-  for (const notice of ['heard', 'silentSinceMs', undefined] as const)
+  for (const notice of ['received', 'silentSinceMs', undefined] as const)
     for (const beforeMs of [50, 110]) {
       const { clock, liveness, seen } = aPeer();
       clock.advance(beforeMs);

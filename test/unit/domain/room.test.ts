@@ -33,9 +33,9 @@ test('a piece is read once there is room for a piece, and then holds room for it
   const third = reading.next();
   for (let i = 0; i < 5; i++) await turn();
   t.is(state.read, 2);
-  room.give(30);
+  room.release(30);
   t.is((await third).value?.length, 30);
-  room.give(30);
+  room.release(30);
   t.true((await reading.next()).done);
   t.is(budget.used, 30);
 });
@@ -53,8 +53,8 @@ test('when the client has gone, reading ends and gives back all its room', async
   t.true((await next).done);
   t.true(state.closed);
   t.is(budget.used, 0);
-  t.false(room.tryTake(1));
-  t.false(await room.take(1));
+  t.false(room.tryReserve(1));
+  t.false(await room.reserve(1));
   room.add(5);
   t.is(budget.used, 0);
 });
@@ -63,12 +63,12 @@ test('an answer holds room for its own size, however much room making it took', 
   const budget = new Budget(100);
   const room = new ExchangeRoom(budget, turn);
 
-  await room.take(60);
-  room.settle(10);
+  await room.reserve(60);
+  room.reserveExactly(10);
   t.is(budget.used, 10);
-  room.settle(70);
+  room.reserveExactly(70);
   t.is(budget.used, 70);
-  room.give(1_000);
+  room.release(1_000);
   t.is(budget.used, 0);
 });
 

@@ -17,7 +17,7 @@ const admin: Peer = { id: 'masters admin', kind: 'masters' };
 function takeAll(quotas: Quotas, peer: Peer): number {
   const quota = quotas.join(peer);
   let taken = 0;
-  while (quota.requests.tryTake(1)) taken += 1;
+  while (quota.requests.tryReserve(1)) taken += 1;
   return taken;
 }
 

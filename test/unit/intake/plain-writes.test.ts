@@ -36,7 +36,7 @@ async function aPlainWrites({ shard, changedMs = 0 }: Readonly<{ shard?: ShardSt
     { holdMs },
   );
   const judged = (caller = master): string => {
-    const judgement = plainWrites.judge(amber, caller);
+    const judgement = plainWrites.decide(amber, caller);
     return judgement.kind === 'refused' ? judgement.refusal.reason : (judgement.as ?? 'writes');
   };
   return { clock, seen, judged, plainWrites };
@@ -69,10 +69,10 @@ test('while a local shard has a pusher, only that pusher and the shard itself ma
 
 test('a pusher that connects during a plain write must sync again, unless the shard itself made the write', async (t) => {
   const { plainWrites, seen } = await aPlainWrites({ shard: aShardState(amber, 5) });
-  const before = plainWrites.judge(amber, master);
+  const before = plainWrites.decide(amber, master);
 
   seen.hasPusher = true;
-  const beside = plainWrites.judge(amber, kcpOf('amber'));
+  const beside = plainWrites.decide(amber, kcpOf('amber'));
   for (const judged of [beside, before]) if (judged.kind === 'writes') plainWrites.written(aSlice(), judged);
   t.deepEqual(seen.overwritten, ['apiexports']);
   seen.hasPusher = false;
@@ -122,7 +122,7 @@ test('a refusal names the cache at which the shard is written', async (t) => {
   const parent = await aPlainWrites({ shard: aShardState(amber, 5, { via: 'parent' }) });
   const child = await aPlainWrites({ shard: aShardState(amber, 5, { via: 'child/east' }) });
   const message = ({ plainWrites }: typeof parent): string => {
-    const judgement = plainWrites.judge(amber, master);
+    const judgement = plainWrites.decide(amber, master);
     return judgement.kind === 'refused' ? judgement.refusal.message : '';
   };
 

@@ -57,7 +57,11 @@ test('a shard without a pusher counts as away since the start, and its last repo
   const sessions = new PushSessions(new FakePushes(), 5);
 
   t.like(sessions.presence(amber), { peer: undefined, sinceMs: 5 });
-  sessions.note(amber, { freshness: [{ slice: apiExports, connected: true, synced: true, lagMs: 7, whole: true }], withdrawn: [] }, 5);
+  sessions.recordStatus(
+    amber,
+    { freshness: [{ slice: apiExports, connected: true, synced: true, lagMs: 7, whole: true }], withdrawn: [] },
+    5,
+  );
   t.is(sessions.presence(amber).reported(apiExports)?.lagMs, 7);
 });
 
@@ -65,7 +69,11 @@ test('a pusher’s report from before it was away does not count once it is back
   const sessions = new PushSessions(new FakePushes(), 0);
   const [before, now] = [aHolder(1, []), aHolder(1, [])];
   sessions.enter(amber, before, 10);
-  sessions.note(amber, { freshness: [{ slice: apiExports, connected: true, synced: true, lagMs: 0, whole: true }], withdrawn: [] }, 10);
+  sessions.recordStatus(
+    amber,
+    { freshness: [{ slice: apiExports, connected: true, synced: true, lagMs: 0, whole: true }], withdrawn: [] },
+    10,
+  );
   sessions.leave(amber, before, 1_000);
   sessions.enter(amber, now, 60_000);
 

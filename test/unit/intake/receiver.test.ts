@@ -23,13 +23,13 @@ test('an end that is held for approval stays held where it waits for a declarati
     run: () => {},
     terminate: () => t.fail(),
   });
-  await receiver.take(begin(1));
+  await receiver.accept(begin(1));
   decide();
   await receiver.settled;
-  await receiver.take(put(2, [pushed('one')], schemas));
+  await receiver.accept(put(2, [pushed('one')], schemas));
 
   isDeclared = false;
-  const taken = receiver.take(end(3, 0), true);
+  const taken = receiver.accept(end(3, 0), true);
   isDeclared = true;
   decide();
   await taken;
@@ -52,7 +52,7 @@ test('an error in the receiver cuts the connection off, and close throws that er
     terminate: () => void (cuts += 1),
   });
 
-  await receiver.take(begin(1));
+  await receiver.accept(begin(1));
 
   await t.throwsAsync(receiver.close(), { message: 'a bug of the store' });
   t.is(cuts, 1);

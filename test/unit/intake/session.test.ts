@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import { protocolVersion, type FrameOf } from '../../../src/frames/frame.js';
-import { byeTo, comingOf } from '../../../src/intake/session.js';
+import { byeTo, parsePusherHello } from '../../../src/intake/session.js';
 import { shardName } from '../../support/objects.js';
 import { aShardState } from '../../support/intake/fake-pushes.js';
 
@@ -33,14 +33,14 @@ test('a session begins with a hello that this cache and the certificate allow', 
   ];
   for (const [what, overrides, reason] of table)
     t.like(
-      comingOf(hello(overrides), (shard) => shard === 'amber'),
+      parsePusherHello(hello(overrides), (shard) => shard === 'amber'),
       { kind: 'bye', reason },
       what,
     );
 });
 
 test('a hello gives a pusher’s shard, process, term and position, whatever newer protocol it speaks', (t) => {
-  const coming = comingOf(hello({ protocol: 9, term: 3, takesOver: true, position: '7' }), () => true);
+  const coming = parsePusherHello(hello({ protocol: 9, term: 3, takesOver: true, position: '7' }), () => true);
 
   t.deepEqual(coming, { kind: 'coming', ...amber, term: 3, takesOver: true, position: '7' });
 });

@@ -10,7 +10,8 @@ import { aSlice } from '../../support/pushes.js';
 test('reports with names of 700 characters are ignored beyond 48 MiB, and there is room again once some are withdrawn', (t) => {
   const reports = new SliceReports();
   const slice = (i: number): ReturnType<typeof aSlice> => aSlice({ identity: `${i}-`.padEnd(700, 'x') });
-  const report = (i: number): number => reports.note([{ slice: slice(i), connected: true, synced: true, lagMs: 0, whole: true }], 0).length;
+  const report = (i: number): number =>
+    reports.update([{ slice: slice(i), connected: true, synced: true, lagMs: 0, whole: true }], 0).length;
 
   let count = 0;
   while (report(count) === 1 && count < 200_000) count += 1;
@@ -25,10 +26,11 @@ test('reports with names of 700 characters are ignored beyond 48 MiB, and there 
 test('the types of a shard that are not whole are named if there are any and their names fit', (t) => {
   const reports = new SliceReports();
   const [one, two] = [aSlice({ identity: 'one' }), aSlice({ identity: 'two' })];
-  const note = (slice: typeof one, whole: boolean): unknown => reports.note([{ slice, connected: true, synced: true, lagMs: 0, whole }], 0);
+  const note = (slice: typeof one, whole: boolean): unknown =>
+    reports.update([{ slice, connected: true, synced: true, lagMs: 0, whole }], 0);
   const [nameOfOne, nameOfTwo] = [formatResource(one.resource), formatResource(two.resource)];
   const lacks = (charactersMax: number, held: readonly (typeof one)[] = []): ReadonlySet<string> | undefined =>
-    reports.lacks(
+    reports.lackingTypes(
       one.shard,
       held.map(({ resource }) => resource),
       charactersMax,

@@ -103,10 +103,10 @@ test('a standby waits for a local holder until that is gone, is silent, or has h
   silentMs = undefined;
   const freshness = { slice: apiExports, synced: true, lagMs: 0, whole: true };
   void come('fourth');
-  sessions.note(amber, { freshness: [{ ...freshness, connected: false }], withdrawn: [] }, clock.now());
+  sessions.recordStatus(amber, { freshness: [{ ...freshness, connected: false }], withdrawn: [] }, clock.now());
   t.deepEqual(await advance(9_000), ['fourth waits']);
-  sessions.note(amber, { freshness: [{ ...freshness, connected: true }], withdrawn: [] }, clock.now());
-  sessions.note(amber, { freshness: [{ ...freshness, connected: false }], withdrawn: [] }, clock.now());
+  sessions.recordStatus(amber, { freshness: [{ ...freshness, connected: true }], withdrawn: [] }, clock.now());
+  sessions.recordStatus(amber, { freshness: [{ ...freshness, connected: false }], withdrawn: [] }, clock.now());
   t.deepEqual(await advance(9_900), []);
   t.deepEqual(await advance(100), ['fourth']);
 });

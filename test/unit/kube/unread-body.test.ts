@@ -29,12 +29,12 @@ function arriving(all: readonly Buffer[], together: number, room?: UnreadRoom): 
 
 function aRoom(max = Infinity): { room: UnreadRoom; used: () => number } {
   let used = 0;
-  const tryTake = (bytes: number): boolean => {
+  const tryReserve = (bytes: number): boolean => {
     if (used + bytes > max) return false;
     used += bytes;
     return true;
   };
-  return { room: { tryTake, give: (bytes) => void (used -= bytes) }, used: () => used };
+  return { room: { tryReserve, release: (bytes) => void (used -= bytes) }, used: () => used };
 }
 
 /** A body whose reader is paused, and pauses again at each piece that it takes. */

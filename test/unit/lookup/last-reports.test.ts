@@ -15,7 +15,7 @@ test('the last reports of a thousand questions are kept; beyond that, the questi
       return { ...report, shardsLeftOut: question.endsWith('1') ? 3 : 0 };
     },
   });
-  const ask = (i: number) => reports.within(`question ${i}`, 1_000);
+  const ask = (i: number) => reports.get(`question ${i}`, 1_000);
 
   for (let i = 0; i < 1_000; i++) await ask(i);
   await ask(0);
@@ -44,14 +44,14 @@ test('a report is used while it is young enough, counted from the time of its re
     },
   });
 
-  const reported = await last.within('a', 1_000);
+  const reported = await last.get('a', 1_000);
   t.is(ageOf(reported, clock), 400);
   clock.advance(599);
-  await last.within('a', 1_000);
+  await last.get('a', 1_000);
   t.is(asked, 1);
 
   clock.advance(1);
-  await last.within('a', 1_000);
+  await last.get('a', 1_000);
   t.is(asked, 2);
 });
 
@@ -61,8 +61,8 @@ test('callers that ask while a report is requested share the answer; one that gi
   const last = new LastReports({ clock: new ManualClock(), ask: () => ((asked += 1), answer.promise) });
   const givingUp = new AbortController();
 
-  const patient = last.within('a', 1_000);
-  const impatient = last.within('a', 1_000, givingUp.signal);
+  const patient = last.get('a', 1_000);
+  const impatient = last.get('a', 1_000, givingUp.signal);
   givingUp.abort(new Error('enough'));
   await t.throwsAsync(impatient, { message: 'enough' });
   answer.resolve(report);
@@ -80,12 +80,12 @@ test('a failure goes to all waiting callers and is not remembered; a clock that 
   ];
   const last = new LastReports({ clock, ask: () => answers.shift()!() });
 
-  const [one, two] = await Promise.allSettled([last.within('a', 1_000), last.within('a', 1_000)]);
+  const [one, two] = await Promise.allSettled([last.get('a', 1_000), last.get('a', 1_000)]);
   t.deepEqual([one?.status, two?.status], ['rejected', 'rejected']);
-  t.true((await last.within('a', 1_000)).report.whole);
+  t.true((await last.get('a', 1_000)).report.whole);
 
   clock.advance(-5_000);
-  t.false((await last.within('a', 1_000)).report.whole);
+  t.false((await last.get('a', 1_000)).report.whole);
 });
 
 test('a caller that accepts no age gets a newly requested report; if an older request fails late, the newer one stays', async (t) => {
@@ -99,15 +99,15 @@ test('a caller that accepts no age gets a newly requested report; if an older re
       return answer.promise;
     },
   });
-  const first = last.within('a', 0);
+  const first = last.get('a', 0);
   clock.advance(7);
-  const [second, patient] = [last.within('a', 0), last.within('a', 1_000)];
+  const [second, patient] = [last.get('a', 0), last.get('a', 1_000)];
   t.is(answers.length, 2);
 
   answers[1]!.resolve(report);
   t.is((await patient).askedMs, (await second).askedMs);
   answers[0]!.reject(new Error('no'));
   await t.throwsAsync(first, { message: 'no' });
-  t.is((await last.within('a', 1_000)).askedMs, (await second).askedMs);
+  t.is((await last.get('a', 1_000)).askedMs, (await second).askedMs);
   t.is(answers.length, 2);
 });

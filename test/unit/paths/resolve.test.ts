@@ -3,10 +3,10 @@ import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { parsePathSegments } from '../../../src/paths/kcp-path.js';
-import { walk, type Walked } from '../../../src/paths/resolve.js';
+import { walk, type WalkResult } from '../../../src/paths/resolve.js';
 import { MemoryEntries } from '../../support/paths/memory-entries.js';
 
-async function walked(entries: MemoryEntries, path: string): Promise<Walked> {
+async function walked(entries: MemoryEntries, path: string): Promise<WalkResult> {
   return walk(parsePathSegments(path)!, entries);
 }
 
@@ -14,7 +14,7 @@ async function leads(t: ExecutionContext, entries: MemoryEntries, to: Readonly<R
   for (const [path, wanted] of Object.entries(to)) t.is(shown(await walked(entries, path)), wanted, path);
 }
 
-function shown(found: Walked): string {
+function shown(found: WalkResult): string {
   switch (found.kind) {
     case 'cluster':
       return `${found.cluster} on ${found.shard}${found.unavailable ? ', unavailable' : ''}`;

@@ -1,7 +1,7 @@
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
-import { commitBytesMax, decideCompaction, Holds, type HistoryLimits, type LogState } from '../../../src/store/compactor.js';
+import { commitBytesMax, decideCompaction, SnapshotHolds, type HistoryLimits, type LogState } from '../../../src/store/compactor.js';
 
 const limits: HistoryLimits = {
   historyAgeMs: 100_000,
@@ -100,7 +100,7 @@ test('a commit may have at most a fortieth of the bytes', (t) => {
 });
 
 test('a hold lasts until it is released or its time is over, and the lowest hold counts', (t) => {
-  const holds = new Holds(1000);
+  const holds = new SnapshotHolds(1000);
   const release = holds.hold(5, 0);
   holds.hold(9, 500);
 
@@ -112,7 +112,7 @@ test('a hold lasts until it is released or its time is over, and the lowest hold
 });
 
 largeTest('the lowest of very many holds is found', (t) => {
-  const holds = new Holds(1000);
+  const holds = new SnapshotHolds(1000);
   for (let revision = 1_000_000; revision > 0; revision -= 1) holds.hold(revision, 0);
 
   t.is(holds.lowest(0), 1);

@@ -12,10 +12,10 @@ import {
   cleared,
   compared,
   isForgettable,
-  judgeEnd,
-  judgeMeeting,
-  judgeMutation,
-  losesShards,
+  decideEnd,
+  decideMeeting,
+  decideMutation,
+  voidsShards,
   neverSynced,
   speaksFor,
   stale,
@@ -60,9 +60,9 @@ test('a plain write is refused for a shard elsewhere or another state of the key
     ['a delete of whatever is there', aDelete({}), local, 4, [false, true, 5, false]],
   ];
   for (const [what, mutation, known, held, expected] of table) {
-    const verdict = judgeMutation(mutation, { own, known, held });
-    const { settles, unsyncs, shard } = verdict.kind === 'write' ? verdict : { settles: false, unsyncs: false, shard: local };
-    t.deepEqual(verdict.kind === 'refused' ? verdict.why : [settles, unsyncs, shard.term, shard.plain], expected, what);
+    const verdict = decideMutation(mutation, { own, known, held });
+    const { isNewState, unsyncs, shard } = verdict.kind === 'write' ? verdict : { isNewState: false, unsyncs: false, shard: local };
+    t.deepEqual(verdict.kind === 'refused' ? verdict.why : [isNewState, unsyncs, shard.term, shard.plain], expected, what);
     t.true(verdict.kind === 'refused' || shard.via === 'local', what);
   }
 });
@@ -88,8 +88,8 @@ test('a link that opens is the same, the first, another, one whose id another ch
     { links = 1, name }: { links?: number; name?: string } = {},
   ): string => {
     const push = { kind: 'meet', neighbour, cacheId: 'c1' } as const;
-    const met = judgeMeeting(push, { known: known === undefined ? undefined : { cacheId: known }, links, nameWith: () => name });
-    return losesShards(neighbour, met) ? `${met.kind}, and loses its shards` : met.kind;
+    const met = decideMeeting(push, { known: known === undefined ? undefined : { cacheId: known }, links, nameWith: () => name });
+    return voidsShards(neighbour, met) ? `${met.kind}, and loses its shards` : met.kind;
   };
 
   t.is(meeting(eu, 'c1', { links: linksMax, name: 'us' }), 'same');
@@ -110,7 +110,7 @@ test('an end sweeps the sync that it began; only a link whose filter the slice i
     given: Partial<Extract<Push, { kind: 'end' }>>,
     state: Readonly<{ sync?: Sync; resumed?: number; filterHash?: string }>,
   ): string =>
-    judgeEnd(
+    decideEnd(
       { kind: 'end', slice: aSlice(), by: link, filterHash: 'f1', ...given },
       { sync: state.sync, resumed: state.resumed, facts: { filterHash: state.filterHash ?? '' } },
     );

@@ -1,4 +1,4 @@
-import type { PushDecision } from '../../../src/store/asked.js';
+import type { PushDecision } from '../../../src/store/batch-item.js';
 import { test } from '../../support/test.js';
 import type { Outcome } from '../../../src/domain/mutation.js';
 import { askedOf, type ObjectsOf, type Part } from '../../../src/store/lane.js';

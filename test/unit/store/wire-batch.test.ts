@@ -1,6 +1,6 @@
 import { bucketSet } from '../../../src/domain/buckets.js';
 import { test } from '../../support/test.js';
-import type { Asked } from '../../../src/store/asked.js';
+import type { BatchItem } from '../../../src/store/batch-item.js';
 import type { Decided } from '../../../src/store/sqlite/committer-messages.js';
 import { packBatch, unpackBatch } from '../../../src/store/sqlite/wire-batch.js';
 import { packDecisions, unpackDecisions } from '../../../src/store/sqlite/wire-decisions.js';
@@ -26,13 +26,13 @@ import {
 
 const eu = childNeighbour('eu');
 
-const resume = (push: Asked, walk: number): Asked => {
+const resume = (push: BatchItem, walk: number): BatchItem => {
   if (push.kind !== 'end' && push.kind !== 'clear' && push.kind !== 'drop') throw new Error('only sweeps are resumed');
   return { kind: 'resume', push, walk };
 };
 
 test('requests reach the committer whole: every kind, in order, bodies byte for byte', (t) => {
-  const batch: readonly Asked[] = [
+  const batch: readonly BatchItem[] = [
     aPut({ name: 'a', namespace: 'x' }, 'absent', { path: 'root:org' }),
     aPut({ name: 'b', identity: 'hash' }, 7),
     aDelete({ name: 'c' }),
@@ -80,8 +80,8 @@ test('requests reach the committer whole: every kind, in order, bodies byte for 
     aClear('birch', { fence: false, nowMs: 0 }),
     aClear('cedar', { fence: false, through: 12 }),
     aClear('cedar', { fence: false, through: 0 }),
-    { ...aClear('cedar', { fence: false }), onlyRemoved: true } as Asked,
-    { ...aClear('cedar', { fence: true, through: 7 }), onlyRemoved: true } as Asked,
+    { ...aClear('cedar', { fence: false }), onlyRemoved: true } as BatchItem,
+    { ...aClear('cedar', { fence: true, through: 7 }), onlyRemoved: true } as BatchItem,
     resume(aClear('cedar', { fence: true }), 2),
     resume(aClear('cedar', { fence: false }), 3),
     aDrop({ identity: 'hash' }, 7),
@@ -122,6 +122,6 @@ test('decisions return from the committer whole', (t) => {
 });
 
 /** Converts bytes to a plain array, so that a view equals a whole buffer. */
-function comparable(asked: Asked): unknown {
+function comparable(asked: BatchItem): unknown {
   return 'body' in asked ? { ...asked, body: { ...asked.body, bytes: [...asked.body.bytes] } } : asked;
 }

@@ -31,9 +31,9 @@ test('only so many slices are asked about at a time; when one is settled, the on
 test('a slice counts as unknown until it is known, whether or not it has been asked about', (t) => {
   const asked: Slice[] = [];
   const unknown = new UnknownSlices((slice) => asked.push(slice));
-  unknown.note(one);
-  unknown.note(one);
-  unknown.note(two);
+  unknown.add(one);
+  unknown.add(one);
+  unknown.add(two);
   unknown.want(two);
   unknown.withdraw(two);
   t.deepEqual([unknown.ofType(one.resource), unknown.ofType(two.resource), asked, [...unknown.asked(amber)]], [[one], [two], [two], []]);

@@ -16,33 +16,33 @@ test('a child may claim a bounded number of shards, including those that it alre
   const { shards } = await twoAtMost(aShardState(amber, 5, { via: 'child/east' }), aShardState(dune, 5));
 
   t.deepEqual(
-    [birch, cedar, amber, birch].map((shard) => shards.take('child/east', shard)),
+    [birch, cedar, amber, birch].map((shard) => shards.tryAdd('child/east', shard)),
     [true, false, true, true],
   );
-  t.true(shards.take('child/west', cedar), 'another child has its own');
-  t.true([amber, birch, cedar, dune].every((shard) => shards.take('parent', shard)));
+  t.true(shards.tryAdd('child/west', cedar), 'another child has its own');
+  t.true([amber, birch, cedar, dune].every((shard) => shards.tryAdd('parent', shard)));
 });
 
 test('a shard that moved to another neighbour frees its place; a removed shard does not', async (t) => {
   const { shards, pushes } = await twoAtMost();
-  t.true(shards.take('child/east', amber));
-  t.true(shards.take('child/east', birch));
+  t.true(shards.tryAdd('child/east', amber));
+  t.true(shards.tryAdd('child/east', birch));
 
   pushes.publish({ shards: [aShardState(amber, 6, { removed: true }), aShardState(birch, 6, { via: 'child/east' })] });
-  t.false(shards.take('child/east', cedar));
+  t.false(shards.tryAdd('child/east', cedar));
   pushes.publish({ shards: [aShardState(birch, 7, { via: 'local' })] });
-  t.true(shards.take('child/east', cedar));
-  t.false(shards.take('child/east', dune));
+  t.true(shards.tryAdd('child/east', cedar));
+  t.false(shards.tryAdd('child/east', dune));
 });
 
 test('a forgotten child starts from zero, and a forgotten shard counts for no child', async (t) => {
   const { shards } = await twoAtMost();
-  for (const shard of [amber, birch]) t.true(shards.take('child/east', shard));
-  for (const shard of [amber, birch]) t.true(shards.take('child/west', shard));
+  for (const shard of [amber, birch]) t.true(shards.tryAdd('child/east', shard));
+  for (const shard of [amber, birch]) t.true(shards.tryAdd('child/west', shard));
 
   shards.leave('child/east');
   shards.forget(birch);
 
-  for (const shard of [cedar, dune]) t.true(shards.take('child/east', shard));
-  t.deepEqual([shards.take('child/west', cedar), shards.take('child/west', dune)], [true, false]);
+  for (const shard of [cedar, dune]) t.true(shards.tryAdd('child/east', shard));
+  t.deepEqual([shards.tryAdd('child/west', cedar), shards.tryAdd('child/west', dune)], [true, false]);
 });

@@ -4,7 +4,7 @@
  * from a copy, clocks differ, pushers and plain writers connect, and operators remove the shard. No
  * other part of the server is here, so thousands of networks run in a second.
  */
-import { arrived, choose, compareClaims, judgeClaim, type Choice, type Given, type Offer } from '../../../src/domain/claim.js';
+import { arrived, choose, compareClaims, decideClaim, type Choice, type GrantedTerm, type Offer } from '../../../src/domain/claim.js';
 import { childNeighbour, type Neighbour } from '../../../src/domain/via.js';
 import { shardName } from '../../support/objects.js';
 
@@ -19,7 +19,7 @@ type Cache = {
   parent: number | undefined;
   disk: Disk;
   copies: Disk[];
-  highest: Given | undefined;
+  highest: GrantedTerm | undefined;
   readonly offers: Map<Neighbour, Offer>;
 };
 
@@ -136,7 +136,7 @@ export class ClaimNetwork {
     const before = disk.choice;
     const isSame = before !== undefined && next !== undefined && JSON.stringify(next) === JSON.stringify(before);
     if (next === undefined || isSame) return;
-    if (before !== undefined && judgeClaim(before.state, next.state) === 'refused')
+    if (before !== undefined && decideClaim(before.state, next.state) === 'refused')
       throw new Error('the committer refuses what was chosen');
     disk.choice = next;
     this.#sendAll(cache);

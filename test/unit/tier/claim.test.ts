@@ -6,7 +6,7 @@ import {
   choose,
   claimed,
   compareClaims,
-  judgeClaim,
+  decideClaim,
   type Choice,
   type Claim,
   type Offer,
@@ -119,7 +119,7 @@ test('a claim chosen from a link takes the shard if it is higher, or the same ov
     ['a plain writer’s, again', known(5, { plain: true }), known(6, { plain: true }), 'takes'],
     ['a plain writer’s, of a pusher’s shard', known(5), known(6, { plain: true }), 'refused'],
   ];
-  for (const [what, before, claim, verdict] of table) t.is(judgeClaim(before, claim), verdict, what);
+  for (const [what, before, claim, verdict] of table) t.is(decideClaim(before, claim), verdict, what);
   t.like(claimed(known(6, { via: undefined, removed: true })), { via: undefined, removed: true, plain: false });
 });
 

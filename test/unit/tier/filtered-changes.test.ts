@@ -50,7 +50,7 @@ async function received(
   }
   const changes = history.all.slice(before);
   const crossings = await filterChanges(changes, { filter, paths, moves: pathMovesIn(changes) });
-  return crossings.map(({ change, came }) => `${came === undefined ? 'delete' : 'put'} ${change.key.name}`);
+  return crossings.map(({ change, after }) => `${after === undefined ? 'delete' : 'put'} ${change.key.name}`);
 }
 
 const one = { name: 'one' };
@@ -80,7 +80,7 @@ test('if a whole slice is let through, every change passes without reading the p
   const crossings = await filterChanges(unlooked, { filter: new LinkFilter(everything, everything), paths: somePaths() });
 
   t.deepEqual(
-    crossings.map(({ came }) => came?.key.name),
+    crossings.map(({ after }) => after?.key.name),
     ['one', 'two', undefined],
   );
 });
@@ -168,7 +168,7 @@ test('an object that leaves with its cluster’s path at one revision is sent as
     const crossings = await filterChanges(changes, { filter: aFilter(inTenant), paths: somePaths(), moves: pathMovesIn(changes) });
 
     t.is(crossings.length, 6);
-    t.true(crossings.every(({ came }) => came === undefined));
+    t.true(crossings.every(({ after }) => after === undefined));
   }
 });
 

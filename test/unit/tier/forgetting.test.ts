@@ -21,7 +21,7 @@ test('if the store forgot a shard or child without an answer, the operator’s n
     childShards: { leave: (neighbour) => gone.push(`shards of ${neighbour}`), forget: (shard) => gone.push(shard) },
     hasParent: false,
     hasReported: () => true,
-    left: (neighbour) => gone.push(neighbour),
+    onForgotten: (neighbour) => gone.push(neighbour),
     log: { info: () => {} },
   });
   store.outcomeOf = ({ kind }) => {

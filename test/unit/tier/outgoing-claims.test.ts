@@ -22,7 +22,7 @@ async function claimsOf(names: readonly string[], { isYours = false } = {}) {
     {
       known,
       connection: { send: (frame) => sent.push(frame) },
-      heldHere: { isSent: (shard) => held.has(shard), sendOf: (shard) => held.add(shard) },
+      inventory: { isSent: (shard) => held.has(shard), sendOf: (shard) => held.add(shard) },
       claimFor: (_, shard) => (known.shard(shard) === undefined ? undefined : aClaimFrame({ shard, isYours })),
       clock,
       notify: () => rings++,
@@ -89,8 +89,8 @@ test('a child’s claim is accepted if its accept covers the shard, whatever the
   const accepts = { up: aPolicy({ types: ['*'], shards: ['amber'] }), down: aPolicy({ types: ['*'] }) };
   const filters = new LinkFilters(accepts, { up: [], down: [] }, 'child/eu');
 
-  t.true(filters.hearsClaim(shardName('amber'), 'child/eu'));
-  t.false(filters.hearsClaim(shardName('birch'), 'child/eu'));
-  t.true(filters.hearsClaim(shardName('birch'), 'parent'));
-  t.true(new LinkFilters({ up: [], down: [] }, everything, 'parent').hearsClaim(shardName('birch'), 'parent'));
+  t.true(filters.acceptsClaim(shardName('amber'), 'child/eu'));
+  t.false(filters.acceptsClaim(shardName('birch'), 'child/eu'));
+  t.true(filters.acceptsClaim(shardName('birch'), 'parent'));
+  t.true(new LinkFilters({ up: [], down: [] }, everything, 'parent').acceptsClaim(shardName('birch'), 'parent'));
 });

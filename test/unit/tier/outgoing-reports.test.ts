@@ -54,7 +54,7 @@ function setUp() {
     reports.ask((heartbeat += 1));
     const all: Report[] = [];
     do all.push(...take(state.published));
-    while (reports.look());
+    while (reports.check());
     return all;
   };
   return { state, reports, marked, mark, leave, take, answer };
@@ -106,7 +106,7 @@ test('no slice is read before a report is requested', (t) => {
   const { state, reports, mark } = setUp();
   mark(exports);
 
-  t.false(reports.look());
+  t.false(reports.check());
   t.is(state.looks, 0);
 });
 
@@ -115,11 +115,11 @@ test('once all slices are known, an unrequested report says that all were report
   mark(exports);
 
   reports.allKnown();
-  t.true(reports.look());
+  t.true(reports.check());
   const [report] = take(state.published);
   t.like(report, { heartbeat: 0, isAll: true, isComplete: true });
   t.is(report?.freshness.length, 1);
-  t.false(reports.look());
+  t.false(reports.check());
 });
 
 test('a report waits until the tail has read everything published when it was made, and no slice is read meanwhile', (t) => {
@@ -127,15 +127,15 @@ test('a report waits until the tail has read everything published when it was ma
   mark(exports);
   reports.ask(1);
 
-  t.true(reports.look());
+  t.true(reports.check());
   state.published = 9;
   mark(schemas);
   reports.ask(2);
-  t.false(reports.look());
+  t.false(reports.check());
   t.deepEqual(take(6), []);
   t.deepEqual(texts(take(7)), ['apiexports true true 0']);
 
-  t.true(reports.look());
+  t.true(reports.check());
   t.is(marked.size, 0);
   t.deepEqual(take(8), []);
   t.like(take(9)[0], { heartbeat: 2 });

@@ -33,9 +33,9 @@ test('a slice stays as reported until its link is down; then it is not connected
   const parent = freshness.up('parent');
 
   clock.advance(50);
-  t.deepEqual(parent.note(aReport([reported]), clock.now()), [exports]);
+  t.deepEqual(parent.record(aReport([reported]), clock.now()), [exports]);
   t.false(freshness.presence('parent').hasReported);
-  parent.note(aReport([], true));
+  parent.record(aReport([], true));
 
   t.like(freshness.slice('parent', exports), { connected: true, synced: true, lagMs: 3_000 });
   t.deepEqual(freshness.presence('parent'), { isOpen: true, isUp: true, sinceMs: startedMs, hasReported: true, isComplete: true });
@@ -49,8 +49,8 @@ test('a later report on a slice replaces the earlier one, and neighbours are kep
   const parent = freshness.up('parent');
   freshness.up('child/east');
 
-  parent.note(aReport([reported, { ...reported, slice: schemas, synced: false }]), clock.now());
-  parent.note(aReport([{ ...reported, connected: false }]), clock.now());
+  parent.record(aReport([reported, { ...reported, slice: schemas, synced: false }]), clock.now());
+  parent.record(aReport([{ ...reported, connected: false }]), clock.now());
 
   t.is(freshness.slice('parent', exports)?.connected, false);
   t.is(freshness.slice('child/east', exports), undefined);
@@ -62,9 +62,9 @@ test('reports and the end of a connection are ignored once another connection ha
   const { clock, freshness } = setUp();
   const before = freshness.up('child/east');
   const now = freshness.up('child/east');
-  now.note(aReport([{ ...reported, connected: false }]), clock.now());
+  now.record(aReport([{ ...reported, connected: false }]), clock.now());
 
-  before.note(aReport([reported], true), clock.now());
+  before.record(aReport([reported], true), clock.now());
   before.down();
 
   t.like(freshness.presence('child/east'), { isOpen: true, isUp: true, hasReported: false, isComplete: false });
@@ -74,10 +74,10 @@ test('reports and the end of a connection are ignored once another connection ha
 test('a link that answers no heartbeat counts as down since the request of the last answered one, until it answers again', (t) => {
   const { clock, startedMs, freshness } = setUp();
   const parent = freshness.up('parent');
-  parent.note(aReport([reported]));
+  parent.record(aReport([reported]));
   t.like(freshness.presence('parent'), { isOpen: true, isUp: false, sinceMs: startedMs });
   t.is(freshness.slice('parent', exports)?.connected, false);
-  parent.note(aReport([]), startedMs);
+  parent.record(aReport([]), startedMs);
   t.true(freshness.presence('parent').isUp);
 
   clock.advance(answerAgeMsMax);
@@ -87,7 +87,7 @@ test('a link that answers no heartbeat counts as down since the request of the l
   t.is(freshness.slice('parent', exports)?.connected, false);
   t.deepEqual(freshness.shard('parent', exports.shard), { connected: false, sinceMs: startedMs });
 
-  parent.note(aReport([]), startedMs + 1_000);
+  parent.record(aReport([]), startedMs + 1_000);
   t.true(freshness.presence('parent').isUp);
   t.deepEqual(freshness.shard('parent', exports.shard), { connected: true, sinceMs: startedMs });
   clock.advance(10_000);
@@ -109,11 +109,11 @@ test('a neighbour is complete while it is up, has sent everything, and reports s
   const parent = freshness.up('parent');
   const isComplete = (): boolean => freshness.presence('parent').isComplete;
 
-  parent.note({ freshness: [], isAll: false, isComplete: true }, clock.now());
+  parent.record({ freshness: [], isAll: false, isComplete: true }, clock.now());
   t.false(isComplete());
-  parent.note({ freshness: [], isAll: true, isComplete: false }, clock.now());
+  parent.record({ freshness: [], isAll: true, isComplete: false }, clock.now());
   t.false(isComplete());
-  parent.note({ freshness: [], isAll: false, isComplete: true }, clock.now());
+  parent.record({ freshness: [], isAll: false, isComplete: true }, clock.now());
   t.true(isComplete());
   clock.advance(answerAgeMsMax + 1);
   t.false(isComplete());

@@ -21,19 +21,19 @@ test('slices are marked stale until the store has committed that, then pushers a
   });
 
   pushes.outcomeOf = () => ({ kind: 'unavailable', refusal: { reason: 'InternalError', message: 'the disk is full' } });
-  t.true(rollback.notice('parent', position));
-  t.false(rollback.notice('parent', position), 'it is under way');
+  t.true(rollback.detect('parent', position));
+  t.false(rollback.detect('parent', position), 'it is under way');
   await ended.promise;
   t.deepEqual(done, ['link']);
 
   ended = deferred<void>();
   pushes.outcomeOf = () => ({ kind: 'unchanged' });
-  t.true(rollback.notice('parent', position));
+  t.true(rollback.detect('parent', position));
   await ended.promise;
   t.deepEqual(done, ['link', 'link', 'pushers']);
   t.deepEqual(
     pushes.pushed.map(({ kind }) => kind),
     ['invalidate', 'invalidate'],
   );
-  t.false(rollback.notice('parent', position));
+  t.false(rollback.detect('parent', position));
 });

@@ -6,7 +6,7 @@ import type { SliceState } from '../../../src/domain/push.js';
 import { childNeighbour, flows, type Neighbour } from '../../../src/domain/via.js';
 import type { Slice } from '../../../src/domain/slice.js';
 import type { HeldSlice } from '../../../src/frames/frame.js';
-import { HeldThere } from '../../../src/tier/held-there.js';
+import { PeerInventory } from '../../../src/tier/peer-inventory.js';
 import { SliceSyncs } from '../../../src/tier/slice-syncs.js';
 import { LinkFilter } from '../../../src/tier/link-filter.js';
 import type { SliceSync } from '../../../src/tier/slice-sync.js';
@@ -62,8 +62,8 @@ async function someSyncs({
   const rung = { times: 0 };
   const store = { published: 0 };
   const notify = (): void => void (rung.times += 1);
-  const heldThere = new HeldThere();
-  heldThere.note(held);
+  const heldThere = new PeerInventory();
+  heldThere.update(held);
   const syncs = new SliceSyncs(
     {
       known,
@@ -173,7 +173,7 @@ test('changes of a slice that waits for its sync are sent if the other end may h
   t.deepEqual([held?.sendsChanges, fresh?.sendsChanges], [true, false]);
 
   syncAll(syncs);
-  syncs.wantAll();
+  syncs.makeAllDue();
 
   t.deepEqual([held?.phase, fresh?.phase], ['waiting', 'waiting']);
   t.deepEqual([held?.sendsChanges, fresh?.sendsChanges], [true, true]);
@@ -255,7 +255,7 @@ test('a slice that the other end may take for current is invalidated once before
   endAll(syncs);
   t.deepEqual(syncs.takeStale(1), []);
 
-  syncs.want(only(syncs), 1_000);
+  syncs.makeDue(only(syncs), 1_000);
 
   t.deepEqual(syncs.takeStale(1), [only(syncs)]);
   t.deepEqual(syncs.takeStale(1), []);
@@ -346,15 +346,15 @@ test('a slice wanted after a delay waits that long and notifies; a later request
   syncAll(syncs);
   const sync = only(syncs);
 
-  syncs.want(sync, 1_000);
+  syncs.makeDue(sync, 1_000);
   t.is(syncs.takeWaiting(0), undefined);
   t.deepEqual(phases(), { apiexports: 'waiting' });
   clock.advance(1_000);
   t.is(rung.times, 1);
   t.is(syncs.takeWaiting(0), sync);
 
-  syncs.want(sync, 1_000);
-  syncs.want(sync);
+  syncs.makeDue(sync, 1_000);
+  syncs.makeDue(sync);
   t.is(syncs.takeWaiting(0), sync);
   clock.advance(1_000);
   t.is(syncs.takeWaiting(0), undefined);
@@ -380,7 +380,7 @@ test('a shard that the other end repeatedly takes from here is synced after grow
 test('when the link is behind the log, every slice that it sends is synced again', async (t) => {
   const filter = aFilter(everything);
   const { syncs } = await someSyncs({ slices: [exports, schemas], filter, held: [heldAt(filter, exports)] });
-  syncs.wantAll();
+  syncs.makeAllDue();
 
   t.deepEqual([...syncAll(syncs)].toSorted(), ['apiexports', 'apiresourceschemas']);
 });
@@ -388,7 +388,7 @@ test('when the link is behind the log, every slice that it sends is synced again
 test('close cancels every timer and slice', async (t) => {
   const { syncs, clock } = await someSyncs({ slices: [exports] });
   syncAll(syncs);
-  syncs.want(only(syncs), 1_000);
+  syncs.makeDue(only(syncs), 1_000);
 
   syncs.close();
 
@@ -407,7 +407,7 @@ test('slices are counted as they move, are refused, are resynced and leave', asy
   if (sync === undefined) throw new Error('there is no slice sync');
   sync.isRefused = true;
   sync.isRefused = true;
-  syncs.want(sync);
+  syncs.makeDue(sync);
   t.deepEqual(syncs.tally, { slices: 2, current: 1, refused: 1 });
   report([aShardState(amber, 6, { via: 'parent' })]);
   t.deepEqual(syncs.tally, { slices: 0, current: 0, refused: 0 });

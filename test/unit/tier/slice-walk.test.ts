@@ -44,10 +44,10 @@ function textOf({ name }: Key): string {
 
 async function report(change: Change, filter: LinkFilter, walk: SliceWalk, receiver: Receiver): Promise<void> {
   walk.touch(change.key);
-  for (const { left, came } of await filterChanges([change], { filter, paths })) {
-    walk.note(change, left, came);
-    if (came === undefined) receiver.delete(textOf(change.key));
-    else receiver.set(textOf(change.key), came);
+  for (const { before, after } of await filterChanges([change], { filter, paths })) {
+    walk.apply(change, before, after);
+    if (after === undefined) receiver.delete(textOf(change.key));
+    else receiver.set(textOf(change.key), after);
   }
 }
 

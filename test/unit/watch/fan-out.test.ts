@@ -72,12 +72,12 @@ test('a group that selects everything has its changes before thousands that sele
   for (const sink of [...picky, plain]) fanOut.join(sink.view, sink);
 
   fanOut.publish([aPutAt(1, { name: 'one' }, { team: 't4999' })], 1);
-  const isDone = fanOut.handOut(after(10));
+  const isDone = fanOut.deliver(after(10));
 
   t.false(isDone);
   t.deepEqual(plain.revisions, [1]);
   t.deepEqual(picky.at(-1)?.revisions, []);
-  while (!fanOut.handOut(after(100)));
+  while (!fanOut.deliver(after(100)));
   t.deepEqual(picky.at(-1)?.revisions, [1]);
 });
 
@@ -89,7 +89,7 @@ test('a member that joins a group with pending changes gets none of them, and th
 
   fanOut.join(second.view, second);
   fanOut.publish([aPutAt(2, {}, { a: '1' })], 2);
-  while (!fanOut.handOut(after(1)));
+  while (!fanOut.deliver(after(1)));
 
   t.deepEqual([first.revisions, second.revisions], [[1, 2], [2]]);
 });
@@ -103,7 +103,7 @@ test('a member that joins while a delivery makes all others leave still gets lat
 
   fanOut.join(next.view, next);
   fanOut.publish([aPutAt(2, { name: 'one' })], 2);
-  while (!fanOut.handOut(after(1)));
+  while (!fanOut.deliver(after(1)));
 
   t.deepEqual(next.revisions, [2]);
 });
@@ -115,7 +115,7 @@ test('a commit without changes for a group moves its reached revision at once, a
 
   fanOut.publish([aPutAt(1, {}, { a: '1' })], 1);
   t.deepEqual([fanOut.reached(sink.view), sink.revisions], [0, []]);
-  fanOut.handOut(after(1));
+  fanOut.deliver(after(1));
   t.is(fanOut.reached(sink.view), 1);
   fanOut.publish([], 7);
   t.is(fanOut.reached(sink.view), 7);
@@ -132,10 +132,10 @@ test('a group gets a bounded part at once, and then waits for the others', (t) =
     Array.from({ length: 1_000 }, (_, i) => aPutAt(i + 1, { name: 'one' })),
     1_000,
   );
-  fanOut.handOut(after(1));
+  fanOut.deliver(after(1));
 
   for (const { pieces } of sinks) t.deepEqual(pieces.map(({ events }) => events), [256]); // prettier-ignore
-  while (!fanOut.handOut(after(1)));
+  while (!fanOut.deliver(after(1)));
   for (const { revisions } of sinks) t.is(revisions.length, 1_000);
 });
 
@@ -153,9 +153,9 @@ for (const [what, bytes] of [
       [aPutAt(1, {}), ...Array.from({ length: 600 }, (_, i) => aPutAt(2, { name: `n${i}` }, team(i), bytes)), aPutAt(3, {})],
       3,
     );
-    fanOut.handOut(after(0));
+    fanOut.deliver(after(0));
     t.deepEqual(plain.pieces.map(({ after: behind, upTo }) => [behind, upTo]), [[0, 2]]); // prettier-ignore
-    while (!fanOut.handOut(after(1)));
+    while (!fanOut.deliver(after(1)));
 
     t.deepEqual(plain.revisions, [1, ...Array.from({ length: 600 }, () => 2), 3]);
     t.deepEqual(picky.revisions, Array.from({ length: 300 }, () => 2)); // prettier-ignore
@@ -168,10 +168,10 @@ test('a revision with more changes than may be sent ends the watches that it con
   for (const sink of [all, acme, beta]) fanOut.join(sink.view, sink);
 
   fanOut.publish([aPutAt(1, { name: 'one' })], 1);
-  while (!fanOut.handOut(after(1)));
+  while (!fanOut.deliver(after(1)));
   const large = Array.from({ length: 5_001 }, (_, i) => aPutAt(2, { name: `n${i}` }));
   fanOut.publish([...large, aPutAt(2, { cluster: 'beta' }), aPutAt(3, { name: 'one' })], 3);
-  while (!fanOut.handOut(after(1)));
+  while (!fanOut.deliver(after(1)));
 
   for (const sink of [all, acme]) {
     t.deepEqual(sink.revisions, [1]);
@@ -198,12 +198,12 @@ test('a revision whose replaced objects are too large together ends the watches 
 
   const large = Array.from({ length: 200 }, (_, i) => removed(1, `n${i}`, i < 3 ? { few: '1' } : {}, 100_000));
   fanOut.publish(large, 1);
-  while (!fanOut.handOut(after(1)));
+  while (!fanOut.deliver(after(1)));
   // Separately they are sent, however many there are.
   const alone = new Sink(aView({ cluster: 'beta' }));
   fanOut.join(alone.view, alone);
   fanOut.publish(large.map((change, i) => ({ ...change, key: aKey({ cluster: 'beta', name: `n${i}` }), revision: i + 2, resourceVersion: String(i + 2) })), 201); // prettier-ignore
-  while (!fanOut.handOut(after(1)));
+  while (!fanOut.deliver(after(1)));
 
   t.deepEqual([plain.revisions, plain.reason], [[], 'Expired']);
   t.deepEqual(picky.revisions, [1, 1, 1]);
@@ -222,9 +222,9 @@ largeTest('if too much waits, the groups furthest behind fall back to their posi
     const changes = Array.from({ length: 1_000 }, () => aPutAt((revision += 1), { name: 'one' }, { team: 'a' }));
     fanOut.publish(changes, revision);
     // Enough time for the plain group, and for one visit of another group.
-    for (let k = 0; k < 4; k += 1) fanOut.handOut(after(1));
+    for (let k = 0; k < 4; k += 1) fanOut.deliver(after(1));
   }
-  while (!fanOut.handOut(after(100)));
+  while (!fanOut.deliver(after(100)));
 
   t.is(plain.fellBackTo, undefined);
   t.is(plain.revisions.length, 30_000);
@@ -257,11 +257,11 @@ largeTest('an idle group that had received everything before falls back to that 
   const idle = Array.from({ length: 3 }, (_, i) => new Sink(aView({ cluster: 'acme' }, `team=t${i}`)));
   for (const sink of idle) fanOut.join(sink.view, sink);
   for (let revision = 1; revision <= 1_000; revision += 1) fanOut.publish([aPutAt(revision, { name: 'n', cluster: 'beta' })], revision);
-  while (!fanOut.handOut(after(100)));
+  while (!fanOut.deliver(after(100)));
 
   for (let revision = 1_001; revision <= 12_000; revision += 1)
     fanOut.publish([aPutAt(revision, { name: 'n', cluster: 'acme' })], revision);
-  while (!fanOut.handOut(after(100)));
+  while (!fanOut.deliver(after(100)));
 
   t.deepEqual(
     idle.map(({ fellBackTo }) => fellBackTo),
@@ -283,7 +283,7 @@ test('whatever joins, leaves or is flushed: each member gets its part of later c
           const changes = next.names.map((name, i) => aPutAt(log.length + i + 1, { name }, { l: next.label }));
           log.push(...changes);
           fanOut.publish(changes, log.length);
-        } else if (next.kind === 'handOut') fanOut.handOut(after(next.visits));
+        } else if (next.kind === 'handOut') fanOut.deliver(after(next.visits));
         else if (next.kind === 'join' && !open.has(next.who)) {
           const sink = new Sink(views[next.who % views.length]!);
           sink.joinedAt = log.length;
@@ -302,7 +302,7 @@ test('whatever joins, leaves or is flushed: each member gets its part of later c
           t.deepEqual(sink.revisions, due(sink));
         }
       }
-      while (!fanOut.handOut(after(2)));
+      while (!fanOut.deliver(after(2)));
       for (const sink of open.values()) {
         t.deepEqual(sink.revisions, due(sink));
         for (const [i, piece] of sink.pieces.entries()) t.true(piece.after >= (sink.pieces[i - 1]?.upTo ?? 0) && piece.upTo > piece.after);

@@ -324,13 +324,13 @@ class ScarceRoom implements Room {
   readonly heldAtWaits: number[] = [];
   #grants: (() => void)[] = [];
 
-  tryTake(bytes: number): boolean {
+  tryReserve(bytes: number): boolean {
     if (!this.isFull) this.held += bytes;
     return !this.isFull;
   }
 
-  take(bytes: number): Promise<boolean> {
-    if (this.tryTake(bytes)) return Promise.resolve(true);
+  reserve(bytes: number): Promise<boolean> {
+    if (this.tryReserve(bytes)) return Promise.resolve(true);
     this.heldAtWaits.push(this.held);
     return new Promise((resolve) =>
       this.#grants.push(() => {
@@ -344,11 +344,11 @@ class ScarceRoom implements Room {
     this.held += bytes;
   }
 
-  give(bytes: number): void {
+  release(bytes: number): void {
     this.held -= bytes;
   }
 
-  settle(): void {}
+  reserveExactly(): void {}
 
   grant(): void {
     for (const grant of this.#grants.splice(0)) grant();

@@ -4,8 +4,8 @@ import { crc32, gunzipSync } from 'node:zlib';
 import { appended, shiftOf } from '../../../src/web/crc32-appended.js';
 import { Gzip } from '../../../src/web/gzip.js';
 
-function aRoom(): { bytes: number; add: (bytes: number) => void; give: (bytes: number) => void } {
-  const room = { bytes: 0, add: (bytes: number) => void (room.bytes += bytes), give: (bytes: number) => void (room.bytes -= bytes) };
+function aRoom(): { bytes: number; add: (bytes: number) => void; release: (bytes: number) => void } {
+  const room = { bytes: 0, add: (bytes: number) => void (room.bytes += bytes), release: (bytes: number) => void (room.bytes -= bytes) };
   return room;
 }
 

@@ -66,18 +66,21 @@ test('a follower leaves a member that answers but does not advance while etcd as
   const { clock, watches, movedOn, logged, follower, answer } = await following(t);
   await answer(progress(5), 60);
   t.deepEqual(logged, [], 'the follower does not know of any newer revision');
-  const heardMs = follower.heardMs;
+  const heardMs = follower.lastProgressMs;
   const reached = follower.reach(6);
 
   await answer(progress(5), 6);
 
   t.deepEqual(movedOn, ['http://127.0.0.1:1']);
   t.is(watches.length, 2);
-  t.true(clock.now() - follower.heardMs >= 5_000 && follower.heardMs - heardMs <= 1_000, 'the health check can see the silence');
+  t.true(
+    clock.now() - follower.lastProgressMs >= 5_000 && follower.lastProgressMs - heardMs <= 1_000,
+    'the health check can see the silence',
+  );
   watches[1]!.received(announced);
   watches[1]!.received(progress(6));
   await reached;
-  t.is(follower.heardMs, clock.now());
+  t.is(follower.lastProgressMs, clock.now());
 });
 
 test('a follower keeps a member that still catches up, or that sends a large change in pieces', async (t) => {

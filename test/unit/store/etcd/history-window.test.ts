@@ -225,12 +225,12 @@ test('the changes of a key are those still in the window, and changed keys are f
         [...window.changesOf(key, after)].map(({ revision }) => revision),
         here.filter((change) => change.key.name === key.name && change.revision > after).map(({ revision }) => revision),
       );
-  const changed = [...window.changedKeys(exports, 0).look(aScope())].map(({ key }) => key.name);
+  const changed = [...window.changedKeys(exports, 0).scan(aScope())].map(({ key }) => key.name);
   t.deepEqual(
     changed.toSorted(),
     [...new Set(here.filter(({ key }) => key.resource.resource === 'apiexports').map(({ key }) => key.name))].toSorted(),
   );
-  t.deepEqual([...window.changedKeys(exports, 3_000).look(aScope())], [], 'nothing has changed since');
+  t.deepEqual([...window.changedKeys(exports, 3_000).scan(aScope())], [], 'nothing has changed since');
 });
 
 test('a client may continue from the beginning of history only if it has received that whole revision', (t) => {

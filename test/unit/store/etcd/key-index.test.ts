@@ -66,7 +66,7 @@ test('whatever is added and removed, every scope shows its objects, in one order
       const { index, keys: all } = grown(steps);
       const wanted: Scope = aScope(asked);
       const keys = all.filter((key) => matches(wanted, key));
-      const walked = (from?: Key): readonly string[] => [...index.look(wanted, from)].map(({ key }) => textOf(key));
+      const walked = (from?: Key): readonly string[] => [...index.scan(wanted, from)].map(({ key }) => textOf(key));
 
       t.is(index.size, all.length);
       t.deepEqual(walked(), keys.map(textOf));
@@ -74,7 +74,7 @@ test('whatever is added and removed, every scope shows its objects, in one order
       t.deepEqual(index.resources.map(formatResource), [...new Set(all.map(({ resource }) => formatResource(resource)))].toSorted());
       for (const key of keys) {
         const { cluster, namespace, name } = key;
-        const found = index.at({ ...wanted, cluster, namespace, name }).map((each) => textOf(each.key));
+        const found = index.valuesAt({ ...wanted, cluster, namespace, name }).map((each) => textOf(each.key));
         t.deepEqual(
           found.toSorted(),
           keys
@@ -95,7 +95,7 @@ test('two indexes are read in one order, with the value of each for a key', (t) 
       const has = (keys: readonly Key[], text: string): string | undefined => (keys.some((key) => textOf(key) === text) ? text : undefined);
       const both = [...new Map([...ours.keys, ...theirs.keys].map((key) => [textOf(key), key])).values()].toSorted(inOrder);
       for (const from of [undefined, aKey(after)]) {
-        const read = [...ours.index.lookWith(theirs.index, wanted, from)].map(([a, b]) => [a && textOf(a.key), b && textOf(b.key)]);
+        const read = [...ours.index.scanWith(theirs.index, wanted, from)].map(([a, b]) => [a && textOf(a.key), b && textOf(b.key)]);
         const keys = both.filter((key) => matches(wanted, key) && (from === undefined || inOrder(key, from) > 0));
         t.deepEqual(
           read,
@@ -124,7 +124,7 @@ test('reading one shard does not visit others', (t) => {
   for (let i = 0; i < 50_000; i += 1) index.set(aValue(aKey({ shard: i % 2 === 0 ? 'a' : 'c', name: `n${i}` }), i));
   index.set(aValue(aKey({ shard: 'b', name: 'only' }), 1));
 
-  const names = (): readonly string[] => [...index.look(aScope({ shard: 'b' }))].map(({ key }) => key.name);
+  const names = (): readonly string[] => [...index.scan(aScope({ shard: 'b' }))].map(({ key }) => key.name);
   t.deepEqual(names(), ['only']);
   const tookMs = fastestMs(names, 5);
   t.true(tookMs < 5, `${tookMs.toFixed(2)} ms`);

@@ -9,11 +9,11 @@ const amber = shardName('amber');
 /** The pusher in another server's record with these extra members. */
 function read(more: Readonly<Record<string, unknown>>) {
   const pusher = { peer: 'p', isHeld: true, connected: true, lagMs: 0, whole: false, ...more };
-  return parseServerRecord(Buffer.from(JSON.stringify({ pushers: { amber: pusher }, heard: {} })))?.pushers.get(amber);
+  return parseServerRecord(Buffer.from(JSON.stringify({ pushers: { amber: pusher }, lastWrites: {} })))?.pushers.get(amber);
 }
 
 test('a server reads what another server has published, including the types that are not whole', (t) => {
-  const said = { pushers: pushersOf(amber, { whole: false, lacks: new Set(['a.b:', 'c:h']) }), heard: new Map([[amber, 7]]) };
+  const said = { pushers: pushersOf(amber, { whole: false, lacks: new Set(['a.b:', 'c:h']) }), lastWrites: new Map([[amber, 7]]) };
 
   t.deepEqual(parseServerRecord(formatServerRecord(said)), said);
 });

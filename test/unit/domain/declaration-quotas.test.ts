@@ -5,7 +5,7 @@
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { Declaration } from '../../../src/domain/declaration.js';
-import { DeclarationRooms } from '../../../src/domain/declaration-rooms.js';
+import { DeclarationQuotas } from '../../../src/domain/declaration-quotas.js';
 import { seeded } from '../../support/crash/random.js';
 import { processorMs } from '../../support/fastest.js';
 
@@ -21,7 +21,7 @@ for (const [i, waitingMax] of [4, 1_000].entries())
     t.log(`TEST_SEED=${seed}`);
     const random = seeded(seed + i);
     const limits = { ofShardMax: 9, ofTypeMax: 4, ofClusterMax: 3, waitingMax };
-    const rooms = new DeclarationRooms(limits);
+    const rooms = new DeclarationQuotas(limits);
     /**
      * Every known declaration, and whether it declares its type. Forgotten declarations are not in
      * the map.
@@ -78,7 +78,7 @@ for (const [i, waitingMax] of [4, 1_000].entries())
   });
 
 test('a change costs the same however many declarations wait, for the type or for the shard', (t) => {
-  const rooms = new DeclarationRooms();
+  const rooms = new DeclarationQuotas();
   const put = (type: string, cluster: string, name = type): void =>
     void rooms.replace(aDeclaration(type, cluster, name).place, aDeclaration(type, cluster, name));
   for (let i = 0; i < 1_000; i += 1) put('popular', `p${i}`);

@@ -7,7 +7,7 @@ import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { parseClusterName } from '../../../src/domain/cluster.js';
 import type { Outgoing, SliceSource } from '../../../src/sender/source.js';
-import { ClusterParts } from '../../../src/shard/cluster-parts.js';
+import { PerClusterSource } from '../../../src/shard/per-cluster-source.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 
 const acme = parseClusterName('acme')!;
@@ -57,8 +57,8 @@ class Part implements SliceSource {
 function opened(t: ExecutionContext, sources: Readonly<Record<string, Part>>) {
   const clock = new ManualClock();
   const tools = { clock, isDeclared: true };
-  const parts = new ClusterParts({ clock, isDeclared: () => tools.isDeclared });
-  for (const [name, source] of Object.entries(sources)) parts.set(parseClusterName(name)!, source);
+  const parts = new PerClusterSource({ clock, isDeclared: () => tools.isDeclared });
+  for (const [name, source] of Object.entries(sources)) parts.setSource(parseClusterName(name)!, source);
   const abort = new AbortController();
   const words: string[] = [];
   const ended = (async () => {
@@ -109,13 +109,13 @@ test('a new source is read from its beginning and the former one is stopped; a r
   await settle();
   const before = words.length;
 
-  parts.expect(acme);
+  parts.announce(acme);
   t.false(parts.connected, 'an edit waits');
-  parts.keep(acme);
+  parts.keepSource(acme);
   t.true(parts.connected);
 
-  parts.expect(acme);
-  parts.set(acme, other);
+  parts.announce(acme);
+  parts.setSource(acme, other);
   await settle();
   t.deepEqual([one.stopped, other.opened, parts.connected], [1, 1, false]);
   one.send(begin);
@@ -123,7 +123,7 @@ test('a new source is read from its beginning and the former one is stopped; a r
   await settle();
   t.true(parts.connected);
 
-  parts.set(bold, undefined);
+  parts.setSource(bold, undefined);
   await settle();
   t.deepEqual(words.slice(before), ['clusterBegin acme', 'clusterEnd acme', 'clusterBegin bold', 'clusterEnd bold']);
   t.deepEqual([two.stopped, parts.connected], [1, true]);
@@ -131,18 +131,18 @@ test('a new source is read from its beginning and the former one is stopped; a r
 
 test('a part that gets another source is removed even if it is taken away while another part leaves', async (t) => {
   const [one, two, other] = [new Part(), new Part(), new Part()];
-  const parts = new ClusterParts({ clock: new ManualClock(), isDeclared: () => true });
-  parts.set(acme, one);
-  parts.set(bold, two);
+  const parts = new PerClusterSource({ clock: new ManualClock(), isDeclared: () => true });
+  parts.setSource(acme, one);
+  parts.setSource(bold, two);
   const batches = parts.open(new AbortController().signal);
   one.send(begin, end);
   two.send(begin, end);
   for (let taken = 0; taken < 4; taken += 1) await batches.next();
 
-  parts.set(acme, other);
-  parts.set(bold, undefined);
+  parts.setSource(acme, other);
+  parts.setSource(bold, undefined);
   const gone = (await batches.next()).value ?? [];
-  parts.set(acme, undefined);
+  parts.setSource(acme, undefined);
   const next = (await batches.next()).value ?? [];
 
   const words = [...gone, ...next].map((outgoing) => ('cluster' in outgoing ? `${outgoing.kind} ${outgoing.cluster}` : outgoing.kind));
@@ -154,8 +154,8 @@ test('unread changes have an age, and a slice is not connected while its declara
   const one = new Part();
   const clock = new ManualClock();
   const declared = { isKnown: true };
-  const parts = new ClusterParts({ clock, isDeclared: () => declared.isKnown });
-  parts.set(acme, one);
+  const parts = new PerClusterSource({ clock, isDeclared: () => declared.isKnown });
+  parts.setSource(acme, one);
   const batches = parts.open(new AbortController().signal);
   one.send(begin, end);
   for (let taken = 0; taken < 3; taken += 1) await batches.next();
@@ -179,11 +179,11 @@ test('an edit of a logical cluster that was read delays the end of the slice no 
   const { parts, words, settle } = opened(t, { acme: one, bold: two });
   one.send(begin, end);
   await settle();
-  parts.expect(acme);
+  parts.announce(acme);
   two.send(begin, end);
   await settle();
   t.is(words.at(-1), 'end');
-  parts.set(acme, other);
+  parts.setSource(acme, other);
   await settle();
   t.false(parts.connected);
 });
@@ -191,12 +191,12 @@ test('an edit of a logical cluster that was read delays the end of the slice no 
 test('the end of the slice waits for a pending edit, and for a part that was added later', async (t) => {
   const [one, two] = [new Part(), new Part()];
   const { parts, words, settle } = opened(t, { acme: one });
-  parts.expect(bold);
+  parts.announce(bold);
   one.send(begin, end);
   await settle();
   t.false(words.includes('end'));
 
-  parts.set(bold, two);
+  parts.setSource(bold, two);
   await settle();
   t.false(words.includes('end'));
   two.send(begin, end);
@@ -220,7 +220,7 @@ test('the slice ends after a minute even if a part cannot be read: that part is 
   t.false(parts.connected);
 
   two.send(begin, end);
-  parts.set(parseClusterName('cool')!, undefined);
+  parts.setSource(parseClusterName('cool')!, undefined);
   four.send(end);
   await settle();
   t.deepEqual(words.slice(-5).toSorted(), [
@@ -238,9 +238,9 @@ test('the slice ends after a minute even if a part cannot be read: that part is 
 
 test('a part that is added at the very end of that minute is kept, not removed', async (t) => {
   const clock = new ManualClock();
-  const parts = new ClusterParts({ clock, isDeclared: () => true });
+  const parts = new PerClusterSource({ clock, isDeclared: () => true });
   const [one, two] = [new Part(), new Part()];
-  parts.set(acme, one);
+  parts.setSource(acme, one);
   one.send(begin);
   const words: string[] = [];
   for await (const batch of parts.open(new AbortController().signal)) {
@@ -248,7 +248,7 @@ test('a part that is added at the very end of that minute is kept, not removed',
     if (words.at(-1) === 'end') break;
     if (words.at(-1) !== 'clusterBegin acme') continue;
     clock.advance(60_000);
-    parts.set(bold, two);
+    parts.setSource(bold, two);
   }
   t.deepEqual(words, ['begin', 'clusterBegin acme', 'clusterKeep bold', 'end']);
 });
@@ -256,14 +256,14 @@ test('a part that is added at the very end of that minute is kept, not removed',
 test('a part that is expected and was never read is kept, and removed when it turns out to have no source', async (t) => {
   const one = new Part();
   const { parts, words, settle, tools } = opened(t, { acme: one });
-  parts.expect(bold);
+  parts.announce(bold);
   one.send(begin, end);
   await settle();
   tools.clock.advance(60_000);
   await settle();
   t.deepEqual(words.slice(-2), ['clusterKeep bold', 'end']);
 
-  parts.set(bold, undefined);
+  parts.setSource(bold, undefined);
   await settle();
   t.deepEqual(words.slice(-2), ['clusterBegin bold', 'clusterEnd bold']);
 });
@@ -274,14 +274,14 @@ test('a part that was read is not kept for an edit that is withdrawn, and an exp
   const cool = parseClusterName('cool')!;
   one.send(begin, end);
   await settle();
-  parts.expect(acme);
-  parts.expect(cool);
+  parts.announce(acme);
+  parts.announce(cool);
   tools.clock.advance(60_000);
   await settle();
   t.deepEqual(words.slice(-3).toSorted(), ['clusterKeep bold', 'clusterKeep cool', 'end']);
 
-  parts.keep(acme);
-  parts.keep(cool);
+  parts.keepSource(acme);
+  parts.keepSource(cool);
   await settle();
   t.deepEqual(words.slice(-2), ['clusterBegin cool', 'clusterEnd cool']);
   two.send(begin, end);
@@ -291,7 +291,7 @@ test('a part that was read is not kept for an edit that is withdrawn, and an exp
 
 test('the minute also ends while other parts always have their next changes ready', async (t) => {
   const clock = new ManualClock();
-  const parts = new ClusterParts({ clock, isDeclared: () => true });
+  const parts = new PerClusterSource({ clock, isDeclared: () => true });
   const busy: SliceSource = {
     connected: true,
     open: async function* () {
@@ -299,9 +299,9 @@ test('the minute also ends while other parts always have their next changes read
       for (;;) yield [{ kind: 'delete', key: { cluster: 'acme', namespace: '', name: 'one' } }];
     },
   };
-  parts.set(acme, busy);
-  parts.set(parseClusterName('cool')!, busy);
-  parts.set(bold, new Part());
+  parts.setSource(acme, busy);
+  parts.setSource(parseClusterName('cool')!, busy);
+  parts.setSource(bold, new Part());
   let batches = 0;
   for await (const batch of parts.open(new AbortController().signal)) {
     batches += 1;

@@ -1,7 +1,7 @@
 /** Which connection makes room for others before its client has shown a certificate. */
 import { test } from '../../support/test.js';
 import type { Socket } from 'node:net';
-import { networkOf, UnprovenSockets } from '../../../src/http/unproven-sockets.js';
+import { networkOf, EvictableSockets } from '../../../src/http/evictable-sockets.js';
 
 const end = (address: string, port: number) => ({ end: `10.0.0.1 ${address} ${port}`, network: networkOf(address) });
 
@@ -20,7 +20,7 @@ test('an IPv6 peer counts as its /64, and an IPv4 peer as its address in every s
 });
 
 test('the oldest socket makes room: of the given network, or of the one with the most sockets', (t) => {
-  const sockets = new UnprovenSockets();
+  const sockets = new EvictableSockets();
   const [a, b, c] = [aSocket(), aSocket(), aSocket()];
   sockets.add(end('192.0.2.1', 1), a.socket);
   sockets.add(end('192.0.2.2', 2), b.socket);
@@ -39,7 +39,7 @@ test('the oldest socket makes room: of the given network, or of the one with the
 });
 
 test('closing a socket does not also remove the next one of the same peer', (t) => {
-  const sockets = new UnprovenSockets();
+  const sockets = new EvictableSockets();
   const [old, next] = [aSocket(), aSocket()];
   const same = end('192.0.2.1', 1);
   sockets.add(same, old.socket);

@@ -10,7 +10,7 @@ import type { ShardName } from '../domain/shard.js';
 import { formatSlice } from '../domain/slice.js';
 import type { HeldSlice } from '../frames/frame.js';
 
-export class HeldThere {
+export class PeerInventory {
   /** By the text of each slice. The sending half takes this map over. */
   readonly byShard = new Map<ShardName, Map<string, HeldSlice>>();
   readonly #named = new NamedSlices();
@@ -21,9 +21,9 @@ export class HeldThere {
   }
 
   /** Returns false if the other end reports too many slices. */
-  note(held: readonly HeldSlice[]): boolean {
+  update(held: readonly HeldSlice[]): boolean {
     for (const each of held) {
-      this.#named.add(noteHeld(this.byShard, each));
+      this.#named.add(recordHeld(this.byShard, each));
       this.#isCurrentWithAny ||= each.filterHash !== '';
     }
     return !this.#named.isBeyond;
@@ -31,7 +31,7 @@ export class HeldThere {
 }
 
 /** Returns the text of the slice. */
-export function noteHeld(byShard: Map<ShardName, Map<string, HeldSlice>>, held: HeldSlice): string {
+export function recordHeld(byShard: Map<ShardName, Map<string, HeldSlice>>, held: HeldSlice): string {
   const { shard } = held.slice;
   const name = formatSlice(held.slice);
   byShard.set(shard, (byShard.get(shard) ?? new Map<string, HeldSlice>()).set(name, held));

@@ -43,7 +43,7 @@ async function aPair(t: ExecutionContext, count: number) {
   const places = slices.map(({ resource: { resource, identity } }) => ({ resource, identity }));
   await root.store.writer.lane().push([aClaim(), ...places.flatMap((place) => [aBegin(place), anEnd(place)])]);
   const report = (lagMs: number): void =>
-    sessions.note(
+    sessions.recordStatus(
       amber,
       { freshness: slices.map((slice) => ({ slice, connected: true, synced: true, lagMs, whole: true })), withdrawn: [] },
       0,

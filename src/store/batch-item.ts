@@ -6,12 +6,12 @@ import type { Push, PushOutcome } from '../domain/push.js';
 export type Sweeping = Extract<Push, { kind: 'end' | 'clear' | 'drop' }>;
 
 /** An item of a batch. `resume`: continues a sweep whose walk an earlier commit did not finish. */
-export type Asked = Mutation | Push | Readonly<{ kind: 'resume'; push: Sweeping; walk: number }>;
+export type BatchItem = Mutation | Push | Readonly<{ kind: 'resume'; push: Sweeping; walk: number }>;
 
 /** The sweep removed this many objects and is not done; walk number `walk` continues. */
-export type Unfinished = Readonly<{ kind: 'partial'; removed: number; walk: number }>;
+export type SweepProgress = Readonly<{ kind: 'partial'; removed: number; walk: number }>;
 
-export type PushDecision = PushOutcome | Unfinished;
+export type PushDecision = PushOutcome | SweepProgress;
 
 /** The most objects that one step of a sweep deletes. */
 export const sweepDeletesMax = 256;
@@ -19,4 +19,4 @@ export const sweepDeletesMax = 256;
  * The `end` of a slice that holds at most this many objects is decided in one commit. One commit
  * may contain the ends of some hundred slices, and the committer reads each slice.
  */
-export const littleMax = 64;
+export const oneStepObjectsMax = 64;

@@ -11,7 +11,7 @@
  *   a pusher says that it has named all slices, or no longer    all slices of its shard
  *   the policies of a link change                               all slices of its shards
  *
- * Silence causes no event, so this class checks every `lookIntervalMs` who is connected. A check
+ * Silence causes no event, so this class checks every `checkIntervalMs` who is connected. A check
  * costs one entry for each pusher and link, however many slices there are. In each turn of the
  * event loop, one link gets the news.
  */
@@ -25,11 +25,11 @@ import type { LinkFilters } from './link-filters.js';
 import type { ReportedFreshness } from './reported-freshness.js';
 
 /** Shards and slices whose freshness or wholeness may have changed. */
-export type News = Readonly<{ shards: ReadonlySet<ShardName>; slices: readonly Slice[] }>;
+export type FreshnessChange = Readonly<{ shards: ReadonlySet<ShardName>; slices: readonly Slice[] }>;
 
-type Session = Readonly<{ filters: LinkFilters | undefined; hear: (news: News) => void }>;
+type Session = Readonly<{ filters: LinkFilters | undefined; onFreshnessChange: (change: FreshnessChange) => void }>;
 
-export type FreshnessNewsParts = Readonly<{
+export type FreshnessChangesParts = Readonly<{
   known: Pick<PublishedState, 'shards'>;
   pushers: Pick<PushSessions, 'present' | 'follow'>;
   freshness: Pick<ReportedFreshness, 'neighbours' | 'presence'>;
@@ -41,10 +41,10 @@ export type FreshnessNewsParts = Readonly<{
 /** The state of a link at the last check. */
 type Seen = Readonly<{ isUp: boolean; filters: LinkFilters | undefined }>;
 
-const lookIntervalMs = 1_000;
+const checkIntervalMs = 1_000;
 
-export class FreshnessNews {
-  readonly #parts: FreshnessNewsParts;
+export class FreshnessChanges {
+  readonly #parts: FreshnessChangesParts;
   #pushers: ReadonlyMap<ShardName, ReadonlySet<string> | undefined> = new Map();
   readonly #links = new Map<Neighbour, Seen>();
   #shards = new Set<ShardName>();
@@ -55,16 +55,16 @@ export class FreshnessNews {
    */
   #incomplete: readonly Neighbour[] = [];
   #isNotifying = false;
-  #cancelLook = (): void => {};
+  #cancelCheck = (): void => {};
   readonly #cancelFollow: () => void;
 
-  constructor(parts: FreshnessNewsParts) {
+  constructor(parts: FreshnessChangesParts) {
     this.#parts = parts;
     const { pushers } = parts;
-    const subscription = pushers.follow((slices) => (slices.length === 0 ? this.look() : this.notify(slices)));
+    const subscription = pushers.follow((slices) => (slices.length === 0 ? this.check() : this.notify(slices)));
     this.#cancelFollow = () => subscription.cancel();
-    this.#lookAtLinks();
-    this.#lookLater();
+    this.#checkLinks();
+    this.#checkLater();
   }
 
   /**
@@ -87,38 +87,38 @@ export class FreshnessNews {
    * If this report brings the link up, all of its shards are checked again. The link may have been
    * down only between two checks, and during that time its slices were reported as not connected.
    */
-  heard(neighbour: Neighbour, note: () => readonly Slice[]): void {
+  recordReport(neighbour: Neighbour, note: () => readonly Slice[]): void {
     const { freshness } = this.#parts;
     const wasUp = freshness.presence(neighbour).isUp;
     this.notify(note());
     const { isUp } = freshness.presence(neighbour);
     if (isUp && !wasUp) this.#links.delete(neighbour);
-    if (this.#links.get(neighbour)?.isUp !== isUp) this.look();
+    if (this.#links.get(neighbour)?.isUp !== isUp) this.check();
   }
 
   /** Checks who is connected, and the policies of the links. */
-  look(): void {
+  check(): void {
     const before = this.#pushers;
     const now = (this.#pushers = this.#parts.pushers.present);
     for (const [shard, named] of now) if (!before.has(shard) || before.get(shard) !== named) this.#shards.add(shard);
     for (const shard of before.keys()) if (!now.has(shard)) this.#shards.add(shard);
-    this.#lookAtLinks();
+    this.#checkLinks();
     if (this.#shards.size > 0) this.#notifySoon();
   }
 
   close(): void {
-    this.#cancelLook();
+    this.#cancelCheck();
     this.#cancelFollow();
   }
 
-  #lookLater(): void {
-    this.#cancelLook = this.#parts.clock.after(lookIntervalMs, () => {
-      this.#lookLater();
-      this.look();
+  #checkLater(): void {
+    this.#cancelCheck = this.#parts.clock.after(checkIntervalMs, () => {
+      this.#checkLater();
+      this.check();
     });
   }
 
-  #lookAtLinks(): void {
+  #checkLinks(): void {
     const { freshness, sessions, known } = this.#parts;
     const filtersOf = new Map([...sessions()].map(([neighbour, { filters }]) => [neighbour, filters]));
     const moved = new Set<Neighbour>();
@@ -142,12 +142,12 @@ export class FreshnessNews {
     this.#isNotifying = true;
     const { sessions, turn } = this.#parts;
     void turn().then(async () => {
-      const news = { shards: this.#shards, slices: this.#slices };
+      const change = { shards: this.#shards, slices: this.#slices };
       this.#shards = new Set();
       this.#slices = [];
       this.#isNotifying = false;
       for (const [, session] of sessions()) {
-        session.hear(news);
+        session.onFreshnessChange(change);
         await turn();
       }
     });

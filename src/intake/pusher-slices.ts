@@ -32,7 +32,7 @@ export type NamedSlicesParts = Readonly<{
 const namesMax = 50_000;
 const reason = 'unnamed';
 
-export class NamedSlices {
+export class PusherSlices {
   readonly #parts: NamedSlicesParts;
   readonly #names = new Set<string>();
   #areAll = false;
@@ -50,7 +50,7 @@ export class NamedSlices {
    * Returns the slices that came and went. `isTurned`: the pusher says, or takes back, that these
    * are all. Throws BadFrame.
    */
-  take({
+  update({
     slices,
     withdrawn,
     isAll,

@@ -38,10 +38,10 @@ const msPerSecond = 1000;
  */
 export type Traffic = Readonly<{ wireBytes: number; bytesRead: number; bytesWritten: number; openMs: number; isHttp: boolean }>;
 
-export class UnaskedBytes {
+export class OverheadBytes {
   #asked = 0;
   #requests = 0;
-  #lookedMs = 0;
+  #checkedMs = 0;
   /** How many of these bytes the elapsed time has allowed. */
   readonly #allowed = { beside: 0, around: 0 };
 
@@ -58,13 +58,13 @@ export class UnaskedBytes {
 
   /** Must be called at regular intervals. */
   isTooMuch({ wireBytes, bytesRead, bytesWritten, openMs, isHttp }: Traffic): boolean {
-    const nowAllowed = ((openMs - this.#lookedMs) / msPerSecond) * bytesPerSecond;
-    this.#lookedMs = openMs;
-    const beside = isHttp ? bytesRead - this.#asked - bytesWritten : 0;
+    const nowAllowed = ((openMs - this.#checkedMs) / msPerSecond) * bytesPerSecond;
+    this.#checkedMs = openMs;
+    const nonRequestBytes = isHttp ? bytesRead - this.#asked - bytesWritten : 0;
     const explained = isHttp ? recordShare * bytesRead + confirmingShare * bytesWritten : otherRecordShare * bytesRead;
-    const around = wireBytes - bytesRead - explained - requestRecordBytes * this.#requests;
-    const isTooMuchBeside = this.#isOver('beside', beside, nowAllowed);
-    return this.#isOver('around', around, nowAllowed) || isTooMuchBeside;
+    const tlsBytes = wireBytes - bytesRead - explained - requestRecordBytes * this.#requests;
+    const isTooMuchBeside = this.#isOver('beside', nonRequestBytes, nowAllowed);
+    return this.#isOver('around', tlsBytes, nowAllowed) || isTooMuchBeside;
   }
 
   #isOver(kind: 'beside' | 'around', bytes: number, nowAllowed: number): boolean {

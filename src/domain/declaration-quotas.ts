@@ -36,9 +36,9 @@ const defaultLimits: DeclarationLimits = {
  */
 export type Replaced = Readonly<{ former: Declaration | undefined; ended: readonly Declaration[]; begun: readonly Declaration[] }>;
 
-export class DeclarationRooms {
+export class DeclarationQuotas {
   readonly #limits: DeclarationLimits;
-  readonly #shards = new Map<string, ShardRooms>();
+  readonly #shards = new Map<string, ShardQuotas>();
   /** The number of waiting declarations of each type, over all shards. */
   readonly #awaited = new Map<string, number>();
 
@@ -51,7 +51,7 @@ export class DeclarationRooms {
    * again.
    */
   replace(place: Place, next: Declaration | undefined): Replaced {
-    const rooms = this.#shards.get(place.shard) ?? new ShardRooms(this.#limits, (type, by) => this.#note(type, by));
+    const rooms = this.#shards.get(place.shard) ?? new ShardQuotas(this.#limits, (type, by) => this.#count(type, by));
     const replaced = rooms.replace(formatPlace(place), next);
     if (rooms.isEmpty) this.#shards.delete(place.shard);
     else this.#shards.set(place.shard, rooms);
@@ -63,34 +63,34 @@ export class DeclarationRooms {
     return this.#awaited.has(formatResource(resource));
   }
 
-  #note(type: string, by: 1 | -1): void {
+  #count(type: string, by: 1 | -1): void {
     const waiting = (this.#awaited.get(type) ?? 0) + by;
     if (waiting === 0) this.#awaited.delete(type);
     else this.#awaited.set(type, waiting);
   }
 }
 
-type Entry = Readonly<{ declaration: Declaration; type: Room; cluster: Room; declares: boolean }>;
+type Entry = Readonly<{ declaration: Declaration; type: Quota; cluster: Quota; declares: boolean }>;
 
 /**
  * The room of a type or of a logical cluster. `waiting`: the places that wait, by the room of their
  * logical cluster or type respectively.
  */
-type Room = Readonly<{ name: string; max: number; waiting: Map<Room, Set<string>> }> & { declaring: number };
+type Quota = Readonly<{ name: string; max: number; waiting: Map<Quota, Set<string>> }> & { declaring: number };
 
-class ShardRooms {
+class ShardQuotas {
   readonly #limits: DeclarationLimits;
-  readonly #noteWaiting: (type: string, by: 1 | -1) => void;
+  readonly #countWaiting: (type: string, by: 1 | -1) => void;
   /** By place. */
   readonly #entries = new Map<string, Entry>();
-  readonly #types = new Map<string, Room>();
-  readonly #clusters = new Map<string, Room>();
-  readonly #ready = new Set<Room>();
+  readonly #types = new Map<string, Quota>();
+  readonly #clusters = new Map<string, Quota>();
+  readonly #ready = new Set<Quota>();
   #declaring = 0;
 
   constructor(limits: DeclarationLimits, noteWaiting: (type: string, by: 1 | -1) => void) {
     this.#limits = limits;
-    this.#noteWaiting = noteWaiting;
+    this.#countWaiting = noteWaiting;
   }
 
   get isEmpty(): boolean {
@@ -124,7 +124,7 @@ class ShardRooms {
       const group = type.waiting.get(cluster) ?? new Set();
       type.waiting.set(cluster, group.add(place));
       cluster.waiting.set(type, group);
-      this.#noteWaiting(type.name, 1);
+      this.#countWaiting(type.name, 1);
       if (!isFull(type) && !isFull(cluster)) this.#ready.add(type);
     } else {
       this.#drop(type, cluster);
@@ -149,7 +149,7 @@ class ShardRooms {
         type.waiting.delete(cluster);
         cluster.waiting.delete(type);
       }
-      this.#noteWaiting(type.name, -1);
+      this.#countWaiting(type.name, -1);
     }
     this.#drop(type, cluster);
     return entry;
@@ -179,29 +179,29 @@ class ShardRooms {
   }
 
   /** Removes rooms in which nothing declares and nothing waits. */
-  #drop(type: Room, cluster: Room): void {
+  #drop(type: Quota, cluster: Quota): void {
     if (isUnused(type)) this.#types.delete(type.name);
     if (isUnused(cluster)) this.#clusters.delete(cluster.name);
     for (const room of [type, cluster]) if (room.waiting.size === 0) this.#ready.delete(room);
   }
 }
 
-function roomOf(rooms: Map<string, Room>, name: string, max: number): Room {
+function roomOf(rooms: Map<string, Quota>, name: string, max: number): Quota {
   const room = rooms.get(name) ?? { name, max, waiting: new Map(), declaring: 0 };
   rooms.set(name, room);
   return room;
 }
 
-function isFull({ declaring, max }: Room): boolean {
+function isFull({ declaring, max }: Quota): boolean {
   return declaring >= max;
 }
 
-function isUnused({ declaring, waiting }: Room): boolean {
+function isUnused({ declaring, waiting }: Quota): boolean {
   return declaring === 0 && waiting.size === 0;
 }
 
 /** The first place in the room that waits for nothing but room in the shard. */
-function firstOf(room: Room): string | undefined {
+function firstOf(room: Quota): string | undefined {
   if (isFull(room)) return undefined;
   for (const [other, [place]] of room.waiting) if (!isFull(other)) return place;
   return undefined;

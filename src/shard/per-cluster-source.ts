@@ -12,7 +12,7 @@
  *  clusterBegin a  clusterEnd a
  *      a is not read any more: the cache removes its objects
  *
- * Bounds: one batch of each logical cluster; `keptMax`.
+ * Bounds: one batch of each logical cluster; `unreadMax`.
  */
 import type { ClusterName } from '../domain/cluster.js';
 import { CacheError } from '../domain/errors.js';
@@ -39,7 +39,7 @@ const keepAfterMs = 60_000;
  * With more unread logical clusters than this, no `end` is sent, because a cache accepts only so
  * many in one connection.
  */
-const keptMax = 10_000;
+const unreadMax = 10_000;
 
 type ClusterPartsTools = Readonly<{
   clock: Clock;
@@ -47,10 +47,10 @@ type ClusterPartsTools = Readonly<{
   isDeclared: () => boolean;
 }>;
 
-export class ClusterParts implements SliceSource {
+export class PerClusterSource implements SliceSource {
   readonly #tools: ClusterPartsTools;
   readonly #sources = new Map<ClusterName, SliceSource>();
-  /** Logical clusters with a pending `set` or `keep`. */
+  /** Logical clusters with a pending `setSource` or `keepSource`. */
   readonly #expected = new Set<ClusterName>();
   readonly #notifier = new Notifier();
   /** The readings under way, while the slice is open. */
@@ -84,20 +84,20 @@ export class ClusterParts implements SliceSource {
     return this.#arrived[0]?.sinceMs;
   }
 
-  /** Announces a pending change of a source; until `set` or `keep` the slice is incomplete. */
-  expect(cluster: ClusterName): void {
+  /** Announces a pending change of a source; until `setSource` or `keepSource` the slice is incomplete. */
+  announce(cluster: ClusterName): void {
     this.#expected.add(cluster);
   }
 
   /** Keeps the present source; without one, the logical cluster is not read. */
-  keep(cluster: ClusterName): void {
+  keepSource(cluster: ClusterName): void {
     this.#expected.delete(cluster);
     if (!this.#sources.has(cluster)) this.#changed.add(cluster);
     this.#notifier.notify();
   }
 
   /** Sets the source of the logical cluster; undefined ends its reading. */
-  set(cluster: ClusterName, source: SliceSource | undefined): void {
+  setSource(cluster: ClusterName, source: SliceSource | undefined): void {
     this.#expected.delete(cluster);
     if (source === undefined) this.#sources.delete(cluster);
     else this.#sources.set(cluster, source);
@@ -115,12 +115,12 @@ export class ClusterParts implements SliceSource {
       end.isLate = true;
       this.#notifier.notify();
     });
-    const isDue = (): boolean => !end.isGiven && end.isLate && this.#unread.size + this.#expected.size <= keptMax;
+    const isDue = (): boolean => !end.isGiven && end.isLate && this.#unread.size + this.#expected.size <= unreadMax;
     try {
       yield [{ kind: 'begin', revision: '' }];
       while (!signal.aborted) {
         const seen = this.#notifier.notified;
-        const gone = this.#settle();
+        const gone = this.#matchSources();
         if (gone.length > 0) yield gone;
         yield* this.#take(isDue);
         if (this.#changed.size === 0 && (isDue() || (!end.isGiven && this.#isReadOnce))) {
@@ -165,7 +165,7 @@ export class ClusterParts implements SliceSource {
    * Starts and stops readings so that they match the present sources. Returns the mutations that
    * remove the objects of logical clusters that are not read any more.
    */
-  #settle(): Batch {
+  #matchSources(): Batch {
     const gone: Outgoing[] = [];
     for (const cluster of this.#changed) {
       const [reading, source] = [this.#readings.get(cluster), this.#sources.get(cluster)];
@@ -197,7 +197,7 @@ export class ClusterParts implements SliceSource {
       const { done, value: batch } = await step;
       if (this.#readings.get(cluster) !== reading) continue;
       if (done === true) throw new CacheError(`the reading of the logical cluster ${cluster} has ended`);
-      this.#note(reading, batch);
+      this.#record(reading, batch);
       for (const { kind } of batch) {
         if (kind === 'begin') {
           this.#begun.add(cluster);
@@ -210,7 +210,7 @@ export class ClusterParts implements SliceSource {
     }
   }
 
-  #note(reading: Reading, batch: Batch): void {
+  #record(reading: Reading, batch: Batch): void {
     for (const { kind } of batch) {
       if (kind === 'begin') reading.isRead = false;
       if (kind !== 'end') continue;

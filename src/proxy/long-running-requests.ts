@@ -3,7 +3,7 @@
  * have no deadline. When the front door stops, they end first: their clients go on elsewhere while
  * other requests complete.
  */
-export class LastingRequests {
+export class LongRunningRequests {
   readonly #ends = new Set<() => void>();
   #isStopping = false;
 

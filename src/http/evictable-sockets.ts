@@ -5,7 +5,7 @@
 import type { Socket } from 'node:net';
 
 /** How many of the oldest are searched for one that has not sent a byte. */
-const lookedAtMax = 64;
+const examinedMax = 64;
 
 /** The peer's end of a TCP connection; the same for a socket and for the TLS socket on it. */
 export type End = Readonly<{ end: string; network: string }>;
@@ -16,7 +16,7 @@ export function endOf({ localAddress, remoteAddress, remotePort }: Socket): End 
   return { end: `${localAddress} ${remoteAddress} ${remotePort}`, network: networkOf(remoteAddress) };
 }
 
-export class UnprovenSockets {
+export class EvictableSockets {
   readonly #byEnd = new Map<string, Socket>();
   readonly #byNetwork = new Map<string, Set<string>>();
 
@@ -58,7 +58,7 @@ export class UnprovenSockets {
       oldest ??= end;
       const isSilent = this.#byEnd.get(end)?.bytesRead === 0;
       if (isSilent) oldest = end;
-      if (isSilent || (looked += 1) >= lookedAtMax) break;
+      if (isSilent || (looked += 1) >= examinedMax) break;
     }
     if (oldest === undefined) return false;
     const socket = this.#byEnd.get(oldest);

@@ -5,7 +5,7 @@
 import { test } from '../../support/test.js';
 import type { Frame } from '../../../src/frames/frame.js';
 import { readFrame, writeFrame } from '../../../src/frames/frame-codec.js';
-import { HeldSlices } from '../../../src/tier/held-slices.js';
+import { Inventory } from '../../../src/tier/inventory.js';
 import { childNeighbour } from '../../../src/domain/via.js';
 import type { FrameConnection } from '../../../src/frames/frame-connection.js';
 import { aShardState, FakePushes } from '../../support/intake/fake-pushes.js';
@@ -25,7 +25,7 @@ test('the held slices of a shard that has moved to the other end are named, a th
     send: (frame: Frame) => void sent.push(readFrame(writeFrame(frame))),
     drained: async () => {},
   } as unknown as FrameConnection;
-  const heldSlices = new HeldSlices({ known, unknownOf: () => [], connection }, east);
+  const heldSlices = new Inventory({ known, unknownOf: () => [], connection }, east);
 
   await heldSlices.sendAll();
   const atOpening = sent.splice(0);

@@ -18,7 +18,7 @@ import type { HeldSlice } from '../frames/frame.js';
 import type { PublishedState } from '../domain/published-state.js';
 import { AskedSlices } from './asked-slices.js';
 
-export type HeldSlicesParts = Readonly<{
+export type InventoryParts = Readonly<{
   known: PublishedState;
   /**
    * Slices of the shard that a neighbour holds and this cache asks about, because it does not know
@@ -30,8 +30,8 @@ export type HeldSlicesParts = Readonly<{
 
 const askedMax = 100_000;
 
-export class HeldSlices {
-  readonly #parts: HeldSlicesParts;
+export class Inventory {
+  readonly #parts: InventoryParts;
   readonly #neighbour: Neighbour;
   /** Shards whose inventory was sent to this neighbour. */
   readonly #sent = new Set<ShardName>();
@@ -39,12 +39,12 @@ export class HeldSlices {
   /** Slices that this cache does not know, and that it asks this neighbour about. */
   readonly #asked = new AskedSlices(askedMax);
 
-  constructor(parts: HeldSlicesParts, neighbour: Neighbour) {
+  constructor(parts: InventoryParts, neighbour: Neighbour) {
     this.#parts = parts;
     this.#neighbour = neighbour;
     this.#subscription = parts.known.follow(({ shards, slices }) => {
-      for (const state of shards) if (state.via !== neighbour || this.#isNew(state.shard)) this.#leave(state.shard);
-      for (const { slice } of slices) this.#askInsteadOf(slice);
+      for (const state of shards) if (state.via !== neighbour || this.#hasNoCurrentSlice(state.shard)) this.#withdrawShard(state.shard);
+      for (const { slice } of slices) this.#withdraw(slice);
     });
   }
 
@@ -113,23 +113,23 @@ export class HeldSlices {
    * Withdraws the question about a slice. Asks about the next waiting slice whose shard comes from
    * this neighbour.
    */
-  #askInsteadOf(slice: Slice): void {
+  #withdraw(slice: Slice): void {
     let next = this.#asked.delete(slice);
     while (next !== undefined && !this.#sent.has(next.shard)) next = this.#asked.delete(next);
     if (next !== undefined) this.#send([{ slice: next, filterHash: '', syncedTerm: 0 }]);
   }
 
   /** Withdraws the questions about slices of the shard. `sendOf` asks again. */
-  #leave(shard: ShardName): void {
+  #withdrawShard(shard: ShardName): void {
     this.#sent.delete(shard);
-    for (const slice of this.#asked.of(shard)) this.#askInsteadOf(slice);
+    for (const slice of this.#asked.of(shard)) this.#withdraw(slice);
   }
 
   /**
    * Whether no slice of the shard is current. That is so if the shard left this neighbour and came
    * back within one commit.
    */
-  #isNew(shard: ShardName): boolean {
+  #hasNoCurrentSlice(shard: ShardName): boolean {
     return ![...this.#parts.known.slicesOf(shard)].some(({ filterHash }) => filterHash !== '');
   }
 }

@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import { PushSessions } from '../../../src/intake/push-sessions.js';
-import { ToldPeers } from '../../../src/intake/told-peers.js';
+import { PeerReports } from '../../../src/intake/peer-reports.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { shardName } from '../../support/objects.js';
 import { apiExports } from '../../support/intake/a-receiver.js';
@@ -12,11 +12,11 @@ const amber = shardName('amber');
 function aServer() {
   const [clock, peers] = [new ManualClock(), new FakePeers()];
   const sessions = new PushSessions(new FakePushes(), clock.now());
-  const heardHere = new Map<ReturnType<typeof shardName>, number>();
+  const lastWritesHere = new Map<ReturnType<typeof shardName>, number>();
   const heardElsewhere: string[] = [];
-  const plainWrites = { heardHere, hearElsewhere: (shard: string) => void heardElsewhere.push(shard) };
+  const plainWrites = { lastWritesHere, recordWriteElsewhere: (shard: string) => void heardElsewhere.push(shard) };
   const known = { slicesOf: () => [] };
-  const told = new ToldPeers({ peers, sessions, known, plainWrites, clock });
+  const told = new PeerReports({ peers, sessions, known, plainWrites, clock });
   const enter = (shard = amber): void =>
     sessions.enter(
       shard,
@@ -33,7 +33,7 @@ function aServer() {
       },
       clock.now(),
     );
-  return { clock, peers, sessions, told, heardHere, heardElsewhere, enter };
+  return { clock, peers, sessions, told, heardHere: lastWritesHere, heardElsewhere, enter };
 }
 
 test('a server publishes nothing while it is alone, and everything as soon as another one appears', (t) => {
@@ -51,7 +51,11 @@ test('a server publishes a new pusher at once, its reports within a second, and 
   peers.hear('b', {});
   enter();
   t.is(peers.told.length, 1);
-  sessions.note(amber, { freshness: [{ slice: apiExports, connected: true, synced: true, lagMs: 1_200, whole: true }], withdrawn: [] }, 0);
+  sessions.recordStatus(
+    amber,
+    { freshness: [{ slice: apiExports, connected: true, synced: true, lagMs: 1_200, whole: true }], withdrawn: [] },
+    0,
+  );
   t.is(peers.told.length, 1);
   clock.advance(1_000);
 
@@ -66,7 +70,7 @@ test('a server names types that are not whole, up to 256 KiB of names for all sh
   const lacking = (shard: typeof amber, characters: number): void => {
     enter(shard);
     const resource = { group: '', resource: 'r'.repeat(characters - 1), identity: '' };
-    sessions.note(
+    sessions.recordStatus(
       shard,
       { freshness: [{ slice: { shard, resource }, connected: true, synced: true, lagMs: 0, whole: false }], withdrawn: [] },
       0,
@@ -85,10 +89,10 @@ test('a server names types that are not whole, up to 256 KiB of names for all sh
 
 test('plain writers are published at most every five seconds, and those of other servers are noted when they change', (t) => {
   const { clock, peers, heardHere, heardElsewhere } = aServer();
-  peers.hear('b', { heard: new Map([[amber, 7]]) });
-  peers.hear('b', { heard: new Map([[amber, 7]]) });
+  peers.hear('b', { lastWrites: new Map([[amber, 7]]) });
+  peers.hear('b', { lastWrites: new Map([[amber, 7]]) });
   t.deepEqual(heardElsewhere, ['amber']);
-  peers.hear('b', { heard: new Map([[amber, 8]]) });
+  peers.hear('b', { lastWrites: new Map([[amber, 8]]) });
   t.deepEqual(heardElsewhere, ['amber', 'amber']);
 
   for (let second = 0; second < 12; second += 1) {

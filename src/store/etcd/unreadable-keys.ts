@@ -10,7 +10,7 @@ import type { RecordKey } from './records.js';
 
 const loggedMax = 20;
 
-export class PassedOver {
+export class UnreadableKeys {
   readonly #prefix: string;
   readonly #log: Log;
   readonly #revisions = new Map<string, Revision>();
