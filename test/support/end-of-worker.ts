@@ -21,3 +21,6 @@ registerCompletionHandler(() => {
   };
   setTimeout(open, patienceMs).unref();
 });
+
+// As `src/main.ts` does: Node 20 sometimes spins for ever while it frees what connections left.
+process.once('beforeExit', () => process.exit());
