@@ -68,6 +68,9 @@ test('every option and test that the pages on security, changes, contributing an
     }
   }
 
+  for (const page of pages)
+    for (const [, file = ''] of readFileSync(join(root, page), 'utf8').matchAll(/build\/(test\/[\w./-]+)\.js/g))
+      t.true(existsSync(join(root, `${file}.ts`)), `${page}: build/${file}.js`);
   t.true(found.flags > 20 && found.files > 10, JSON.stringify(found));
 });
 
