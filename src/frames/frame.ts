@@ -1,47 +1,68 @@
 /**
- * What crosses a websocket: frames, each one msgpack array, one per websocket message: the number of its kind, then its members in the order of this
- * table (frame-fields.ts has what they may be). A closed union with one reader and one writer (frame-codec.ts).
+ * The frames that cross a websocket. Each is one msgpack array in one websocket message: the number
+ * of its kind, then its members in the order of this table (frame-fields.ts defines their types).
+ * This union is closed, with one reader and one writer (frame-codec.ts).
  *
- * Roles. A shard pushes its own objects: hello; synced, welcome; then put, delete, begin, end, clusterBegin, clusterEnd, clusterKeep, status one way and ack, refuse,
- * resync the other. Caches do both, both ways, for all shards that cross the link (tier/); claim, route, policy, progress, digest, resume, summary,
- * swept, heartbeat and report are theirs alone, and so are the credit and the limits in hello; clusterBegin, clusterEnd, clusterKeep, status,
- * standby, synced and types are a shard's.
+ * Roles. A shard sends its own objects: hello, then put, delete, begin, end, clusterBegin,
+ * clusterEnd, clusterKeep, types and status. It receives synced, standby, welcome, ack, refuse and
+ * resync. Caches push both ways, for all shards that cross the link (tier/). Only caches send
+ * claim, route, policy, progress, digest, resume, summary, swept, heartbeat and report, and credit
+ * and limits in hello. Only sessions of a shard use clusterBegin, clusterEnd, clusterKeep, status,
+ * standby, synced and types.
  *
- * Sequence: mutations are numbered from 1 in each connection and direction. A put or delete frame carries the number of its first
- * one, and they count on from there; begin, end, clusterBegin, clusterEnd, clusterKeep, progress, digest and report are one each. An ack or
+ * Sequence. The sender numbers its mutations from 1 in each connection and direction. A put or
+ * delete frame carries the number of its first mutation, and the others follow. Each begin, end,
+ * clusterBegin, clusterEnd, clusterKeep, progress, digest and report is one mutation. An ack or
  * refuse names one of these numbers.
  *
- * A position is a resourceVersion of the sending cache's store. Everything that the sender held up to there, and that crosses, was sent before
- * the progress, or with the put or delete, that names it. The receiver stores it together with what it came with. A digest holds for what was
- * sent before it. So does a report of freshness. It also answers a heartbeat: everything that the sender held when heartbeat NUMBER came was
- * sent before the report that names NUMBER; 0 answers none. This needs nothing but order.
+ * Position. A position is a resourceVersion of the sending cache's store. It is named by a
+ * progress, put or delete. Before that frame, the sender has sent everything that it held up to the
+ * position and that crosses. The receiver stores the position together with the content of the
+ * frame.
  *
- * The receiver answers a begin that compares with a summary of what it holds then, under the number of the begin: SHA-256 digests of 32 bytes each, of up
- * to 256 buckets of keys (domain/summary.ts, domain/buckets.ts), or none where it has none to give. The sender sends the objects of the buckets that differ
- * from its own, and an end that names these. The others are the same; only of these is anything removed.
+ * Comparison. A digest covers what was sent before it, and so does a report of freshness. A report
+ * also answers a heartbeat: before the report that names NUMBER, the sender has sent everything
+ * that it held when heartbeat NUMBER arrived; 0 answers none. This needs nothing but order.
  *
- * From clusterBegin to clusterEnd come all objects of one logical cluster of a slice, among others; at its end those that did not come are removed,
- * of that logical cluster alone. Several may be under way at a time, with and without a begin of the whole slice before them. A begin voids those
- * before it. `count` is of objects of that logical cluster put since its clusterBegin. What breaks one off has the slice synced as a whole.
- * The end of a slice removes nothing of a logical cluster that is under way, and nothing of one that the sender cannot read and has said to keep: what it
- * has is removed at its own clusterEnd. With the last of these ends the slice counts as synced.
+ * The receiver answers a begin that compares with a summary of what it holds then, under the number
+ * of the begin. The summary has SHA-256 digests of 32 bytes each, for up to 256 buckets of keys
+ * (domain/summary.ts, domain/buckets.ts), or none if the receiver has none to give. The sender sends
+ * the objects of the buckets that differ from its own, and an end that names these buckets. The
+ * others are equal; the receiver removes objects only from the named ones.
  *
- * The swept are keys that a sync did not name, and that the receiver has removed since: the sender may have lost them.
+ * Logical clusters. All objects of one logical cluster of a slice follow between its clusterBegin
+ * and clusterEnd, mixed with other frames. At clusterEnd the receiver removes the objects of that
+ * logical cluster that did not arrive. Several such syncs may be under way at a time, with and
+ * without a begin of the whole slice before them. A begin voids those before it. `count` is the
+ * number of objects of that logical cluster put since its clusterBegin. If such a sync breaks off,
+ * the whole slice is resynced.
  *
- * The position of an ack is one of the receiving cache's store, at or above everything that was acknowledged. A shard sends the last
- * one back in its hello. A cache whose store does not know it has lost what it acknowledged, and names no slice as synced.
+ * The end of a slice removes no object of a logical cluster whose sync is under way, or that the
+ * sender cannot read and has sent clusterKeep for. Their objects are removed at their own
+ * clusterEnd. With the last of these clusterEnds the slice counts as synced.
  *
- * Types names slices that the shard has, each once in a connection and before its begin, and names those withdrawn that it no longer has. While the
- * last one says that these are all, the cache removes what it holds of any other slice of that shard. A pusher that does not know, or no longer
- * knows, says that they are not, and nothing is removed. Without a types there is none that says so.
+ * A swept frame lists keys that a sync did not contain and that the receiver has removed since: the
+ * sender may have lost them.
+ *
+ * The position of an ack is one of the receiving cache's store, at or above everything that was
+ * acknowledged. A shard sends the last one back in its hello. A cache whose store does not know it
+ * has lost what it acknowledged, and names no slice as synced.
+ *
+ * Types. A types frame names slices that the shard has, each once in a connection and before its
+ * begin, and withdraws those that it no longer has. While the last types frame says that these are
+ * all, the cache removes its objects of any other slice of that shard. A pusher that cannot know
+ * this says that they are not all, and the cache removes nothing. Without a types frame the cache
+ * removes nothing either.
  *
  * Liveness is the websocket's own ping and pong; there are no frames for it.
  *
- * Ladder. Frames are additive: a new member goes to the end, and an older reader ignores it. What an older reader would
- * misread is a new version, negotiated in hello, with golden bytes kept for the old one.
- *   v1: all of the above. A reader that ignores the position of a put or delete learns a later one with the next progress. A shard that
- *       ignores the position of an ack resyncs everything whenever it connects. A cache that knows no clusterBegin ends the session (bye protocol)
- *       before it removes anything.
+ * Ladder. Frames are additive: a new member goes to the end, and an older reader ignores it. A
+ * change that an older reader would misread is a new version, negotiated in hello, with golden
+ * bytes kept for the old one.
+ * v1: all of the above. A reader that ignores the position of a put or delete learns a later one
+ *    from the next progress. A shard that ignores the position of an ack resyncs everything
+ *    whenever it connects. A cache that does not know clusterBegin ends the session (bye protocol)
+ *    before it removes anything.
  */
 import { parseBucketSet } from '../domain/buckets.js';
 import { parseClusterName } from '../domain/cluster.js';
