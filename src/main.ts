@@ -25,7 +25,7 @@ if (process.pid === 1) for (const signal of endings) process.on(signal, endAtOnc
 
 const [{ systemClock }, { exitCodes }, { runProgram }] = await Promise.all([
   import('./clock.js'),
-  import('./config/command-line.js'),
+  import('./config/command-line/command-line.js'),
   import('./program.js'),
 ]);
 

@@ -7,21 +7,20 @@
  */
 import { CommanderError } from 'commander';
 import { commandGroups, commands } from './commands/commands.js';
-import { cacheServerDefaults, cacheServerFlags } from './config/cache-server-flags.js';
-import { exitCodeOf, exitCodes, formatHelpOfFlags, runCommandLine, type DeclaredCommand } from './config/command-line.js';
-import { proxyOptions } from './config/command-options.js';
-import { readCommandValues } from './config/command-values.js';
-import { formatCompletion, shells } from './config/completion.js';
-import { followedByFrontDoor } from './config/front-door-policy.js';
-import { frontProxyDefaults, frontProxyFlags } from './config/front-proxy-flags.js';
+import { cacheServerDefaults, cacheServerFlags } from './config/kcp-flags/cache-server-flags.js';
+import { exitCodeOf, exitCodes, formatHelpOfFlags, runCommandLine, type DeclaredCommand } from './config/command-line/command-line.js';
+import { proxyOptions } from './config/options/command-options.js';
+import { readCommandValues } from './config/command-line/command-values.js';
+import { formatCompletion, shells } from './config/command-line/completion.js';
+import { followedByFrontDoor, frontProxyDefaults, frontProxyFlags } from './config/kcp-flags/front-proxy-flags.js';
 import { adviceOnAccess } from './config/no-access.js';
-import { configFileOption, options } from './config/options.js';
+import { configFileOption, options } from './config/options/options.js';
 import type { SettingsSources } from './config/settings.js';
 import { SettingsError } from './config/settings-error.js';
-import { describeUpstreamFlags, readUpstreamFlags, type UpstreamTable } from './config/upstream-flags.js';
+import { describeUpstreamFlags, readUpstreamFlags, type UpstreamTable } from './config/kcp-flags/upstream-flags.js';
 import { explain } from './domain/errors.js';
 import { readRegularFile } from './regular-file.js';
-import { runServer, type ServerSurroundings } from './run-server.js';
+import { runServer, type ServerSurroundings } from './server/run-server.js';
 import { version } from './version.js';
 
 /** `uid`: the user id that the program runs as, on systems that have user ids. */

@@ -5,7 +5,7 @@
  */
 import { once } from 'node:events';
 import { systemClock } from '../../src/clock.js';
-import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../src/domain/catalogue/catalogue-kcp.js';
 import { parseShardName, type ShardName } from '../../src/domain/shard.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-socket.js';

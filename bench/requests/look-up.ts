@@ -10,7 +10,7 @@
  * object is requested.
  */
 import { CacheFault, openCacheReader, type CacheReader, type ObjectRef, type WatchedRef } from '../../src/client.js';
-import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../src/domain/catalogue/catalogue-kcp.js';
 import type { StrataProcess } from '../../test/support/strata-process.js';
 import { until } from '../../test/support/test-server.js';
 import { BareCache, manySlices, type OfSlice } from '../harness/bare-cache.js';

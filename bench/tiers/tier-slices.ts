@@ -11,7 +11,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { meteredEnvironment, turnsMs } from '../../test/support/longest-turn.js';
-import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../src/domain/catalogue/catalogue-kcp.js';
 import type { StrataProcess } from '../../test/support/strata-process.js';
 import { BareCache, manySlices, type OfSlice } from '../harness/bare-cache.js';
 import { readThreadMs } from '../harness/process-usage.js';

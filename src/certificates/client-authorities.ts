@@ -19,7 +19,7 @@ import { X509Certificate } from 'node:crypto';
 import type { Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
-import type { Reloadable } from '../domain/reloaded.js';
+import type { Reloadable } from '../domain/base/reloaded.js';
 import { extensionIds, extensionsOf, fieldsOf, pathLengthOf } from './certificate-fields.js';
 import { ofOption, readText } from './pair-files.js';
 import { pollFiles } from './polled-files.js';

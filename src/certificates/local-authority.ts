@@ -14,8 +14,7 @@ import { join } from 'node:path';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { Authority, type CertificateAndKey } from './authority.js';
-import { faultOfDates } from './certificate-dates.js';
-import { readPair, readText, replaceFile, type PairFiles } from './pair-files.js';
+import { faultOfDates, readPair, readText, replaceFile, type PairFiles } from './pair-files.js';
 
 const authorityName = 'strata authority';
 const validityDays = 3650;

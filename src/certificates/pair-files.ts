@@ -2,7 +2,7 @@
  * A certificate and its key as two PEM files. They are read together, and written so that no reader
  * ever sees half a file.
  */
-import { X509Certificate, createPrivateKey, randomBytes, type KeyObject } from 'node:crypto';
+import { createPrivateKey, randomBytes, X509Certificate, type KeyObject } from 'node:crypto';
 import { closeSync, fchmodSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { CacheError } from '../domain/errors.js';
 import { readRegularFile } from '../regular-file.js';
@@ -113,4 +113,36 @@ function parse<T>(path: string, complaint: string, read: () => T): T {
   } catch (cause) {
     throw new CacheError(`${path} holds ${complaint}`, { cause });
   }
+}
+
+/** The certificate and the trusted CA of a TLS client, from files that are renewed in place. */
+type ClientTls = Readonly<{ ca: string; certificate: string | undefined; key: string | undefined }>;
+
+/**
+ * Without `certFile` and `keyFile` the client has no certificate. `whose` names the server and
+ * `flags` the options, for messages. Throws CacheError.
+ */
+export function readClientTls(
+  { caFile, certFile, keyFile }: Readonly<{ caFile: string; certFile: string | undefined; keyFile: string | undefined }>,
+  whose: string,
+  flags: PairFlags & Readonly<{ ca: string }>,
+): ClientTls {
+  const ca = readAuthorities(caFile, `CA of ${whose}`, flags.ca);
+  if (certFile === undefined || keyFile === undefined) return { ca, certificate: undefined, key: undefined };
+  const { cert: certificate, key } = readPair({ certFile, keyFile }, flags);
+  return { ca, certificate, key };
+}
+
+/**
+ * Explains why the dates of a certificate forbid its use. A peer that rejects the certificate does
+ * not name the dates.
+ *
+ * The end of a sentence that begins "the certificate …"; undefined if its dates allow it to be
+ * used. `pem`: its first certificate counts.
+ */
+export function faultOfDates(pem: string, wallMs: number): string | undefined {
+  const { validFrom, validTo } = new X509Certificate(pem);
+  if (Date.parse(validFrom) > wallMs) return `is not valid before ${new Date(validFrom).toISOString()}`;
+  if (Date.parse(validTo) <= wallMs) return `has expired at ${new Date(validTo).toISOString()}`;
+  return undefined;
 }

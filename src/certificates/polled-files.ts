@@ -8,7 +8,7 @@
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
-import type { Reloadable, Reloaded } from '../domain/reloaded.js';
+import type { Reloadable, Reloaded } from '../domain/base/reloaded.js';
 
 export type PolledFiles = Readonly<{
   /** Log event names. */

@@ -19,7 +19,7 @@ import { dirname, join } from 'node:path';
 import type { Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
-import type { Reloadable } from '../domain/reloaded.js';
+import type { Reloadable } from '../domain/base/reloaded.js';
 import type { CertificateAndKey } from './authority.js';
 import { readPair, replaceFile, type PairFiles, type PairFlags, type SecureContextPair } from './pair-files.js';
 import { pollFiles } from './polled-files.js';

@@ -7,7 +7,7 @@
  * URIs of other schemes (SPIFFE) are ignored.
  */
 import type { SpokenFor } from '../domain/caller.js';
-import { parseCacheName } from '../domain/cache-name.js';
+import { parseCacheName } from '../domain/via.js';
 import { parseShardName } from '../domain/shard.js';
 
 /**

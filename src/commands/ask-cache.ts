@@ -8,8 +8,8 @@
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { jsonValue } from '../json/json-value.js';
-import { faultOfDates } from '../certificates/certificate-dates.js';
-import { certificateFaultOf, explainCertificateFault } from '../domain/certificate-fault.js';
+import { faultOfDates } from '../certificates/pair-files.js';
+import { certificateFaultOf, explainCertificateFault } from '../domain/base/certificate-fault.js';
 import { CacheFault } from '../lookup/cache-fault.js';
 import { CacheConnection, type CacheMethod } from '../lookup/cache-connection.js';
 import type { CacheReaderParts } from '../lookup/cache-reader.js';

@@ -4,9 +4,9 @@
  */
 import { isIP } from 'node:net';
 import { readAuthorities, readPair, type SecureContextPair } from '../certificates/pair-files.js';
-import { operatorOptions } from '../config/command-options.js';
-import type { CommandValues } from '../config/command-values.js';
-import { environmentName, describeMissing } from '../config/option.js';
+import { operatorOptions } from '../config/options/command-options.js';
+import type { CommandValues } from '../config/command-line/command-values.js';
+import { environmentName, describeMissing } from '../config/options/option.js';
 import { SettingsError } from '../config/settings-error.js';
 import { CacheError } from '../domain/errors.js';
 
@@ -55,7 +55,7 @@ function verbOf(names: readonly string[]): string {
 
 async function readAccess(path: string): Promise<Omit<CacheAccess, 'timeoutMs'>> {
   // Loaded only when it is used, because a server loads every command too.
-  const { readKubeconfig } = await import('../shard/kubeconfig-files.js');
+  const { readKubeconfig } = await import('../shard/kubeconfig/kubeconfig-files.js');
   const { entry, ca, certificate, key } = readKubeconfig({ path, context: undefined, allowInsecure: false });
   if (certificate === undefined || key === undefined)
     throw new CacheError(`${path}: the user of its current context has no client certificate, and a cache accepts nothing else`);

@@ -2,13 +2,12 @@
  * `strata caches …`: lists the parent and the children that a cache knows, and forgets a cache that
  * is gone for good.
  */
-import { formatDuration } from '../config/quantity.js';
-import { operatorOptions } from '../config/command-options.js';
+import { formatDuration } from '../config/options/quantity.js';
+import { operatorOptions } from '../config/options/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
-import { parseCacheName } from '../domain/cache-name.js';
-import { childNeighbour, type Neighbour } from '../domain/via.js';
+import { childNeighbour, parseCacheName, type Neighbour } from '../domain/via.js';
 import type { LinkConnection, LinkStatus, StatusReport } from '../domain/status.js';
-import { alignedRows } from './aligned-rows.js';
+import { alignedRows } from './terminal-text.js';
 import { answered, askCache, askStatus, countOf } from './ask-cache.js';
 import { command, type Command } from './command.js';
 import { parseStatusReport } from './parse-status-report.js';

@@ -12,8 +12,8 @@
 import type { CertificateAndKey } from '../certificates/authority.js';
 import type { LocalAuthority } from '../certificates/local-authority.js';
 import { parseSpokenFor, speakersGroup } from '../certificates/spoken-for.js';
-import { certOptions } from '../config/command-options.js';
-import type { CommandValues } from '../config/command-values.js';
+import { certOptions } from '../config/options/command-options.js';
+import type { CommandValues } from '../config/command-line/command-values.js';
 import { SettingsError } from '../config/settings-error.js';
 import type { SpokenFor } from '../domain/caller.js';
 import { CacheError } from '../domain/errors.js';

@@ -2,8 +2,8 @@
  * A command of the command line: its options and what it does. It reaches the process only through
  * its surroundings.
  */
-import type { Called, DeclaredCommand } from '../config/command-line.js';
-import { readCommandValues, type CommandOptions, type CommandValues } from '../config/command-values.js';
+import type { Called, DeclaredCommand } from '../config/command-line/command-line.js';
+import { readCommandValues, type CommandOptions, type CommandValues } from '../config/command-line/command-values.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
 

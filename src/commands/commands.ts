@@ -7,9 +7,8 @@ import { copy } from './copy.js';
 import { identities } from './identities.js';
 import { kubeconfig } from './kubeconfig.js';
 import { push } from './push.js';
-import { removalsConfirm } from './removals.js';
 import { resolve } from './resolve.js';
-import { shardsForget, shardsList, shardsRemove } from './shards.js';
+import { removalsConfirm, shardsForget, shardsList, shardsRemove } from './shards.js';
 import { status } from './status.js';
 import { backup, check, restore } from './store-files.js';
 

@@ -2,8 +2,8 @@
  * `strata console`: prints a link to the console of a cache, for a browser without a client
  * certificate.
  */
-import { operatorOptions } from '../config/command-options.js';
-import { formatDuration } from '../config/quantity.js';
+import { operatorOptions } from '../config/options/command-options.js';
+import { formatDuration } from '../config/options/quantity.js';
 import { answered, askOpened } from './ask-cache.js';
 import { openCacheAccess } from './cache-access.js';
 import { command, type Command } from './command.js';

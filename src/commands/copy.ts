@@ -1,7 +1,7 @@
 /** `strata copy`: moves a cache between engines while no server runs on either store. */
-import { copyOptions, type StoreName } from '../config/command-options.js';
-import type { CommandValues } from '../config/command-values.js';
-import { formatBytes } from '../config/quantity.js';
+import { copyOptions, type StoreName } from '../config/options/command-options.js';
+import type { CommandValues } from '../config/command-line/command-values.js';
+import { formatBytes } from '../config/options/quantity.js';
 import { loadSettings } from '../config/settings.js';
 import { SettingsError } from '../config/settings-error.js';
 import { CacheError } from '../domain/errors.js';
@@ -63,7 +63,7 @@ async function opened({ engine, place }: StoreName, options: CopyValues, { clock
           'etcd-keyfile': options.etcdKeyFile,
           'etcd-timeout': `${options.etcdTimeoutMs}ms`,
         };
-  const { openStore } = await import('../open-store.js');
+  const { openStore } = await import('../server/open-store.js');
   const settings = loadSettings({ flags, environment: {}, readFile: readRegularFile });
   const log = createLog({ clock, stream: logStream }, { level: 'error', format: 'pretty' });
   const store = await openStore(settings, { log, clock, random, observe: { committed: () => {}, compacted: () => {} } });

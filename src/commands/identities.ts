@@ -2,15 +2,13 @@
  * `strata identities`: the identity hashes of APIExports, and how fresh they are. Without an
  * operand they are the exports of root, which has those of kcp's own types.
  */
-import { operatorOptions } from '../config/command-options.js';
+import { operatorOptions } from '../config/options/command-options.js';
 import { CacheError } from '../domain/errors.js';
-import { CacheReader } from '../lookup/cache-reader.js';
+import { CacheReader, defaultLookupBounds } from '../lookup/cache-reader.js';
 import { exportIdentities, type ExportIdentities, type ExportIdentity } from '../lookup/export-identities.js';
-import { defaultLookupBounds } from '../lookup/lookup-options.js';
-import { alignedRows } from './aligned-rows.js';
+import { alignedRows, formatFreshness } from './terminal-text.js';
 import { openQuestions } from './ask-cache.js';
 import { command, type Command } from './command.js';
-import { formatFreshness } from './format-freshness.js';
 
 const none = '–';
 

@@ -1,6 +1,6 @@
 /** `strata kubeconfig`: everything that kubectl needs to read a cache, in one file. */
 import { readAuthorities, readPair } from '../certificates/pair-files.js';
-import { kubeconfigOptions } from '../config/command-options.js';
+import { kubeconfigOptions } from '../config/options/command-options.js';
 import { command, type Command } from './command.js';
 
 const name = 'strata';

@@ -2,7 +2,7 @@
  * Reads the members of a cache's answer by type. Each function throws CacheError for another type.
  */
 import { CacheError } from '../domain/errors.js';
-import { isObject, type Members } from '../domain/members.js';
+import { isObject, type Members } from '../domain/base/members.js';
 
 export function recordOf(value: unknown): Members {
   if (isObject(value)) return value;

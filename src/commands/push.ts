@@ -9,18 +9,17 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
-import { faultOfDates } from '../certificates/certificate-dates.js';
 import { certificatesIn, CertificateExpiry } from '../certificates/certificate-expiry.js';
 import { pollFiles } from '../certificates/polled-files.js';
-import { readAuthorities, readPair, readText } from '../certificates/pair-files.js';
-import { agentOptions } from '../config/command-options.js';
-import type { CommandValues } from '../config/command-values.js';
-import type { BindAddress } from '../config/option.js';
-import { TypesFile } from '../config/types-file.js';
+import { faultOfDates, readAuthorities, readPair, readText } from '../certificates/pair-files.js';
+import { agentOptions } from '../config/options/command-options.js';
+import type { CommandValues } from '../config/command-line/command-values.js';
+import type { BindAddress } from '../config/options/option.js';
+import { TypesFile } from '../config/files/types-file.js';
 import { createLog, type Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
-import type { Reloadable } from '../domain/reloaded.js';
+import type { Reloadable } from '../domain/base/reloaded.js';
 import type { ClientIdentity } from '../frames/connect-socket.js';
 import { connectPath } from '../frames/socket-options.js';
 import type { SenderEnd } from '../sender/sender-state.js';
@@ -29,7 +28,7 @@ import { version } from '../version.js';
 import type { MetricsListener } from '../http/metrics-listener.js';
 import { command, type Command } from './command.js';
 import type { DescribedAgent } from './describe-agent.js';
-import { formatProgress } from './push-progress.js';
+import { formatProgress } from './terminal-text.js';
 
 const progressIntervalMs = 1_000;
 const certificatesCheckMs = 60_000;
@@ -63,7 +62,7 @@ export const push: Command = command({
     // Loaded only when the command runs, so that help is fast.
     const [{ loadKubeconfig }, { ShardAgent }, { Sender }, { defaultSenderBounds }, { connectSocket, defaultConnectOptions }] =
       await Promise.all([
-        import('../shard/kubeconfig.js'),
+        import('../shard/kubeconfig/kubeconfig.js'),
         import('../shard/agent.js'),
         import('../sender/sender.js'),
         import('../sender/sender-options.js'),

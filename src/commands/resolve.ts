@@ -2,15 +2,14 @@
  * `strata resolve`: the logical cluster and the shard that a path leads to, and how fresh the
  * answer is.
  */
-import { exitCodes } from '../config/command-line.js';
-import { operatorOptions } from '../config/command-options.js';
+import { exitCodes } from '../config/command-line/command-line.js';
+import { operatorOptions } from '../config/options/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
 import { unreachable } from '../domain/errors.js';
-import { parsePathAnswer, resolveTarget, type ResolvedPath } from '../lookup/path-answer.js';
-import { alignedRows } from './aligned-rows.js';
+import { parsePathAnswer, resolveTarget, type ResolvedPath } from '../lookup/path-resolver.js';
+import { alignedRows, formatFreshness } from './terminal-text.js';
 import { askCache } from './ask-cache.js';
 import { command, type Command } from './command.js';
-import { formatFreshness } from './format-freshness.js';
 
 const none = '–';
 const exitUnknown = 3;

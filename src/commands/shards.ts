@@ -2,11 +2,12 @@
  * `strata shards …`: lists the shards that a cache knows, removes one with its objects, or forgets
  * a removed one.
  */
-import { operatorOptions } from '../config/command-options.js';
+import { operatorOptions } from '../config/options/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
 import { answered, askCache, askStatus, countOf } from './ask-cache.js';
 import { command, type Command } from './command.js';
+import { listOf, numberOf, recordOf, textOf } from './members.js';
 import { parseStatusReport } from './parse-status-report.js';
 import { formatShardList } from './status-table.js';
 
@@ -47,8 +48,27 @@ export const shardsForget: Command = command({
 });
 
 /** Throws SettingsError. */
-export function shardNamed(text: string): ShardName {
+function shardNamed(text: string): ShardName {
   const shard = parseShardName(text);
   if (shard === undefined) throw new SettingsError([`${JSON.stringify(text)} is not the name of a shard`]);
   return shard;
 }
+
+/** `strata removals …`: confirms removals that a cache holds because they are large. */
+export const removalsConfirm: Command = command({
+  words: ['removals', 'confirm'],
+  operands: '<shard> [type]',
+  help: 'Confirm the large removals that a cache holds back: of one type of a shard, or of all',
+  options: operatorOptions,
+  run: async ({ operands: [text = '', type], options }, { print, clock }) => {
+    const shard = shardNamed(text);
+    const held = `/services/cache/shards/${encodeURIComponent(shard)}/held`;
+    const path = type === undefined ? held : `${held}/${encodeURIComponent(type)}`;
+    const answer = await askCache({ clock }, options, { method: 'DELETE', path });
+    const confirmed = listOf(recordOf(JSON.parse(answer))['confirmed']).map(recordOf);
+    const sentences = confirmed.map(
+      (one) => `Confirmed: ${numberOf(one['removes'])} objects of ${textOf(one['type'])} of the shard ${shard} leave the cache.`,
+    );
+    print(answered(options, answer, sentences.join('\n')));
+  },
+});

@@ -2,13 +2,11 @@
  * A status report for people: the cache and its neighbours, then a table with one row for each
  * shard and type.
  */
-import { alignedRows } from './aligned-rows.js';
-import { formatBytes, formatDuration } from '../config/quantity.js';
-import { sumSlices } from '../domain/slice-sums.js';
+import { alignedRows, formatConnection, printable } from './terminal-text.js';
+import { formatBytes, formatDuration } from '../config/options/quantity.js';
+import { sumSlices } from '../domain/slices/slice-sums.js';
 import { formatGroupResource } from '../domain/resource.js';
 import type { KeptStatus, ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
-import { formatConnection } from './format-connection.js';
-import { printable } from './printable.js';
 import { policyCharactersOfTerminal, treeLines } from './tree-lines.js';
 
 const heading = ['SHARD', 'VIA', 'TYPE', 'CONNECTION', 'SYNCED', 'OBJECTS', 'BYTES', 'CHANGED', 'LAG'];

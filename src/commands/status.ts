@@ -1,7 +1,7 @@
 /** `strata status`: how fresh the cache's objects of each shard are. */
-import { statusOptions } from '../config/command-options.js';
+import { statusOptions } from '../config/options/command-options.js';
 import { CacheError } from '../domain/errors.js';
-import { pause } from '../domain/pause.js';
+import { pause } from '../domain/base/promises.js';
 import { askStatus } from './ask-cache.js';
 import { command, type Command } from './command.js';
 import { parseStatusReport } from './parse-status-report.js';

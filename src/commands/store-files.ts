@@ -5,12 +5,12 @@
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { checkOptions, storeFileOptions } from '../config/command-options.js';
-import type { CommandValues } from '../config/command-values.js';
-import { formatBytes } from '../config/quantity.js';
+import { checkOptions, storeFileOptions } from '../config/options/command-options.js';
+import type { CommandValues } from '../config/command-line/command-values.js';
+import { formatBytes } from '../config/options/quantity.js';
 import { SettingsError } from '../config/settings-error.js';
 import { CacheError } from '../domain/errors.js';
-import type { CheckResult } from '../store/check-result.js';
+import type { CheckResult } from '../store/damaged-store.js';
 import { databaseName } from '../store/sqlite/store-files.js';
 import { command, type Command, type Surroundings } from './command.js';
 
@@ -80,7 +80,7 @@ async function checkEtcd(
   options: CommandValues<typeof checkOptions>,
   { print, clock }: Pick<Surroundings, 'print' | 'clock'>,
 ): Promise<void> {
-  const [{ inspectEtcd }, { etcdOptionsOf }] = await Promise.all([import('../store/etcd/inspect.js'), import('../open-store.js')]);
+  const [{ inspectEtcd }, { etcdOptionsOf }] = await Promise.all([import('../store/etcd/inspect.js'), import('../server/open-store.js')]);
   const etcd = etcdOptionsOf(options);
   const { endpoints, prefix } = etcd;
   const { revision, checks } = await inspectEtcd(etcd, clock);

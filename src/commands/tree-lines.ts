@@ -14,7 +14,7 @@
  * Control characters in texts that another cache chose are replaced, so that they cannot move the
  * reader's cursor.
  */
-import { formatDuration } from '../config/quantity.js';
+import { formatDuration } from '../config/options/quantity.js';
 import type {
   CertificateStatus,
   ChildStatus,
@@ -24,8 +24,7 @@ import type {
   SendingStatus,
   StatusReport,
 } from '../domain/status.js';
-import { formatConnection } from './format-connection.js';
-import { printable } from './printable.js';
+import { formatConnection, printable } from './terminal-text.js';
 
 /** The characters of a policy that fit on one line of a terminal. Pipes and files get all of it. */
 export const policyCharactersOfTerminal = 160;

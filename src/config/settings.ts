@@ -10,13 +10,13 @@ import { join } from 'node:path';
 import { keptNames, type KeptNames } from '../domain/kept-names.js';
 import type { LinkPolicy } from '../domain/link-policy.js';
 import type { ChildPolicies, LinkPolicies } from '../domain/link-policies.js';
-import { noConfigFile, readConfigFile } from './config-file.js';
-import { fromCommandLine, setVariable, type Given } from './given.js';
-import type { Option, ValueOf } from './option.js';
-import { configFileOption, options } from './options.js';
+import { noConfigFile, readConfigFile } from './files/config-file.js';
+import { fromCommandLine, setVariable, type Given } from './command-line/command-values.js';
+import type { Option, ValueOf } from './options/option.js';
+import { configFileOption, options } from './options/options.js';
 import { SettingsError } from './settings-error.js';
-import { suggestion } from './suggestion.js';
-import { unknownVariables, withoutServices } from './variables.js';
+import { suggestion } from './command-line/nearest.js';
+import { unknownVariables, withoutServices } from './command-line/variables.js';
 
 /** One setting for each option, and the link policies, which only the file can set. */
 export type Settings = { readonly [Key in keyof typeof options]: ValueOf<(typeof options)[Key]> } & Readonly<{

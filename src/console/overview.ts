@@ -4,10 +4,10 @@
  * Pure.
  */
 import type { LastLine } from '../diagnostics/last-lines.js';
-import type { ServedType } from '../domain/catalogue.js';
-import { entryOf } from '../domain/entry-of.js';
+import type { ServedType } from '../domain/catalogue/catalogue.js';
+import { entryOf } from '../domain/base/entry-of.js';
 import type { LinkStatus, ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
-import { sumSlices, type SliceSums } from '../domain/slice-sums.js';
+import { sumSlices, type SliceSums } from '../domain/slices/slice-sums.js';
 import type { Activity, NeighbourView, Overview, ShardState, ShardView, TreeView, TypeView } from './page/overview.js';
 
 export type OverviewParts = Readonly<{

@@ -45,3 +45,10 @@ export class BoundedLog {
     this.#unlogged = 0;
   }
 }
+
+const shownCharactersMax = 256;
+
+/** The characters that a log shows of a text that a peer chose. */
+export function shown(text: string): string {
+  return text.slice(0, shownCharactersMax);
+}

@@ -6,6 +6,10 @@
  * reason is public. `failures` has the reason, for the log. Checks are synchronous, because a probe
  * must never wait for what it checks.
  */
+import type { Clock } from '../domain/ports.js';
+import { BoundedLog } from './bounded-log.js';
+import type { Log } from './log.js';
+
 export const healthEndpoints = ['healthz', 'livez', 'readyz'] as const;
 export type HealthEndpoint = (typeof healthEndpoints)[number];
 
@@ -15,7 +19,7 @@ export type HealthEndpoint = (typeof healthEndpoints)[number];
  */
 export type HealthCheck = Readonly<{ name: string; failure: () => string | undefined; isPublic?: boolean }>;
 
-export type HealthReport = Readonly<{
+type HealthReport = Readonly<{
   status: 200 | 500;
   text: string;
   failures: readonly Readonly<{ name: string; reason: string }>[];
@@ -82,5 +86,28 @@ export class Health {
 
   #shutdown(): HealthCheck {
     return { name: 'shutdown', failure: () => (this.#stopping ? 'process is shutting down' : undefined) };
+  }
+}
+
+/**
+ * Logs failed health checks. Everybody may ask for health, as often as they like. So each check of
+ * an endpoint logs one line in ten seconds, with the number of failures meanwhile. Bound: the
+ * checks that the server has declared.
+ */
+export class HealthLog {
+  readonly #parts: Readonly<{ clock: Clock; log: Log }>;
+  readonly #logs = new Map<string, BoundedLog>();
+
+  constructor(parts: Readonly<{ clock: Clock; log: Log }>) {
+    this.#parts = parts;
+  }
+
+  failed(endpoint: HealthEndpoint, { failures }: HealthReport): void {
+    for (const { name, reason } of failures) {
+      const check = `${endpoint} ${name}`;
+      const log = this.#logs.get(check) ?? new BoundedLog(this.#parts, { linesMax: 1 });
+      this.#logs.set(check, log);
+      log.warn('health.failed', { endpoint, name, reason });
+    }
   }
 }

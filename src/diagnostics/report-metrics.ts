@@ -6,7 +6,7 @@
  * once, over all its types, with the type `*`.
  */
 import { formatResource } from '../domain/resource.js';
-import { sumSlices } from '../domain/slice-sums.js';
+import { sumSlices } from '../domain/slices/slice-sums.js';
 import { childNeighbour } from '../domain/via.js';
 import type { CertificateStatus, HeldStatus, LinkStatus, ShardStatus, SliceStatus, StatusReport, TreeStatus } from '../domain/status.js';
 import type { Metrics } from './metrics.js';

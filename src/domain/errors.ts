@@ -3,6 +3,8 @@
  * thin shell throws it as `Refused`; one place turns it into a Status. Faults are `CacheError`s;
  * bugs are assertions.
  */
+import { formatGroupResource } from './resource.js';
+
 export const reasons = {
   BadRequest: { http: 400 },
   Forbidden: { http: 403 },
@@ -116,4 +118,22 @@ export function unreachable(value: never): never {
 export function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message}: ${explain(error.cause)}`;
+}
+
+/** A body of 3 MiB could cause hundreds of thousands, and nobody needs more. */
+const causesMax = 100;
+
+/** The invalid object. `kind` is the Kind, or the plural resource where upstream puts that. */
+type Subject = Readonly<{ group: string; kind: string; name: string }>;
+
+/** Builds a 422, in the words of apimachinery's aggregate of field errors. */
+export function invalid({ group, kind, name }: Subject, all: readonly Cause[]): Refusal {
+  const causes = all.slice(0, causesMax);
+  const texts = [...new Set(causes.map(({ field, message }) => `${field}: ${message}`))];
+  const list = texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`;
+  return {
+    reason: 'Invalid',
+    message: `${formatGroupResource({ group, resource: kind })} ${JSON.stringify(name)} is invalid: ${list}`,
+    details: { ...(name !== '' && { name }), ...(group !== '' && { group }), kind, causes },
+  };
 }

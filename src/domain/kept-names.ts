@@ -2,7 +2,7 @@
  * Annotations and labels that stay on a cached copy although its shard does not have them. An
  * operator lists their names for each type. A value that a plain write sets under a listed name
  * survives pushes and updates that lack it. How plain writes set and remove such names:
- * intake/kept-writes.ts.
+ * intake/writes/intake.ts.
  *
  * KEPT-1 A listed name that was set on the copy stays if a push lacks it. A value in the push
  *    replaces it, and the name belongs to the shard from then on.
@@ -14,7 +14,7 @@
  *
  * Bound: `namesMax` names of annotations, and as many of labels.
  */
-import { labelKeyFlaws } from './label-syntax.js';
+import { labelKeyFlaws } from './syntax/label-syntax.js';
 import { formatGroupResource, type Resource } from './resource.js';
 
 /** The members of `metadata` that hold such names. */

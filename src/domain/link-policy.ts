@@ -15,9 +15,9 @@
  * annotations in one rule, policyCharactersMax of text.
  */
 import { parseAnyPath, parseClusterName, type ClusterName } from './cluster.js';
-import { formatRequirement, parseLabelSelector, type Requirement } from './label-selector.js';
-import { labelKeyFlaws, labelValueFlaws } from './label-syntax.js';
-import { isObject, type Members } from './members.js';
+import { formatRequirement, parseLabelSelector, type Requirement } from './syntax/label-selector.js';
+import { labelKeyFlaws, labelValueFlaws } from './syntax/label-syntax.js';
+import { isObject, type Members } from './base/members.js';
 import { formatGroupResource } from './resource.js';
 import { parseShardName, type ShardName } from './shard.js';
 

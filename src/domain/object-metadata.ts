@@ -1,5 +1,5 @@
 import type { Body, StoredObject } from './object.js';
-import { isEverything, meetsSelector, type Selector } from './selector.js';
+import { isEverything, meetsSelector, type Selector } from './syntax/selector.js';
 
 const decoder = new TextDecoder();
 const labels = new WeakMap<Body, ReadonlyMap<string, string>>();

@@ -22,9 +22,9 @@
  *    annotation counts for nothing.
  */
 import { parseAnyPath, parseCanonicalPath, parseClusterName, type CanonicalPath, type ClusterName } from './cluster.js';
-import type { ServedType } from './catalogue.js';
+import type { ServedType } from './catalogue/catalogue.js';
 import { badRequest, Refused } from './errors.js';
-import { isObject, type Members } from './members.js';
+import { isObject, type Members } from './base/members.js';
 import type { Body } from './object.js';
 import { attempt, type Parsed } from './parsed.js';
 import type { Resource } from './resource.js';

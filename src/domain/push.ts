@@ -1,4 +1,4 @@
-import type { BucketSet } from './buckets.js';
+import type { BucketSet } from './slices/buckets.js';
 import type { CanonicalPath, ClusterName } from './cluster.js';
 import type { Arrival, Claim, ShardState } from './claim.js';
 import type { Refusal } from './errors.js';

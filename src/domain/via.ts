@@ -28,3 +28,13 @@ export function childOf(via: string): string | undefined {
 export function flows(via: Via | undefined, to: Neighbour): boolean {
   return via !== undefined && via !== to;
 }
+
+const cacheNamePattern = /^[a-z0-9][a-z0-9-]{0,62}$/;
+
+/**
+ * The name that follows `strata://cache/` in a cache's certificate; its parent knows the cache by
+ * it.
+ */
+export function parseCacheName(text: string): string | undefined {
+  return cacheNamePattern.test(text) ? text : undefined;
+}

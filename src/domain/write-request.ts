@@ -1,6 +1,6 @@
 /** The requests of the kube API to the intake. Texts from clients are not validated yet. */
 import type { Caller } from './caller.js';
-import type { ServedType } from './catalogue.js';
+import type { ServedType } from './catalogue/catalogue.js';
 import type { ClusterName } from './cluster.js';
 import type { Key } from './key.js';
 import type { StoredObject } from './object.js';

@@ -7,13 +7,13 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { WebSocket, type ClientOptions } from 'ws';
-import { deferred } from '../domain/deferred.js';
-import { certificateFaultOf, explainCertificateFault } from '../domain/certificate-fault.js';
+import { deferred } from '../domain/base/promises.js';
+import { certificateFaultOf, explainCertificateFault } from '../domain/base/certificate-fault.js';
 import { CacheError } from '../domain/errors.js';
-import { limitInterim } from '../domain/interim-answers.js';
+import { limitInterim } from '../domain/base/interim-answers.js';
 import { jsonValue } from '../json/json-value.js';
 import type { Clock } from '../domain/ports.js';
-import { textAt } from '../domain/text-at.js';
+import { textAt } from '../domain/base/members.js';
 import { FrameSocket } from './frame-socket.js';
 import { subprotocol, websocketLimits, type FrameSocketOptions } from './socket-options.js';
 import { UpgradeRefused } from './upgrade-refused.js';

@@ -4,10 +4,11 @@
  * gives the same frame.
  */
 import assert from 'node:assert/strict';
+import { Packr, Unpackr, type Options } from 'msgpackr/index-no-eval';
 import { BadFrame } from './bad-frame.js';
 import { readMember, record } from './frame-fields.js';
 import { frames, type Frame } from './frame.js';
-import { pack, unpack } from './msgpack.js';
+import { checkShape } from './msgpack-shape.js';
 
 const kinds = Object.entries(frames).map(([kind, { number, fields }]) => ({
   kind: kind as Frame['kind'],
@@ -31,4 +32,37 @@ export function writeFrame(frame: Frame): Uint8Array {
   const known = byKind.get(frame.kind);
   assert(known !== undefined, 'frames have a kind');
   return pack([known.number, ...(known.members.write(frame as never) as readonly unknown[])]);
+}
+
+// msgpackr changes the options object it gets, so packer and unpacker get copies.
+const options: Options = Object.freeze({
+  useRecords: false,
+  mapsAsObjects: false,
+  moreTypes: false,
+  structuredClone: false,
+  bundleStrings: false,
+  copyBuffers: false,
+  useToJSON: false,
+  encodeUndefinedAsNil: false,
+  useFloat32: 0,
+  int64AsType: 'number',
+});
+const packr = new Packr({ ...options });
+const unpackr = new Unpackr({ ...options });
+
+/**
+ * msgpackr with all features off that frames do not use, in its build without code generation and
+ * native parts.
+ *
+ * Unpacked bytes are views of the message, so they keep the whole message in memory.
+ *
+ * Throws BadFrame unless the message has the shape of a frame.
+ */
+export function unpack(bytes: Uint8Array): unknown {
+  checkShape(bytes);
+  return unpackr.unpack(bytes);
+}
+
+export function pack(value: unknown): Uint8Array {
+  return packr.pack(value);
 }

@@ -5,6 +5,7 @@
  * Bounds: `bufferedBytes` counts unsent bytes, and a sender of many frames waits for `drained`. At
  * most a few received messages wait unread; then the connection stops reading from the network.
  */
+import { BadFrame } from './bad-frame.js';
 import type { ByeReason } from './bye.js';
 import type { Frame } from './frame.js';
 
@@ -39,4 +40,15 @@ export interface FrameConnection {
   close(reason: ByeReason, message: string, retryAfterMs?: number): void;
   /** Closes the connection at once, without a bye. */
   terminate(): void;
+}
+
+/** Returns the first frame of a connection, or a text that says why there is none. */
+export async function firstFrame(frames: AsyncIterator<Frame>): Promise<Frame | string> {
+  try {
+    const { done, value } = await frames.next();
+    return done === true ? 'the connection closed before a frame came' : value;
+  } catch (error) {
+    if (!(error instanceof BadFrame)) throw error;
+    return error.message;
+  }
 }

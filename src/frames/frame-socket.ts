@@ -13,13 +13,13 @@
  */
 import { setImmediate as immediate } from 'node:timers/promises';
 import { WebSocket, type RawData } from 'ws';
-import { deferred, type Deferred } from '../domain/deferred.js';
+import { deferred, type Deferred } from '../domain/base/promises.js';
 import type { Clock } from '../domain/ports.js';
 import { BadFrame } from './bad-frame.js';
 import { byeReasons, type ByeReason } from './bye.js';
 import type { FrameConnection } from './frame-connection.js';
 import type { Frame } from './frame.js';
-import { Liveness } from '../domain/liveness.js';
+import { Liveness } from '../domain/base/liveness.js';
 import { readFrame, writeFrame } from './frame-codec.js';
 import type { FrameSocketOptions } from './socket-options.js';
 import { UnreadMessages } from './unread-messages.js';

@@ -26,7 +26,7 @@
  *
  * The receiver answers a begin that compares with a summary of what it holds then, under the number
  * of the begin. The summary has SHA-256 digests of 32 bytes each, for up to 256 buckets of keys
- * (domain/summary.ts, domain/buckets.ts), or none if the receiver has none to give. The sender sends
+ * (domain/slices/summary.ts, domain/slices/buckets.ts), or none if the receiver has none to give. The sender sends
  * the objects of the buckets that differ from its own, and an end that names these buckets. The
  * others are equal; the receiver removes objects only from the named ones.
  *
@@ -64,7 +64,7 @@
  *    whenever it connects. A cache that does not know clusterBegin ends the session (bye protocol)
  *    before it removes anything.
  */
-import { parseBucketSet } from '../domain/buckets.js';
+import { parseBucketSet } from '../domain/slices/buckets.js';
 import { parseClusterName } from '../domain/cluster.js';
 import { parseShardName } from '../domain/shard.js';
 import { parseByeReason } from './bye.js';

@@ -5,7 +5,7 @@
  * network. Messages in the last piece from the network are still kept, and a piece has at most 64
  * KiB.
  */
-import { deferred, type Deferred } from '../domain/deferred.js';
+import { deferred, type Deferred } from '../domain/base/promises.js';
 
 export type UnreadOptions = Readonly<{ messagesMax: number; bytesMax: number }>;
 

@@ -9,7 +9,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { Budget } from '../domain/budget.js';
+import type { Budget } from '../domain/base/budget.js';
 import { isHttp2 } from './transport.js';
 
 /** The memory that Node uses for a piece. */

@@ -4,8 +4,8 @@
  * its own. The reason is a connection that closes: it ends its exchanges one by one, and each gives
  * room to the next, which then ends too.
  */
-import type { Budget } from '../domain/budget.js';
-import type { Room } from '../domain/room.js';
+import type { Budget } from '../domain/base/budget.js';
+import type { Room } from '../domain/base/room.js';
 
 export class ExchangeRoom implements Room {
   readonly #budget: Budget;

@@ -13,11 +13,11 @@
  *    whole connection if nothing on it moves and others wait for room.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Budget } from '../domain/budget.js';
+import type { Budget } from '../domain/base/budget.js';
 import type { Caller } from '../domain/caller.js';
-import type { Pace } from '../domain/pace.js';
+import type { Pace } from '../domain/base/pace.js';
 import type { Clock } from '../domain/ports.js';
-import type { Room } from '../domain/room.js';
+import type { Room } from '../domain/base/room.js';
 import { ExchangeRoom } from './exchange-room.js';
 import type { LimitName, Quota } from './quotas.js';
 import { headerBytesOf } from './session-settings.js';

@@ -15,13 +15,13 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createSecureServer, type Http2SecureServer, type Http2ServerRequest, type ServerHttp2Session } from 'node:http2';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { isIPv6, type AddressInfo, type Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { SecureVersion, TLSSocket } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../domain/caller.js';
-import { deferred } from '../domain/deferred.js';
-import { cannotListen } from './cannot-listen.js';
+import { deferred } from '../domain/base/promises.js';
+import { CacheError } from '../domain/errors.js';
 import { Connection, type ConnectionOptions, type ConnectionParts, type TrustedAuthorities, type Upgrade } from './connection.js';
 import type { Exchange } from './exchange.js';
 import { hasShortHeaders, sessionSettings, withoutHttp2 } from './session-settings.js';
@@ -358,4 +358,24 @@ export class Listener {
     exchange.begin();
     this.#parts.handle(exchange, undefined);
   }
+}
+
+const advice: ReadonlyMap<unknown, string> = new Map([
+  ['EADDRINUSE', 'another program listens there; choose another port with --secure-port (STRATA_SECURE_PORT)'],
+  ['EACCES', 'this user may not open that port; choose one from 1024 on with --secure-port (STRATA_SECURE_PORT)'],
+  ['EADDRNOTAVAIL', 'this machine does not have that address; choose another with --bind-address (STRATA_BIND_ADDRESS)'],
+]);
+/** kcp's default port. */
+const kcpPort = 6443;
+
+/**
+ * Explains why a server cannot listen, and names the option that helps. The defaults are those of
+ * kcp, which may run on the same machine.
+ */
+function cannotListen(cause: unknown, { bindAddress, securePort }: Readonly<{ bindAddress: string; securePort: number }>): CacheError {
+  const at = `${isIPv6(bindAddress) ? `[${bindAddress}]` : bindAddress}:${securePort}`;
+  const code: unknown = cause instanceof Error ? Reflect.get(cause, 'code') : undefined;
+  const ofKcp = code === 'EADDRINUSE' && securePort === kcpPort ? ` (${kcpPort} is also kcp's own)` : '';
+  const why = advice.get(code);
+  return new CacheError(`cannot listen at ${at}${why === undefined ? '' : `: ${why}${ofKcp}`}`, { cause });
 }

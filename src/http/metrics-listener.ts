@@ -11,8 +11,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { isIPv6, type AddressInfo, type Socket } from 'node:net';
-import { HealthLog } from '../diagnostics/health-log.js';
-import { healthEndpoints, healthQueryOf, type Health } from '../diagnostics/health.js';
+import { healthEndpoints, HealthLog, healthQueryOf, type Health } from '../diagnostics/health.js';
 import type { Log } from '../diagnostics/log.js';
 import type { RenderedMetrics } from '../diagnostics/metrics.js';
 import { CacheError, explain } from '../domain/errors.js';

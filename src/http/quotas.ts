@@ -10,7 +10,7 @@
  * caller is a user or, without a certificate, an address. A quota lives as long as its caller has a
  * connection.
  */
-import { Budget } from '../domain/budget.js';
+import { Budget } from '../domain/base/budget.js';
 import type { CallerKind } from '../domain/caller.js';
 
 export type Peer = Readonly<{ id: string; kind: CallerKind }>;

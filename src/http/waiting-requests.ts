@@ -4,7 +4,7 @@
  * Bounds: `waitingMax` requests, and their caller's room in memory.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Budget } from '../domain/budget.js';
+import type { Budget } from '../domain/base/budget.js';
 import { headerBytesOf } from './session-settings.js';
 
 /** Clients that pipeline send a few requests at a time. */

@@ -10,7 +10,6 @@
 import { badRequest, Refused } from '../domain/errors.js';
 import type { JsonTree } from './json-tree.js';
 import { nestingMax } from './object-text.js';
-import { strictCause } from './strict-cause.js';
 import { attempt } from '../domain/parsed.js';
 import type { Parsed } from '../domain/parsed.js';
 
@@ -210,4 +209,15 @@ function formatCharacter(character: string): string {
   if (character === "'") return `'\\''`;
   if (character === '"') return `'"'`;
   return `'${JSON.stringify(character).slice(1, -1)}'`;
+}
+
+const pathCharactersMax = 256;
+
+/**
+ * Why a strict write is refused, or another write gets a warning, in Kubernetes' words. Shows at
+ * most `pathCharactersMax` of a path.
+ */
+export function strictCause(flaw: 'duplicate' | 'unknown', path: string): string {
+  const shown = path.length > pathCharactersMax ? `${path.slice(0, pathCharactersMax)}...` : path;
+  return `${flaw} field ${JSON.stringify(shown)}`;
 }

@@ -13,12 +13,9 @@
  */
 import { badRequest, Refused, unreachable } from '../domain/errors.js';
 import type { Refusal } from '../domain/errors.js';
-import { parseJson } from './json-parser.js';
-import { parseJsonPointer } from './json-pointer.js';
-import type { JsonPointer } from './json-pointer.js';
+import { parseJson, strictCause } from './json-parser.js';
 import { equalJson, formatJson, isJsonArray, isJsonObject, measureJson } from './json-tree.js';
 import type { JsonObject, JsonTree } from './json-tree.js';
-import { strictCause } from './strict-cause.js';
 import { attempt, mustParse } from '../domain/parsed.js';
 import type { Parsed } from '../domain/parsed.js';
 
@@ -252,4 +249,20 @@ function failed(operation: string, reason: string): Refused {
 
 function tooMuch(message: string): Refusal {
   return { reason: 'RequestEntityTooLarge', message };
+}
+
+/** The place of a value in a JSON tree: RFC 6901. `[]` is the whole tree. */
+type JsonPointer = readonly string[];
+
+/**
+ * Undefined if the text is no pointer. A pointer is empty or begins with '/', and '~' only appears
+ * in ~0 and ~1.
+ */
+function parseJsonPointer(text: string): JsonPointer | undefined {
+  if (text === '') return [];
+  if (!text.startsWith('/') || /~(?![01])/.test(text)) return undefined;
+  return text
+    .slice(1)
+    .split('/')
+    .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
 }

@@ -11,7 +11,7 @@
  * number with a text.
  */
 import { unreachable } from '../domain/errors.js';
-import { isObject } from '../domain/members.js';
+import { isObject } from '../domain/base/members.js';
 
 export type JsonPath = readonly Step[];
 

@@ -10,7 +10,7 @@
  * https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
  */
 import { unreachable } from '../domain/errors.js';
-import { isTimestamp } from '../domain/timestamp.js';
+import { isTimestamp } from '../domain/syntax/timestamp.js';
 import { member, type Member, type Members, type ObjectText, valueText } from './object-text.js';
 import { otherSpelling, type Spellings, spellingsOf } from './other-spelling.js';
 

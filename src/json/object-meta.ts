@@ -6,8 +6,8 @@
  * O2 Numbers are read from their text, so an int64 beyond 2^53 is compared exactly.
  */
 import { parseCanonicalPath, pathAnnotation, type CanonicalPath } from '../domain/cluster.js';
-import { isObject, type Members } from '../domain/members.js';
-import { member, type ObjectText, valueText } from './object-text.js';
+import { isObject, type Members } from '../domain/base/members.js';
+import { member, valueText, type ObjectText } from './object-text.js';
 import { metaMisfit } from './meta-shape.js';
 
 export type ObjectMeta = Readonly<{
@@ -92,4 +92,11 @@ function textsOf(record: Readonly<Record<string, unknown>>, name: string): Reado
     if (typeof text === 'string') texts.set(key, text);
   }
   return texts;
+}
+
+/** The canonical path in an object's annotation; undefined if absent or malformed. */
+export function canonicalPathIn({ bytes, annotations }: ObjectText): CanonicalPath | undefined {
+  const found = member(annotations, pathAnnotation);
+  const value: unknown = found === undefined ? undefined : JSON.parse(valueText(bytes, found));
+  return typeof value === 'string' ? parseCanonicalPath(value) : undefined;
 }

@@ -15,7 +15,7 @@
 import { Buffer } from 'node:buffer';
 import { parseJson } from './json-parser.js';
 import { equalJson, type JsonTree } from './json-tree.js';
-import { isObject } from '../domain/members.js';
+import { isObject } from '../domain/base/members.js';
 import { mustParse } from '../domain/parsed.js';
 
 const quote = 0x22;

@@ -19,8 +19,8 @@ import {
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
-import { untilAborted } from '../domain/until-aborted.js';
-import { limitInterim } from '../domain/interim-answers.js';
+import { untilAborted } from '../domain/base/promises.js';
+import { limitInterim } from '../domain/base/interim-answers.js';
 import { UnreadBody, type UnreadRoom } from './unread-body.js';
 
 /**

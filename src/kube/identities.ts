@@ -3,7 +3,7 @@
  * export as `resource:identity`, as kcp's informers do (kcp: pkg/server/bootstrap/identity.go). The
  * root shard has the exports themselves; every other shard keeps their identities in a ConfigMap.
  */
-import { textAt } from '../domain/text-at.js';
+import { textAt } from '../domain/base/members.js';
 import type { KubeClient } from './kube-client.js';
 import { KubeRefusal } from './kube-client.js';
 

@@ -5,11 +5,12 @@
  * body that the reader waits for. A refusal is read up to `refusalBytesMax`. Unread bytes stay in
  * the server's window, so a slow reader slows the server and costs no memory.
  */
-import { certificateFaultOf, explainCertificateFault } from '../domain/certificate-fault.js';
+import type { LogFields } from '../diagnostics/log.js';
+import { certificateFaultOf, explainCertificateFault } from '../domain/base/certificate-fault.js';
 import { CacheError } from '../domain/errors.js';
-import { GatheredBytes } from '../domain/gathered-bytes.js';
+import { GatheredBytes } from '../domain/base/gathered-bytes.js';
 import type { Clock } from '../domain/ports.js';
-import { textAt } from '../domain/text-at.js';
+import { textAt } from '../domain/base/members.js';
 import type { KubeAccess } from './kube-access.js';
 import { KubeConnections, type KubeAnswer } from './kube-connections.js';
 
@@ -179,4 +180,28 @@ export function refusalOf(status: number, text: string, retryAfter = ''): KubeRe
   } catch {
     return new KubeRefusal(status, '', text.trim().slice(0, 200), { retryAfterMs: 1_000 * asked });
   }
+}
+
+/**
+ * The log fields of a failed read. An error of a server, a network or a file becomes one sentence.
+ * A stack would say nothing about its cause, and eighteen readers fail at once. Any other error is
+ * a bug of this software, and keeps its stack.
+ */
+export function failureFields(error: unknown): LogFields {
+  if (error instanceof KubeRefusal)
+    return { why: error.message, status: error.status, ...(error.reason !== '' && { reason: error.reason }) };
+  return isOfOutside(error) ? { why: withCauses(error) } : { error };
+}
+
+/**
+ * Node sets `code` on errors of the network and of files, but also on wrong arguments, which are
+ * bugs.
+ */
+function isOfOutside(error: unknown): error is Error {
+  if (error instanceof TypeError || error instanceof RangeError) return false;
+  return error instanceof Error && (error instanceof CacheError || typeof Reflect.get(error, 'code') === 'string');
+}
+
+function withCauses({ message, cause }: Error): string {
+  return cause instanceof Error ? `${message}: ${withCauses(cause)}` : message;
 }

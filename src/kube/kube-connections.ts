@@ -11,7 +11,7 @@ import type { ConnectionOptions } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { Http2Sessions, type Asked } from './http2-sessions.js';
-import { limitInterim } from '../domain/interim-answers.js';
+import { limitInterim } from '../domain/base/interim-answers.js';
 import type { Credentials, KubeAccess } from './kube-access.js';
 import { UnreadBody } from './unread-body.js';
 

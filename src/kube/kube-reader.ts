@@ -26,20 +26,18 @@ import type { Log, LogFields } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import { member, valueText } from '../json/object-text.js';
 import type { Clock } from '../domain/ports.js';
-import { pause } from '../domain/pause.js';
+import { pause } from '../domain/base/promises.js';
 import { formatApiVersion } from '../domain/resource.js';
 import { backoffMs, type BackoffBounds } from '../sender/reconnect.js';
 import { ResyncPace } from '../sender/resync-pace.js';
 import type { AbsentTypes } from './absent-types.js';
 import { formatRead, type Collection, type ReadOptions } from './collection.js';
 import type { Identities } from './identities.js';
-import { refusalOf, KubeRefusal, type KubeClient, type KubeRequest } from './kube-client.js';
-import { lines } from './lines.js';
+import { failureFields, KubeRefusal, refusalOf, type KubeClient, type KubeRequest } from './kube-client.js';
 import { ListCutter } from './list-cutter.js';
 import { stepAfter, syncStep, type ReadStep } from './read-step.js';
-import { failureFields } from './read-failure.js';
 import { readSourceObject, type SourceObject } from './source-object.js';
-import { cutWatchEvent } from './watch-event.js';
+import { cutWatchEvent, lines } from './watch-event.js';
 
 export type Read =
   /** All objects follow, up to `end`. */

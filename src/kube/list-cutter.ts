@@ -11,9 +11,9 @@
  * before would be removed. Bounds: one item, `itemBytesMax`; the envelope, `envelopeBytesMax`.
  */
 import { CacheError } from '../domain/errors.js';
-import { GatheredBytes } from '../domain/gathered-bytes.js';
+import { GatheredBytes } from '../domain/base/gathered-bytes.js';
 import { parseJson } from '../json/json-parser.js';
-import { textAt } from '../domain/text-at.js';
+import { textAt } from '../domain/base/members.js';
 
 /** `apiVersion`: '' if absent. `continueToken`: '' on the last page. */
 export type ListEnvelope = Readonly<{ apiVersion: string; resourceVersion: string; continueToken: string }>;

@@ -3,8 +3,8 @@
  * counted.
  */
 import { Readable } from 'node:stream';
-import { GatheredBytes } from '../domain/gathered-bytes.js';
-import type { Room } from '../domain/room.js';
+import { GatheredBytes } from '../domain/base/gathered-bytes.js';
+import type { Room } from '../domain/base/room.js';
 
 /** Counts the unread bytes. */
 export type UnreadRoom = Pick<Room, 'tryReserve' | 'release'>;

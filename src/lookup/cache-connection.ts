@@ -13,7 +13,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
-import { GatheredBytes } from '../domain/gathered-bytes.js';
+import { GatheredBytes } from '../domain/base/gathered-bytes.js';
 import type { Clock } from '../domain/ports.js';
 import type { ClientIdentity } from '../frames/connect-socket.js';
 import { CacheFault } from './cache-fault.js';

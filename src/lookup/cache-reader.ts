@@ -25,6 +25,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { unreachable } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { formatGroupResource } from '../domain/resource.js';
+import type { CacheConnectionOptions } from './cache-connection.js';
 import { CacheFault } from './cache-fault.js';
 import {
   freshnessOn,
@@ -55,6 +56,7 @@ import {
   type Missing,
   type ReadAnswer,
 } from './read-answer.js';
+import type { WatchedTypeOptions } from './watched-type.js';
 import { WatchedTypes } from './watched-types.js';
 
 /**
@@ -296,3 +298,18 @@ export class CacheReader {
 function notFound({ group, resource, name }: ObjectRef): string {
   return `${formatGroupResource({ group, resource })} ${JSON.stringify(name)} not found`;
 }
+
+export type LookupBounds = Omit<CacheConnectionOptions, 'cache'> & CacheReaderOptions & WatchedTypeOptions;
+
+/** `answerBytesMax` leaves room to spare: a page of a list usually has a few hundred kilobytes. */
+export const defaultLookupBounds: LookupBounds = Object.freeze({
+  timeoutMs: 10_000,
+  answerBytesMax: 16 * 1024 * 1024,
+  connectionsMax: 16,
+  questionsMax: 1_000,
+  reportAgeMaxMs: 1_000,
+  freshnessTimeoutMs: 2_000,
+  pageObjectsMax: 250,
+  watchedObjectsMax: 100_000,
+  watchedBytesMax: 256 * 1024 * 1024,
+});

@@ -3,7 +3,7 @@
  * all logical clusters names a type that is bound from an export as `resource:hash`. kcp's own
  * types are bound from exports of `root`.
  */
-import { textAt } from '../domain/text-at.js';
+import { textAt } from '../domain/base/members.js';
 import { jsonValue } from '../json/json-value.js';
 import type { Absent, Ambiguous, CacheReader } from './cache-reader.js';
 import type { Freshness, TypeFreshness } from './freshness-report.js';

@@ -4,7 +4,7 @@
  * value that the reader does not know becomes null ("nobody reports it"). It is never a guess and
  * never a fault, because a controller must not stop when its cache learns a new word.
  */
-import { isObject, type Members } from '../domain/members.js';
+import { isObject, type Members } from '../domain/base/members.js';
 import { CacheFault } from './cache-fault.js';
 import { jsonValue } from '../json/json-value.js';
 

@@ -4,7 +4,7 @@
  * were asked most recently. A question beyond them costs a new report.
  */
 import type { Clock } from '../domain/ports.js';
-import { untilAborted } from '../domain/until-aborted.js';
+import { untilAborted } from '../domain/base/promises.js';
 import type { FreshnessReport } from './freshness-report.js';
 
 /** `askedMs`: when the report was requested. The cache made it then or later. */

@@ -19,8 +19,7 @@ import { unreachable } from '../domain/errors.js';
 import type { Absent, Ambiguous, CacheReader } from './cache-reader.js';
 import type { Freshness } from './freshness-report.js';
 import { objectTarget, type ObjectRef } from './object-ref.js';
-import type { ResolvedPath } from './path-answer.js';
-import type { PathResolver } from './path-resolver.js';
+import type { PathResolver, ResolvedPath } from './path-resolver.js';
 
 /** Returns undefined if there is no such object. `ref.cluster` may be a canonical path. */
 export type LocalGetter<T> = (ref: ObjectRef, signal: AbortSignal | undefined) => Promise<T | undefined> | T | undefined;

@@ -6,7 +6,7 @@
  *    what is above it, so they are rejected.
  */
 import { parseCanonicalPath, parseClusterName } from '../domain/cluster.js';
-import { pathSegmentFlaws } from '../domain/name-syntax.js';
+import { pathSegmentFlaws } from '../domain/syntax/name-syntax.js';
 import { parseShardName } from '../domain/shard.js';
 
 /** The objects of one type in one logical cluster. */

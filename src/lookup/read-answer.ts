@@ -14,8 +14,7 @@
 import { member, nestingMax, NotJson, scanObject, valueText } from '../json/object-text.js';
 import { isJsonArray, isJsonObject, formatJson } from '../json/json-tree.js';
 import { parseJson } from '../json/json-parser.js';
-import { membersOf } from '../domain/members.js';
-import { textAt } from '../domain/text-at.js';
+import { membersOf, textAt } from '../domain/base/members.js';
 import { CacheFault } from './cache-fault.js';
 import { readFreshnessReport, type FreshnessReport } from './freshness-report.js';
 import { jsonValue } from '../json/json-value.js';

@@ -1,5 +1,5 @@
 /** The proxy's own answers, in the words of kcp's front proxy. Pure. */
-import { shown } from '../diagnostics/shown.js';
+import { shown } from '../diagnostics/bounded-log.js';
 
 export type OwnAnswer = Readonly<{ code: number; headers: Readonly<Record<string, string>>; body: string }>;
 

@@ -5,12 +5,11 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { withAuthenticated, type Caller } from '../domain/caller.js';
-import { isHeaderValue } from '../domain/header-value.js';
+import { isHeaderValue } from '../domain/base/http-header.js';
 import { InvalidToken, type TokenReader, type TokenUser } from '../tokens/token-user.js';
 import { bearerTokenOf } from './bearer-token.js';
 import { asHeaderValue, type Identity } from './forwarded-headers.js';
-import { identityOf } from './identity.js';
-import { passedGroups, type GroupRules } from './passed-groups.js';
+import { identityOf, passedGroups, type GroupRules } from './identity.js';
 
 export type AuthenticatorParts = Readonly<{
   groups: GroupRules;

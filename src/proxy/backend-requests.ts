@@ -6,7 +6,7 @@ import { isIP } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
-import { limitInterim } from '../domain/interim-answers.js';
+import { limitInterim } from '../domain/base/interim-answers.js';
 
 /**
  * `ca` verifies the backend's certificate. `cert` and `key` are shown to the backend. All are PEM

@@ -3,13 +3,14 @@
  * proxy, this comes before authentication.
  */
 import type { IncomingHttpHeaders } from 'node:http';
+import { isObject, membersOf } from '../domain/base/members.js';
+import { parseClusterName, type ClusterName } from '../domain/cluster.js';
 import type { Paths } from '../domain/ports.js';
 import type { PathResolution } from '../domain/path-resolution.js';
 import type { ShardName } from '../domain/shard.js';
 import { accessNotPermitted, malformed, notAvailable, pageNotFound, redirect, notSent, type OwnAnswer } from './answers.js';
 import { clustersPath, mostSpecificFirst, placeOf, type Mapping, type Place } from './mapping.js';
 import { routeOf, type Route } from './route.js';
-import { clusterOfToken } from './service-account.js';
 import { ShardUrls, type ShardUrlsParts } from './shard-urls.js';
 
 /** `target`: path and query. `shard`: the shard of the logical cluster, if the path names one. */
@@ -131,5 +132,34 @@ function pathOf(target: string): string {
     return decodeURIComponent(path);
   } catch {
     return path;
+  }
+}
+
+const scheme = 'Bearer ';
+const payloadCharactersMax = 16 * 1024;
+
+/**
+ * The logical cluster to which the token of a service account belongs. Pure. In-cluster clients
+ * cannot put it into their paths, so kcp's proxy and this one add it. The token is not verified
+ * here. The shard verifies it, and only then trusts the claim.
+ *
+ * `authorization`: the Authorization header. Undefined for any other token.
+ */
+function clusterOfToken(authorization: string | undefined): ClusterName | undefined {
+  if (authorization?.startsWith(scheme) !== true) return undefined;
+  const [, payload = '', signature, ...more] = authorization.slice(scheme.length).split('.');
+  if (signature === undefined || more.length > 0 || payload.length > payloadCharactersMax) return undefined;
+  const claims = claimsIn(payload);
+  const bound = membersOf(claims['kubernetes.io'])['clusterName'];
+  const name = typeof bound === 'string' ? bound : claims['kubernetes.io/serviceaccount/clusterName'];
+  return typeof name === 'string' ? parseClusterName(name) : undefined;
+}
+
+function claimsIn(payload: string): Readonly<Record<string, unknown>> {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    return isObject(claims) ? claims : {};
+  } catch {
+    return {};
   }
 }

@@ -6,7 +6,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { frontDoorMetricTable } from '../diagnostics/metric-table.js';
 import type { InstrumentsOf } from '../diagnostics/metrics.js';
-import { certificateFaultOf, type CertificateFault } from '../domain/certificate-fault.js';
+import { certificateFaultOf, type CertificateFault } from '../domain/base/certificate-fault.js';
 import type { ShardName } from '../domain/shard.js';
 
 /** The error types of kcp's metric. */

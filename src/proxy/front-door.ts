@@ -15,8 +15,8 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { CacheError, Refused } from '../domain/errors.js';
-import { GatheredBytes } from '../domain/gathered-bytes.js';
-import { untilAborted } from '../domain/until-aborted.js';
+import { GatheredBytes } from '../domain/base/gathered-bytes.js';
+import { untilAborted } from '../domain/base/promises.js';
 import type { Exchange } from '../http/exchange.js';
 import { reservedExtra } from '../http/impersonation.js';
 import { hasBody } from '../http/transport.js';
@@ -37,7 +37,6 @@ import type { Authenticator } from './authenticator.js';
 import { assertDecoded, BrokenOff, NotSent, TooLong, type BackendCredentials } from './backend-requests.js';
 import type { BackendAnswer, Backends } from './backends.js';
 import type { DoorMetrics } from './door-metrics.js';
-import { corsHeaders } from './cors.js';
 import type { Destination, Destinations } from './destinations.js';
 import { answerHeaders, bodiless, linesOf, requestHeaders, type HeaderLines, type Identity } from './forwarded-headers.js';
 import type { Mapping } from './mapping.js';
@@ -316,3 +315,22 @@ function sendOwnAnswer(exchange: Exchange, { code, headers, body }: OwnAnswer): 
   response.writeHead(code, { ...headers, ...(code !== 204 && { 'content-length': bytes.length }) });
   response.end(request.method === 'HEAD' ? undefined : bytes);
 }
+
+/**
+ * Which web pages may send requests across origins, by the rules of kcp's proxy. Pure.
+ *
+ * `origin`: the Origin header. Undefined: no CORS headers, so the browser keeps the answer from the
+ * page.
+ */
+function corsHeaders(origin: string | undefined, allowed: readonly RegExp[]): Readonly<Record<string, string>> | undefined {
+  if (origin === undefined || origin === '' || !allowed.some((pattern) => pattern.test(origin))) return undefined;
+  return { 'access-control-allow-origin': origin, ...sameForAll };
+}
+
+const sameForAll = {
+  'access-control-allow-methods': 'POST, GET, OPTIONS, PUT, DELETE, PATCH',
+  'access-control-allow-headers':
+    'Content-Type, Content-Length, Accept-Encoding, X-CSRF-Token, Authorization, X-Requested-With, If-Modified-Since',
+  'access-control-expose-headers': 'Date',
+  'access-control-allow-credentials': 'true',
+} as const;

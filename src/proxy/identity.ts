@@ -13,9 +13,8 @@ import type { IncomingMessage } from 'node:http';
 import type { Http2ServerRequest } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { anonymous, withAuthenticated, type Caller } from '../domain/caller.js';
-import { isHeaderValue } from '../domain/header-value.js';
+import { isHeaderValue } from '../domain/base/http-header.js';
 import { asHeaderValue, linesOf, usualHeaders, type Identity } from './forwarded-headers.js';
-import { passedGroups, type GroupRules } from './passed-groups.js';
 
 /** The key under which Kubernetes records the credential of a caller. */
 const credentialKey = 'authentication.kubernetes.io/credential-id';
@@ -87,4 +86,35 @@ function credentialOf(request: IncomingMessage): string {
   const credential = fingerprint === undefined ? '' : `X509SHA256=${fingerprint.replaceAll(':', '').toLowerCase()}`;
   credentials.set(connection, credential);
   return credential;
+}
+
+export type GroupRules = Readonly<{
+  /** Patterns: a group, or a prefix and '*'. Empty: all groups pass. */
+  passed: readonly string[];
+  dropped: readonly string[];
+}>;
+
+const neverPassed: readonly string[] = [
+  'system:masters',
+  'system:kcp:logical-cluster-admin',
+  'system:kcp:initializer:*',
+  'system:kcp:terminator:*',
+];
+
+/**
+ * Which groups of a caller are passed on. Pure.
+ *
+ * GROUPS-1 Groups for traffic within kcp are never passed on, whatever an option says. A caller
+ *    with such a group in its certificate would have access everywhere.
+ *
+ * Sorted, without duplicates.
+ */
+export function passedGroups(groups: readonly string[], { passed, dropped }: GroupRules): readonly string[] {
+  const isDropped = (group: string): boolean => [...neverPassed, ...dropped].some((pattern) => matches(pattern, group));
+  const isPassed = (group: string): boolean => passed.length === 0 || passed.some((pattern) => matches(pattern, group));
+  return [...new Set(groups)].filter((group) => isPassed(group) && !isDropped(group)).toSorted();
+}
+
+function matches(pattern: string, group: string): boolean {
+  return pattern.endsWith('*') ? group.startsWith(pattern.slice(0, -1)) : group === pattern;
 }

@@ -8,7 +8,7 @@
  *     proxy_client_cert: requestheader.crt  the certificate that lets the proxy say who asks
  *     proxy_client_key: requestheader.key
  */
-import { isObject, type Members } from '../domain/members.js';
+import { isObject, type Members } from '../domain/base/members.js';
 import { usualHeaders, type IdentityHeaders } from './forwarded-headers.js';
 
 /**

@@ -13,7 +13,7 @@ import { parseClusterName, rootCluster, type ClusterName } from '../domain/clust
 import type { Body } from '../domain/object.js';
 import type { Objects, Revisions } from '../domain/store-port.js';
 import { rootShard, type ShardName } from '../domain/shard.js';
-import { textAt } from '../domain/text-at.js';
+import { textAt } from '../domain/base/members.js';
 import { parsePlace, type Place } from './mapping.js';
 
 const shards = { group: 'core.kcp.io', resource: 'shards', identity: '', shard: rootShard, namespace: '' } as const;

@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import type { Duplex } from 'node:stream';
-import { GatheredBytes } from '../domain/gathered-bytes.js';
+import { GatheredBytes } from '../domain/base/gathered-bytes.js';
 import type { Clock } from '../domain/ports.js';
 import { UnreadBody } from '../kube/unread-body.js';
 import {

@@ -7,7 +7,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { atExpiry } from '../domain/caller.js';
 import type { Clock } from '../domain/ports.js';
-import { untilAborted } from '../domain/until-aborted.js';
+import { untilAborted } from '../domain/base/promises.js';
 import { hasBody } from '../http/transport.js';
 import type { Upgrade } from '../http/connection.js';
 import { badGateway, extraNotAllowed, malformed, pageNotFound, unauthorized } from './answers.js';

@@ -17,7 +17,7 @@ import type { Term } from '../domain/push.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { Notifier } from './notifier.js';
-import { pause } from '../domain/pause.js';
+import { pause } from '../domain/base/promises.js';
 import { failedParting, firstAttempt, reconnect, type Attempt, type Parting, type ReconnectBounds } from './reconnect.js';
 import type { SenderOptions } from './sender-options.js';
 import { SenderSession } from './sender-session.js';

@@ -21,14 +21,12 @@ import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { Frame, PushedKey, SliceFreshness } from '../frames/frame.js';
-import { batchFrame, cutBatch, outgoingBytes, outgoingKey, type Batch, type BatchBounds, type Pending } from './batch.js';
-import { coalesce } from './coalesce.js';
-import { LackingObjects } from '../domain/lacking-objects.js';
-import { SourceReading } from './source-reading.js';
+import { batchFrame, coalesce, cutBatch, outgoingBytes, outgoingKey, type Batch, type BatchBounds, type Pending } from './batch.js';
+import { LackingObjects } from '../domain/slices/lacking-objects.js';
 import type { SliceKnowledge } from './resume.js';
 import { ResyncPace } from './resync-pace.js';
 import type { SliceProgress } from './sender-state.js';
-import type { SliceSource, Outgoing } from './source.js';
+import type { Outgoing, SliceSource } from './source.js';
 import { SyncsUnderWay } from './syncs-under-way.js';
 import type { Tally } from './window.js';
 
@@ -310,5 +308,42 @@ export class SliceFeed {
       this.#isUndeclared = false;
       this.#parts.changed(this);
     });
+  }
+}
+
+/** One reading of a source, from opening to release. It asks for one batch at a time. */
+class SourceReading {
+  readonly #abort = new AbortController();
+  readonly #batches: AsyncIterator<readonly Outgoing[]>;
+  #isReading = false;
+
+  constructor(source: SliceSource) {
+    this.#batches = source.open(this.#abort.signal)[Symbol.asyncIterator]();
+  }
+
+  /** Whether a batch was requested and has not arrived. */
+  get isReading(): boolean {
+    return this.#isReading;
+  }
+
+  /** The next batch; undefined if the source has ended. */
+  async read(): Promise<readonly Outgoing[] | undefined> {
+    this.#isReading = true;
+    try {
+      const { done, value } = await this.#batches.next();
+      return done === true ? undefined : value;
+    } finally {
+      this.#isReading = false;
+    }
+  }
+
+  /** Aborts the source; resolves once it has stopped. */
+  async close(): Promise<void> {
+    this.#abort.abort();
+    try {
+      await this.#batches.return?.();
+    } catch {
+      // Ignores errors of a source that was aborted.
+    }
   }
 }

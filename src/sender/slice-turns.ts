@@ -14,7 +14,7 @@ import type { FrameConnection } from '../frames/frame-connection.js';
 import type { FrameLimits } from '../frames/frame.js';
 import type { SenderBounds } from './sender-options.js';
 import type { SliceFeed } from './slice-feed.js';
-import { Turns } from '../domain/turns.js';
+import { Turns } from '../domain/base/queues.js';
 import type { Window } from './window.js';
 
 export type SliceTurnsParts = Readonly<{

@@ -12,28 +12,28 @@
  */
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
-import type { TableType } from '../domain/catalogue.js';
-import { isDeclaring } from '../domain/declaration.js';
+import { cacheServer, serverHeader } from '../domain/base/http-header.js';
+import { textAt } from '../domain/base/members.js';
+import type { TableType } from '../domain/catalogue/catalogue.js';
+import { isDeclaring } from '../domain/catalogue/declaration.js';
 import type { Clock } from '../domain/ports.js';
-import { pause } from '../domain/pause.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
-import { deferred } from '../domain/deferred.js';
+import { deferred, pause } from '../domain/base/promises.js';
+import { CacheError } from '../domain/errors.js';
+import { jsonValue } from '../json/json-value.js';
 import { AbsentTypes } from '../kube/absent-types.js';
 import { readingOf, type CachedResource, type DeclaringShard } from './cached-resource.js';
-import { DeclaredSlices } from './declared-slices.js';
+import { DeclaredSlices, type SliceSink } from './declared-slices.js';
 import { Identities } from '../kube/identities.js';
-import { KubeClient, KubeRefusal } from '../kube/kube-client.js';
+import { failureFields, KubeClient, KubeRefusal } from '../kube/kube-client.js';
 import { KubeReader, type ReaderParts } from '../kube/kube-reader.js';
 import { pathEntryForms } from './path-entry-forms.js';
 import { replicatedTypes, select, type ReplicatedType, type SelectionRule } from './selection.js';
 import type { Collection } from '../kube/collection.js';
 import type { KubeAccess } from '../kube/kube-access.js';
-import { failureFields } from '../kube/read-failure.js';
 import type { SourceObject } from '../kube/source-object.js';
 import { SliceReader, type SliceReaderOptions, type PushedForm } from './slice-reader.js';
-import type { SliceSink } from './slice-sink.js';
-import { comesFromCache, isForbiddenByKcp, isVersionOfCache, SourceForbidsAll, SourceIsCache, versionPath } from './wrong-source.js';
 import { stamp, type StampedType } from './stamp.js';
 
 export type ShardAgentParts = Readonly<{ access: KubeAccess; sink: SliceSink; clock: Clock; random: () => number; log: Log }>;
@@ -236,4 +236,57 @@ export class ShardAgent {
   #rule(marked: boolean, selectors?: SelectionRule['selectors']): SelectionRule {
     return { marked, systemClusters: this.#systemClusters, selectors };
   }
+}
+
+/**
+ * Whether an agent can read its source. Two kubeconfigs are easily mistaken for that of a shard:
+ *
+ * - That of a Strata cache. An agent that reads a cache pushes the objects of all shards as those
+ *   of its own shard. If it pushes into the same cache, each object comes back as a change, without
+ *   end. A cache names itself in every response header. It also does so in `/version`, because an
+ *   intermediary may remove headers.
+ * - That of a front proxy, or of a user outside `system:masters`. kcp then forbids every request
+ *   for all logical clusters at once, including `/version`.
+ */
+const versionPath = '/clusters/*/version';
+
+type Source = Pick<KubeAccess, 'source' | 'server'>;
+
+class SourceIsCache extends CacheError {
+  constructor(source: Source) {
+    super(
+      `${named(source)} is a Strata cache, and strata push reads a shard of kcp: give it the kubeconfig of the shard. ` +
+        `To have another cache hold what this one holds, start that one as its child: strata serve --parent-urls=${new URL(source.server).origin}`,
+    );
+  }
+}
+
+class SourceForbidsAll extends CacheError {
+  constructor(source: Source, { message }: KubeRefusal) {
+    super(
+      `${named(source)} does not let this user read all logical clusters at once (${message}). Give strata push the shard itself, not a front proxy, ` +
+        'and a user in the group system:masters: in the admin.kubeconfig of kcp that is --context shard-base',
+    );
+  }
+}
+
+function named({ source, server }: Source): string {
+  return source === undefined ? server : `${source}: ${server}`;
+}
+
+/**
+ * `error`: from a request of `versionPath`. A 403 without a Status may be from an intermediary, and
+ * be temporary.
+ */
+function isForbiddenByKcp(error: unknown): error is KubeRefusal {
+  return error instanceof KubeRefusal && error.status === 403 && error.reason === 'Forbidden';
+}
+
+function comesFromCache(headers: Readonly<Record<string, unknown>>): boolean {
+  return headers[serverHeader] === cacheServer;
+}
+
+/** `answer`: the response to a request of `versionPath`. */
+function isVersionOfCache(answer: string): boolean {
+  return textAt(jsonValue(answer), 'gitVersion')?.includes('+strata-') === true;
 }

@@ -3,8 +3,8 @@
  * objects of their logical clusters belong to it.
  */
 import { parseClusterName, type ClusterName } from '../domain/cluster.js';
-import { parseDeclaration } from '../domain/declaration.js';
-import { labelKeyFlaws, labelValueFlaws } from '../domain/label-syntax.js';
+import { parseDeclaration } from '../domain/catalogue/declaration.js';
+import { labelKeyFlaws, labelValueFlaws } from '../domain/syntax/label-syntax.js';
 import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Collection } from '../kube/collection.js';

@@ -20,8 +20,8 @@ import { readCachedResource, type CachedResource, type DeclaringShard } from './
 import { PerClusterSource } from './per-cluster-source.js';
 import { EditPace } from './edit-pace.js';
 import type { Read } from '../kube/kube-reader.js';
+import type { SliceSource } from '../sender/source.js';
 import { select, type SelectionRule } from './selection.js';
-import type { SliceSink } from './slice-sink.js';
 import type { ReadObserver, SliceReader } from './slice-reader.js';
 
 export type DeclaredSlicesParts = Readonly<{
@@ -203,4 +203,17 @@ export class DeclaredSlices implements ReadObserver {
     const places = [...(this.#byType.get(name)?.get(cluster) ?? [])].filter(([, { deleting }]) => !deleting);
     return places.toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, cached]) => cached);
   }
+}
+
+/** The receiver of the agent's slices: the part of a sender that the agent needs. Tests replace it. */
+export interface SliceSink {
+  /** `after`: the cache can accept this slice only once that one was synced. */
+  add(slice: Slice, source: SliceSource, options?: Readonly<{ after?: Slice }>): void;
+  /** Stops sending the slice. The cache keeps its objects until it removes the slice itself. */
+  withdraw(slice: Slice): void;
+  /**
+   * Whether all slices of the shard were added. While they are, the cache removes its other slices
+   * of the shard.
+   */
+  complete(isComplete: boolean): void;
 }

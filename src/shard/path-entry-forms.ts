@@ -7,7 +7,7 @@
  * have to keep every entry, and the cache compares them anyway.
  */
 import { pathAnnotation, parseAnyPath } from '../domain/cluster.js';
-import { isObject, membersOf, type Members } from '../domain/members.js';
+import { isObject, membersOf, type Members } from '../domain/base/members.js';
 import {
   clusterEntries,
   formatPathEntry,

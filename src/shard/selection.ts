@@ -8,8 +8,8 @@
  *  gone     nothing         delete        it is being deleted, is not marked, or is not selected
  *  ignored  nothing         nothing       its logical cluster is a system one
  */
-import type { TableType } from '../domain/catalogue.js';
-import { isDeclaring } from '../domain/declaration.js';
+import type { TableType } from '../domain/catalogue/catalogue.js';
+import { isDeclaring } from '../domain/catalogue/declaration.js';
 import { labelsOf, type Labels, type SourceObject } from '../kube/source-object.js';
 
 /**

@@ -13,7 +13,7 @@ import type { Push, PushOutcome, Speaker } from '../domain/push.js';
 import type { Scope } from '../domain/scope.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice } from '../domain/slice.js';
-import { canonicalPathIn } from '../json/canonical-path.js';
+import { canonicalPathIn } from '../json/object-meta.js';
 import { nestingMax, scanObject } from '../json/object-text.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { PushLane, Store } from '../domain/store-port.js';

@@ -1,6 +1,6 @@
 /**
  * The store was found damaged when it was opened. The server serves none of it until an operator
- * acts (src/stand-aside.ts).
+ * acts (src/server/damaged-server.ts).
  */
 import { CacheError } from '../domain/errors.js';
 
@@ -25,3 +25,9 @@ export async function unlessDamaged<T>(opening: Promise<T>): Promise<T | Damaged
     throw error;
   }
 }
+
+/** The result of one step of a check. `examined`: how many rows or keys it read. */
+export type CheckResult = Readonly<{ what: string; examined: number; problems: readonly string[] }>;
+
+/** A step reports at most this many problems, and does not count the rest. */
+export const problemsMax = 20;

@@ -28,7 +28,7 @@
  *     its syncs under way are void.
  */
 import assert from 'node:assert/strict';
-import { noBuckets } from '../domain/buckets.js';
+import { noBuckets } from '../domain/slices/buckets.js';
 import { isElsewhere, writtenPlainly, type ShardState } from '../domain/claim.js';
 import { decide, type Mutation, type Outcome } from '../domain/mutation.js';
 import { linkOf, linksMax, type LinkState, type Push, type PushOutcome, type SliceState, type Speaker } from '../domain/push.js';
@@ -93,7 +93,7 @@ export function decideMutation(
   const isLocal = known?.via === 'local';
   const shard = isLocal ? known : writtenPlainly(own, known, mutation.key.shard);
   // Another writer's change unsyncs the slice, so that a pusher that returns syncs the slice again.
-  // While a pusher is connected, only the shard itself may write (intake/plain-writes.ts).
+  // While a pusher is connected, only the shard itself may write (intake/writes/plain-writes.ts).
   const unsyncs = mutation.bySource !== true && !keepsNames(mutation) && !shard.plain;
   return { kind: 'write', shard, isNewState: !isLocal, unsyncs };
 }

@@ -6,8 +6,8 @@
  * P4 An unknown shard has no slices.
  */
 import { isUnknown, type ShardState } from '../domain/claim.js';
-import { entryOf } from '../domain/entry-of.js';
-import { Listeners } from '../domain/listeners.js';
+import { entryOf } from '../domain/base/entry-of.js';
+import { Listeners } from '../domain/base/listeners.js';
 import type { Subscription } from '../domain/ports.js';
 import type { PublishedState, StateChange, TypeOrIdentity } from '../domain/published-state.js';
 import { hasLeft, isForgotten, type LinkState, type SliceState } from '../domain/push.js';

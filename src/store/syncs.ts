@@ -15,7 +15,7 @@
  * Bound: one sync per slice, one per logical cluster that a pusher has begun, and one removal per
  * lane, each with its marks.
  */
-import { inBuckets, type BucketSet } from '../domain/buckets.js';
+import { inBuckets, type BucketSet } from '../domain/slices/buckets.js';
 import type { ClusterName } from '../domain/cluster.js';
 import type { Push } from '../domain/push.js';
 import type { Revision } from '../domain/revision.js';

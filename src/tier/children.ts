@@ -12,16 +12,15 @@
  * Bounds: the endpoint limits the sessions; one lane for each name that ever connected.
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
-import { parseCacheName } from '../domain/cache-name.js';
 import { isMaster, type Caller } from '../domain/caller.js';
 import type { Clock } from '../domain/ports.js';
 import type { PushLane, Writer } from '../domain/store-port.js';
-import { childNeighbour } from '../domain/via.js';
+import { childNeighbour, parseCacheName } from '../domain/via.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
-import type { LinkSession } from './link-session.js';
-import type { LinkPeer } from './link-session-parts.js';
+import type { LinkSession } from './links/link-session.js';
+import type { LinkPeer } from './links/link-session-parts.js';
 
 export type ChildrenParts = Readonly<{
   writer: Pick<Writer, 'lane'>;

@@ -9,7 +9,7 @@
 import type { Clock, Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
 import type { PublishedState } from '../domain/published-state.js';
-import type { PushSessions } from '../intake/push-sessions.js';
+import type { PushSessions } from '../intake/push/push-sessions.js';
 
 export type HeldShardsParts = Readonly<{
   known: Pick<PublishedState, 'shard' | 'shards'>;

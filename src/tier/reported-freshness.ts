@@ -15,9 +15,10 @@ import type { ShardName } from '../domain/shard.js';
 import type { Neighbour } from '../domain/via.js';
 import type { Slice } from '../domain/slice.js';
 import type { SliceReport } from '../frames/frame.js';
-import { SliceReports } from '../intake/slice-reports.js';
-import { answerAgeMsMax } from './heartbeat.js';
-import type { Report } from './outgoing-reports.js';
+import { SliceReports } from '../intake/shards/slice-reports.js';
+import { answerAgeMsMax } from './links/heartbeat.js';
+import type { Report } from './links/outgoing-reports.js';
+import type { Routes } from './routes.js';
 
 /**
  * `isOpen`: a connection is open. `isUp`: it is open, and its reports are recent. `sinceMs`: since
@@ -138,4 +139,25 @@ function record(
   reported.isComplete = isComplete;
   if (askedMs !== undefined) reported.asOfMs = askedMs;
   return reported.slices.update(freshness, nowMs);
+}
+
+export type LinksFreshness = Pick<ReportedFreshness, 'presence' | 'shard' | 'slice' | 'reportedOf'>;
+
+/**
+ * What the links have reported. A shard whose origin no link reaches counts as not connected,
+ * whatever was reported.
+ */
+export function reachedFreshness(reported: ReportedFreshness, routes: Pick<Routes, 'unreachedMs'>): LinksFreshness {
+  return {
+    presence: (neighbour) => reported.presence(neighbour),
+    reportedOf: (neighbour, shard) => reported.reportedOf(neighbour, shard),
+    shard: (neighbour, shard) => {
+      const sinceMs = routes.unreachedMs(shard);
+      return sinceMs === undefined ? reported.shard(neighbour, shard) : { connected: false, sinceMs };
+    },
+    slice: (neighbour, slice) => {
+      const freshness = reported.slice(neighbour, slice);
+      return freshness && routes.unreachedMs(slice.shard) !== undefined ? { ...freshness, connected: false } : freshness;
+    },
+  };
 }

@@ -16,7 +16,7 @@ import type { Revisions, Writer } from '../domain/store-port.js';
 import type { Push, Speaker } from '../domain/push.js';
 import { isResourceVersion } from '../domain/revision.js';
 import type { Neighbour } from '../domain/via.js';
-import type { LinkSession } from './link-session.js';
+import type { LinkSession } from './links/link-session.js';
 
 export type RollbackParts = Readonly<{
   store: Readonly<{

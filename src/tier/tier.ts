@@ -14,7 +14,7 @@
  * stored nowhere: a cache knows its neighbours, and the ids above it.
  */
 import type { Change } from '../domain/change.js';
-import { isDeclaring, parseDeclaration } from '../domain/declaration.js';
+import { isDeclaring, parseDeclaration } from '../domain/catalogue/declaration.js';
 import type { LinkPolicies } from '../domain/link-policies.js';
 import type { Caller } from '../domain/caller.js';
 import type { Subscription } from '../domain/ports.js';
@@ -27,26 +27,24 @@ import type { FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Frame, type FrameOf, type SliceReport } from '../frames/frame.js';
 import type { ChildShards } from './child-shards.js';
 import { Children, type Child } from './children.js';
-import { childPolicy, parentPolicy, type EndPolicy } from './link-filters.js';
-import { isWhole } from '../intake/freshness.js';
+import { childPolicy, EqualFilters, parentPolicy, type EndPolicy } from './filters/link-filters.js';
+import { isWhole } from '../intake/shards/freshness.js';
 import type { PublishedState } from '../domain/published-state.js';
-import type { PushSessions } from '../intake/push-sessions.js';
-import { EqualFilters } from './equal-filters.js';
+import type { PushSessions } from '../intake/push/push-sessions.js';
 import { Forgetting } from './forgetting.js';
-import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.js';
-import { LinkSession } from './link-session.js';
-import type { LinkPeer, LinkSessionParts } from './link-session-parts.js';
-import type { LinkSenderOptions } from './link-sender-options.js';
-import { LogChunks } from './log-chunks.js';
+import { Link, type LinkOptions, type LinkParts, type LinkState } from './links/link.js';
+import { LinkSession } from './links/link-session.js';
+import type { LinkPeer, LinkSessionParts } from './links/link-session-parts.js';
+import type { LinkSenderOptions } from './links/link-sender-options.js';
+import { LogChunks } from './links/log-chunks.js';
 import { whileLeading } from './while-leading.js';
 import { Readiness } from './readiness.js';
-import { reachedFreshness, type LinksFreshness } from './reached-freshness.js';
 import { Rollback, type RollbackParts } from './rollback.js';
 import { Routes } from './routes.js';
-import { ReportedFreshness, type OpenNeighbour } from './reported-freshness.js';
-import { FreshnessChanges } from './freshness-changes.js';
+import { reachedFreshness, ReportedFreshness, type LinksFreshness, type OpenNeighbour } from './reported-freshness.js';
+import { FreshnessChanges } from './links/freshness-changes.js';
 import { HeldShards } from './held-shards.js';
-import { takeSwept, sendSwept, type SweptTakenParts } from './swept-keys.js';
+import { takeSwept, sendSwept, type SweptTakenParts } from './links/swept-keys.js';
 
 export type TierParts = Readonly<{
   store: Store;
@@ -171,7 +169,7 @@ export class Tier {
       known.follow(({ shards }) => this.#routes.follow(shards)),
       sendSwept({ store, sessionOf: (neighbour) => this.#sessionOf(neighbour) }),
       store.commits.subscribe(({ changes }) => {
-        // DeclaredTypes (intake/declared-types.ts) follows this commit too, perhaps later in this
+        // DeclaredTypes (intake/shards/declared-types.ts) follows this commit too, perhaps later in this
         // turn.
         if (changes.some(({ key }) => isDeclaring(key.resource))) void parts.turn().then(() => this.#declared(changes));
       }),

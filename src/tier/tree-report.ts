@@ -13,9 +13,9 @@ import { childOf, childNeighbour, type Neighbour } from '../domain/via.js';
 import type { ChildStatus, LinkConnection, LinkStatus, ParentStatus, PolicyTexts, ReceivingStatus, TreeStatus } from '../domain/status.js';
 import type { PublishedState } from '../domain/published-state.js';
 import type { Child } from './children.js';
-import type { EndPolicy } from './link-filters.js';
-import type { LinkState as ParentState } from './link.js';
-import type { LinkSession } from './link-session.js';
+import type { EndPolicy } from './filters/link-filters.js';
+import type { LinkState as ParentState } from './links/link.js';
+import type { LinkSession } from './links/link-session.js';
 import type { ReportedFreshness } from './reported-freshness.js';
 
 type Session = Pick<LinkSession, 'progress' | 'received' | 'otherPolicy'>;

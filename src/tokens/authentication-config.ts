@@ -3,7 +3,7 @@
  * and how the claims of their tokens name users. Pure. CEL expressions are refused. Ignoring one
  * would let other users in, or let a user be somebody else.
  */
-import { isObject, itemsOf, membersOf, type Members } from '../domain/members.js';
+import { isObject, itemsOf, membersOf, type Members } from '../domain/base/members.js';
 import type { ClaimMapping } from './issuer-claims.js';
 import type { Issuer } from './issuer-tokens.js';
 import { signingAlgorithms } from './jwt.js';

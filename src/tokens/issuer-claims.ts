@@ -1,7 +1,7 @@
 /**
  * The user that the claims of an OpenID Connect token name, by the rules of kube-apiserver. Pure.
  */
-import { isObject, membersOf, type Members } from '../domain/members.js';
+import { isObject, membersOf, type Members } from '../domain/base/members.js';
 import { assertWellFormed, audiencesOf, isText, textOf, timeOf, type SigningAlgorithm } from './jwt.js';
 import { credentialOf, InvalidToken, type TokenUser } from './token-user.js';
 

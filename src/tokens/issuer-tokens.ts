@@ -5,10 +5,10 @@
  */
 import { createLocalJWKSet, type CompactVerifyGetKey, type JSONWebKeySet } from 'jose';
 import type { Log } from '../diagnostics/log.js';
-import type { Members } from '../domain/members.js';
+import { itemsOf, type Members } from '../domain/base/members.js';
 import type { Clock } from '../domain/ports.js';
-import { fetchKeys, type IssuerAddress } from './issuer-documents.js';
 import { userOfClaims, type IssuerRules } from './issuer-claims.js';
+import { askJson } from './json-over-tls.js';
 import { claimedIssuer, verifiedClaims } from './jwt.js';
 import { InvalidToken, type TokenReader, type TokenUser } from './token-user.js';
 
@@ -81,4 +81,28 @@ export class IssuerTokens implements TokenReader {
       this.#parts.log.warn('issuer.unavailable', { issuer: url, error });
     }
   }
+}
+
+/** `ca`: PEM; undefined: the authorities that Node trusts. */
+type IssuerAddress = Readonly<{ url: string; discoveryUrl: string | undefined; ca: string | undefined }>;
+
+const wellKnown = '/.well-known/openid-configuration';
+const keysMax = 100;
+
+/**
+ * Fetches what an issuer publishes about itself.
+ *
+ * The key set (RFC 7517) that the issuer's configuration names. Throws an error whose message says
+ * what is wrong, for the log.
+ */
+async function fetchKeys({ url, discoveryUrl, ca }: IssuerAddress): Promise<Members> {
+  const access = { ca };
+  const { issuer, jwks_uri: keysUrl } = await askJson(discoveryUrl ?? `${url.replace(/\/$/, '')}${wellKnown}`, access);
+  if (issuer !== url) throw new Error(`the configuration is of another issuer: ${String(issuer).slice(0, 256)}`);
+  if (typeof keysUrl !== 'string' || !URL.canParse(keysUrl) || new URL(keysUrl).protocol !== 'https:')
+    throw new Error('the configuration names no https URL of keys');
+  const set = await askJson(keysUrl, access);
+  // Bounded, because every key is tried for a token that names none.
+  if (itemsOf(set['keys']).length > keysMax) throw new Error(`${keysUrl} has more than ${keysMax} keys`);
+  return set;
 }

@@ -1,6 +1,6 @@
 /** A request over TLS whose answer is a JSON object. It follows no redirects. */
 import { request } from 'node:https';
-import { isObject, type Members } from '../domain/members.js';
+import { isObject, type Members } from '../domain/base/members.js';
 
 /** `ca`, `cert`, `key`: PEM. Without `ca`, the authorities that Node trusts count. */
 export type TlsAccess = Readonly<{

@@ -1,6 +1,6 @@
 /** JSON web tokens (RFC 7519) in compact form, from any issuer. */
 import { compactVerify, decodeProtectedHeader, errors, type CompactVerifyGetKey, type CompactVerifyResult } from 'jose';
-import { isObject, type Members } from '../domain/members.js';
+import { isObject, type Members } from '../domain/base/members.js';
 import { InvalidToken } from './token-user.js';
 
 /** The algorithms that Kubernetes supports. */

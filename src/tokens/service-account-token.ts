@@ -4,7 +4,7 @@
  * until it expires, even if its service account was deleted.
  */
 import { createHash, createPublicKey, type JsonWebKey, type JsonWebKeyInput, type KeyObject } from 'node:crypto';
-import { membersOf, type Members } from '../domain/members.js';
+import { membersOf, type Members } from '../domain/base/members.js';
 import {
   assertWellFormed,
   audiencesOf,

@@ -2,8 +2,8 @@
  * The static token file of kube-apiserver: one line of CSV for each token,
  * `token,user,uid,"group,group"`. Pure.
  */
-import { readCsvRecord } from '../domain/csv-record.js';
-import { isHeaderValue } from '../domain/header-value.js';
+import { readCsvRecord } from '../domain/base/csv-record.js';
+import { isHeaderValue } from '../domain/base/http-header.js';
 import type { TokenReader, TokenUser } from './token-user.js';
 
 export type TokenFile = Readonly<{ kind: 'read'; tokens: ReadonlyMap<string, TokenUser> }> | Readonly<{ kind: 'wrong'; problem: string }>;

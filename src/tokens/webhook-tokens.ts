@@ -4,7 +4,7 @@
  * token or not. A failed request is not cached.
  */
 import { createHash } from 'node:crypto';
-import { isObject, membersOf, type Members } from '../domain/members.js';
+import { isObject, membersOf, type Members } from '../domain/base/members.js';
 import type { Clock } from '../domain/ports.js';
 import { InvalidToken, type TokenReader, type TokenUser } from './token-user.js';
 

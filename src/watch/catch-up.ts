@@ -20,7 +20,6 @@ import type { History, LogChunk, LogType, Revisions } from '../domain/store-port
 import type { Revision } from '../domain/revision.js';
 import { FanOut, type Receiver } from './fan-out.js';
 import type { View } from './scope-index.js';
-import { timeShare } from './time-share.js';
 
 export interface Follower extends Receiver {
   readonly request: View;
@@ -237,4 +236,16 @@ export class CatchUp<Member extends Follower> {
 
 function textOf({ group, resource, identity }: LogType): string {
   return `${resource}.${group}:${identity}`;
+}
+
+const shareMs = 5;
+
+/**
+ * How long watchers may use one turn of the event loop.
+ *
+ * Starts a time slice; the returned function says whether it is over.
+ */
+export function timeShare(clock: Clock): () => boolean {
+  const endMs = clock.now() + shareMs;
+  return () => clock.now() >= endMs;
 }

@@ -10,7 +10,7 @@ import { expired, Refused } from '../domain/errors.js';
 import { isSelected } from '../domain/object-metadata.js';
 import type { StoredObject } from '../domain/object.js';
 import type { EventItem } from '../domain/ports.js';
-import { isEverything, type Selector } from '../domain/selector.js';
+import { isEverything, type Selector } from '../domain/syntax/selector.js';
 
 export function eventOf(change: Change, selector: Selector): EventItem | undefined {
   if (change.kind === 'put') return isEverything(selector) ? putEvent(change) : selectedPutEvent(change, selector);

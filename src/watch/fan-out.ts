@@ -19,7 +19,7 @@ import { expired, Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import type { EventItem } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
-import { isEverything, type Selector } from '../domain/selector.js';
+import { isEverything, type Selector } from '../domain/syntax/selector.js';
 import { eventOf } from './event-of.js';
 import { ScopeIndex, type Group, type ScopeGroups, type View } from './scope-index.js';
 

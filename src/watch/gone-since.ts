@@ -12,7 +12,7 @@ import type { StoredObject } from '../domain/object.js';
 import type { History, Objects, Snapshot, Touch } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
 import type { Scope } from '../domain/scope.js';
-import { isEverything, type Selector } from '../domain/selector.js';
+import { isEverything, type Selector } from '../domain/syntax/selector.js';
 
 /**
  * How many keys are remembered. Beyond that a key may be sent twice, or although it exists. In the

@@ -25,9 +25,8 @@ import type { Commits } from '../domain/store-port.js';
 import type { Key } from '../domain/key.js';
 import type { Resource } from '../domain/resource.js';
 import type { Revision } from '../domain/revision.js';
-import { CatchUp } from './catch-up.js';
+import { CatchUp, timeShare } from './catch-up.js';
 import { FanOut } from './fan-out.js';
-import { timeShare } from './time-share.js';
 import { Watcher, type ChangeStream, type WatcherLimits, type WatcherParts } from './watcher.js';
 
 export type HubLimits = WatcherLimits & Readonly<{ bookmarkIntervalMs: number; periodFactor: number; periodMsMax: number }>;

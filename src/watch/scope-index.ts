@@ -12,7 +12,7 @@ import type { Key } from '../domain/key.js';
 import type { Representation } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
 import type { Scope } from '../domain/scope.js';
-import { formatSelector, type Selector } from '../domain/selector.js';
+import { formatSelector, type Selector } from '../domain/syntax/selector.js';
 
 export type View = Readonly<{ scope: Scope; selector: Selector; representation: Representation }>;
 

@@ -22,8 +22,8 @@ import type { Clock, ListEncoding, PresentState, Snapshots } from '../domain/por
 import type { Objects, Revisions, Snapshot } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
 import { formatScope, type Scope } from '../domain/scope.js';
-import { formatSelector, type Selector } from '../domain/selector.js';
-import type { Pace } from '../domain/pace.js';
+import { formatSelector, type Selector } from '../domain/syntax/selector.js';
+import type { Pace } from '../domain/base/pace.js';
 import { SharedStarts } from './shared-starts.js';
 
 /**

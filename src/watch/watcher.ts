@@ -25,10 +25,10 @@ import { Refused, type Refusal } from '../domain/errors.js';
 import type { ListEncoding, OpenWatch, Representation, Snapshots, WatchRequest, WatchStart } from '../domain/ports.js';
 import type { History, Objects, Revisions } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
-import { withRoom, type Room } from '../domain/room.js';
+import { withRoom, type Room } from '../domain/base/room.js';
 import { RevisionTooLarge, type Piece, type Receiver } from './fan-out.js';
 import { goneSince } from './gone-since.js';
-import type { Pace } from '../domain/pace.js';
+import type { Pace } from '../domain/base/pace.js';
 
 /**
  * `readBytesMax`: how large one page of the initial state may get, including its last, largest

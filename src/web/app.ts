@@ -11,18 +11,20 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import Koa, { type Context } from 'koa';
-import type { Caller } from '../domain/caller.js';
-import { badRequest, Refused, type Refusal } from '../domain/errors.js';
-import { cacheServer, serverHeader } from '../domain/server-header.js';
+import { BoundedLog, shown } from '../diagnostics/bounded-log.js';
+import type { Log } from '../diagnostics/log.js';
+import { mayRead, type Caller } from '../domain/caller.js';
+import { badRequest, loggedRefusal, Refused, type Refusal } from '../domain/errors.js';
+import { cacheServer, serverHeader } from '../domain/base/http-header.js';
+import type { Clock } from '../domain/ports.js';
 import type { Exchange } from '../http/exchange.js';
-import type { KubePorts } from './call.js';
+import type { KubePorts } from './kube/call.js';
 import { consoleRoutes, type ConsoleParts, type ReadObjects } from './console-routes.js';
-import { answer } from './kube-face.js';
-import type { Verb } from './kube-request.js';
-import { RequestLog } from './request-log.js';
+import { answer } from './kube/kube-face.js';
+import type { Verb } from './kube/kube-request.js';
 import { respond, respondRefused } from './respond.js';
 import { routes, type GetObject, type RouteParts } from './routes.js';
-import { failure } from './status.js';
+import { failure } from './formats/status.js';
 import { parseTarget, withoutQuery } from './target.js';
 
 /** `console`: undefined if the console is off. */
@@ -167,3 +169,50 @@ const internalError: Refusal = {
   message: 'Internal error occurred',
   details: { causes: [{ message: 'the server has logged what happened' }] },
 };
+
+/** `verb`: undefined if unknown. `caller`: set if it is not the connection's. */
+type LoggedRequest = Readonly<{ exchange: Exchange; verb: Verb | undefined; caller?: Caller }>;
+
+/**
+ * The log lines of requests: the access log, if the operator wants it, and the audit lines of
+ * refusals. They never contain the query or the body, which may hold secrets.
+ */
+class RequestLog {
+  readonly #log: Log;
+  /**
+   * Separate limits, so that many conflicts between writers do not crowd out the lines of forbidden
+   * callers.
+   */
+  readonly #forbidden: BoundedLog;
+  readonly #refused: BoundedLog;
+  readonly #strangers: BoundedLog;
+
+  constructor(parts: Readonly<{ clock: Clock; log: Log }>) {
+    this.#log = parts.log;
+    this.#forbidden = new BoundedLog(parts);
+    this.#refused = new BoundedLog(parts);
+    this.#strangers = new BoundedLog(parts);
+  }
+
+  /**
+   * The access log; a watch is logged at its end. The lines of callers who may not read are
+   * rate-limited, like those of refusals.
+   */
+  answered({ exchange, verb, caller = exchange.caller }: LoggedRequest, tookMs: number): void {
+    const { request, response } = exchange;
+    const { method = 'GET', url = '/', httpVersion } = request;
+    const path = shown(withoutQuery(url));
+    const fields = { user: caller.user, verb: verb ?? method.toLowerCase(), path, code: response.statusCode, tookMs, httpVersion };
+    (mayRead(caller) ? this.#log : this.#strangers).info('request.answered', fields);
+  }
+
+  /** The audit line: who was refused what, and for a write the reason. */
+  refused({ exchange, verb }: LoggedRequest, refusal: Refusal): void {
+    const { user, groups, speaksFor } = exchange.caller;
+    const { method = 'GET', url = '/' } = exchange.request;
+    const who = { user, groups, ...(speaksFor === undefined ? {} : { speaksFor }) };
+    const what = { verb: verb ?? method.toLowerCase(), path: shown(withoutQuery(url)) };
+    if (refusal.reason === 'Forbidden') this.#forbidden.warn('request.forbidden', { ...who, ...what });
+    else this.#refused.info('request.refused', { ...who, ...what, ...loggedRefusal(refusal) });
+  }
+}

@@ -7,9 +7,9 @@
 import { isMaster, mayRead, mayReadFor, mayWriteFor, type Caller } from '../domain/caller.js';
 import type { Refusal } from '../domain/errors.js';
 import type { ShardName } from '../domain/shard.js';
-import type { ResourcePath, Verb } from './kube-request.js';
-import { findReviewType } from './review-types.js';
-import type { ViewPath } from './view-path.js';
+import type { ResourcePath, Verb } from './kube/kube-request.js';
+import { findReviewType } from './reviews/review-types.js';
+import type { ViewPath } from './views/view-path.js';
 
 export type AskedFor = Readonly<{
   path: string;

@@ -15,15 +15,14 @@ import type { Context } from 'koa';
 import { linkMs, sessionMs, type ConsoleSessions } from '../console/sessions.js';
 import type { Overview } from '../console/page/overview.js';
 import type { PageFiles } from '../console/page-files.js';
-import type { BoundedLog } from '../diagnostics/bounded-log.js';
-import { shown } from '../diagnostics/shown.js';
+import { shown, type BoundedLog } from '../diagnostics/bounded-log.js';
 import { mayRead, type Caller } from '../domain/caller.js';
 import { badRequest, Refused, type Refusal } from '../domain/errors.js';
 import type { Exchange } from '../http/exchange.js';
-import { jsonAnswer } from './answer.js';
-import type { FaceAnswer } from './kube-face.js';
-import { readBody } from './body.js';
-import { encode } from './parts.js';
+import { jsonAnswer } from './formats/answer.js';
+import type { FaceAnswer } from './kube/kube-face.js';
+import { readBody } from './formats/body.js';
+import { encode } from './formats/parts.js';
 import { respond } from './respond.js';
 
 export type ConsoleParts = Readonly<{

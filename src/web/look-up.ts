@@ -29,13 +29,13 @@ import type { Revision } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Revisions } from '../domain/store-port.js';
 import type { TypeFreshnessReport } from '../domain/type-freshness.js';
-import { notAcceptable } from './accept.js';
-import { answeredAs, type Answer, type Call, type KubePorts } from './call.js';
-import { find } from './get.js';
-import type { LookUpQuestion } from './look-up-question.js';
-import { wholeForm } from './object-form.js';
-import { encode, type Part } from './parts.js';
-import { failure } from './status.js';
+import { notAcceptable } from './formats/accept.js';
+import { answeredAs, type Answer, type Call, type KubePorts } from './kube/call.js';
+import { find } from './kube/get.js';
+import type { LookUpQuestion } from './route-questions.js';
+import { wholeForm } from './formats/object-form.js';
+import { encode, type Part } from './formats/parts.js';
+import { failure } from './formats/status.js';
 
 export type LookUpParts = Readonly<{
   freshness: Pick<Freshness, 'ofType' | 'ofTypeLately'>;

@@ -5,11 +5,10 @@ import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import fresh from 'fresh';
 import type { Exchange } from '../http/exchange.js';
 import { send } from '../http/send.js';
-import { indented, indentedFromBytesMax } from './indented.js';
-import type { FaceAnswer } from './kube-face.js';
-import { join, lengthOf, type Part } from './parts.js';
-import type { StatusAnswer } from './status.js';
-import { warningHeader } from './warning-header.js';
+import { indented, indentedFromBytesMax } from './formats/indented.js';
+import type { FaceAnswer } from './kube/kube-face.js';
+import { join, lengthOf, type Part } from './formats/parts.js';
+import type { StatusAnswer } from './formats/status.js';
 
 /** A longer answer is not copied, and is sent at the pace of its reader. */
 const copiedBytesMax = 64 * 1024;
@@ -82,4 +81,34 @@ function isIndented({ url = '', headers }: IncomingMessage): boolean {
     if (pretty !== null) return pretty === '1' || pretty === 'true';
   }
   return /^(curl|Wget)\//.test(headers['user-agent'] ?? '');
+}
+
+const charactersMax = 256;
+const bytesMax = 4 * 1024;
+/** The characters that Go's unicode.IsPrint rejects, and halves of surrogate pairs. */
+const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
+
+/**
+ * The Warning header of an answer, as kube-apiserver writes it. Pure.
+ *
+ * WARNING-1 Whatever the texts contain, the header can be sent. They quote what a caller has
+ *    sent, and the write that they are about may be stored already. Node writes one byte per
+ *    character, so the UTF-8 bytes are passed to it as characters.
+ *
+ * Bounds: a text is cut at `charactersMax`; lines beyond `bytesMax` in all are left out.
+ */
+function warningHeader(texts: readonly string[]): readonly string[] {
+  const lines: string[] = [];
+  let bytes = 0;
+  for (const text of texts) {
+    const line = formatLine(text.slice(0, charactersMax).replaceAll(unprintable, ''));
+    bytes += line.length;
+    if (bytes > bytesMax) break;
+    lines.push(line);
+  }
+  return lines;
+}
+
+function formatLine(text: string): string {
+  return Buffer.from(`299 - ${JSON.stringify(text)}`).toString('latin1');
 }

@@ -10,7 +10,7 @@
  *    Kubernetes drops such a parameter, and acts without it.
  */
 import { badRequest } from '../domain/errors.js';
-import { pathSegmentFlaws } from '../domain/name-syntax.js';
+import { pathSegmentFlaws } from '../domain/syntax/name-syntax.js';
 import { parsed, refused, type Parsed } from '../domain/parsed.js';
 
 /** `path`: as it was sent. `segments`: decoded; a trailing slash adds none. */

@@ -7,7 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { readStringSlice } from '../../src/config/string-slice.js';
+import { readStringSlice } from '../../src/config/options/string-slice.js';
 import { test } from '../support/test.js';
 import { askInLines, buildGoProgram } from './installed.js';
 

@@ -1,6 +1,6 @@
 /** Random requests to an engine. The few keys, shards and neighbours make conflicts likely. */
 import fc from 'fast-check';
-import { bucketOf, bucketSet, noBuckets } from '../../src/domain/buckets.js';
+import { bucketOf, bucketSet, noBuckets } from '../../src/domain/slices/buckets.js';
 import type { ShardState } from '../../src/domain/claim.js';
 import type { LinkState, Push, SliceState } from '../../src/domain/push.js';
 import type { Mutation } from '../../src/domain/mutation.js';
@@ -182,7 +182,7 @@ const push: fc.Arbitrary<Ask> = fc.oneof(
 
 /** What a writer over plain HTTP expects: the present state, no object, or an outdated state. */
 const expects = fc.constantFrom('held', 'held', 'held', 'nothing', 'another');
-/** A write has at most one of these flags (intake/plain-writes.ts). */
+/** A write has at most one of these flags (intake/writes/plain-writes.ts). */
 const way = fc.constantFrom<Readonly<{ takes?: boolean; bySource?: boolean }>>({}, {}, { takes: true }, { bySource: true });
 const wayOfPut = fc.oneof({ weight: 4, arbitrary: way }, { weight: 1, arbitrary: fc.constant({ keeps: true }) });
 

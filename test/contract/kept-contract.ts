@@ -72,7 +72,7 @@ export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineB
     const [pushed] = await list(store, aScope());
     await keep(store, { annotations: both, labels: zone, spec: 1 });
     const [slice] = [...store.state.slices];
-    // The intake combines the pushed text and the kept names (kept-writes.ts).
+    // The intake combines the pushed text and the kept names (intake.ts).
     t.not(slice?.syncedTerm, 0);
     await mustPush(lane, [anUpsert({}, { spec: 1 })]);
     const { revision } = (await store.objects.get(aKey()))!;

@@ -6,11 +6,11 @@
 import type { ExecutionContext } from 'ava';
 import { largeTest } from '../support/sizes.js';
 import { test } from '../support/test.js';
-import { bucketOf, bucketSet, inBuckets, noBuckets } from '../../src/domain/buckets.js';
+import { bucketOf, bucketSet, inBuckets, noBuckets } from '../../src/domain/slices/buckets.js';
 import type { Change } from '../../src/domain/change.js';
 import { unknownShard, type ShardState } from '../../src/domain/claim.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
-import { addDigest, digestOf, emptyDigest, formatDigest } from '../../src/domain/digest.js';
+import { addDigest, digestOf, emptyDigest, formatDigest } from '../../src/domain/slices/digest.js';
 import { Refused } from '../../src/domain/errors.js';
 import type { Store } from '../../src/domain/store-port.js';
 import { isForgotten, linksMax, type Push, type SliceState } from '../../src/domain/push.js';

@@ -7,7 +7,7 @@
  */
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { deferred } from '../../src/domain/deferred.js';
+import { deferred } from '../../src/domain/base/promises.js';
 import { EtcdMembers } from '../faults/etcd/etcd-members.js';
 import { BalancedServers } from '../faults/etcd/balanced-servers.js';
 import { etcdProgram } from '../faults/etcd/etcd-program.js';

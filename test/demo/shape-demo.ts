@@ -15,7 +15,7 @@ import { PushedShard } from './pushed-shard.js';
 import { recordedObjects } from './recorded-shards.js';
 import type { Shape } from './shapes.js';
 import { clipped, refusalsExplained } from './shown-status.js';
-import { alignedRows } from '../../src/commands/aligned-rows.js';
+import { alignedRows } from '../../src/commands/terminal-text.js';
 
 export type ShapeDemoOptions = Readonly<{ directory: string; stay: boolean; signal: AbortSignal }>;
 

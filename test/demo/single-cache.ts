@@ -9,7 +9,7 @@ import { Authority } from '../../src/certificates/authority.js';
 import { systemClock } from '../../src/clock.js';
 import { loadSettings } from '../../src/config/settings.js';
 import { createLog } from '../../src/diagnostics/log.js';
-import { startServer, type RunningServer } from '../../src/server.js';
+import { startServer, type RunningServer } from '../../src/server/server.js';
 import { KubeClient } from '../support/kube-client.js';
 import { shardName } from '../support/objects.js';
 import { PushedShard } from './pushed-shard.js';

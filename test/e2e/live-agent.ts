@@ -9,7 +9,7 @@
  * differ: each cache keeps the last state sent to it. kcp's controller sends only the newest state
  * and leaves out others.
  */
-import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../src/domain/catalogue/catalogue-kcp.js';
 import { AgentProcess } from '../support/agent-process.js';
 import type { KubeClient, KubeObject } from '../support/kube-client.js';
 import { StrataProcess } from '../support/strata-process.js';

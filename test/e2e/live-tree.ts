@@ -13,7 +13,7 @@
  */
 import { cp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../src/domain/catalogue/catalogue-kcp.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import { freeze, thaw } from '../support/freeze.js';
 import type { KubeClient, KubeObject } from '../support/kube-client.js';

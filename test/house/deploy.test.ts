@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { documentedTags, readsAsVersion, tagsIn } from '../support/documented-tags.js';
 import { test } from '../support/test.js';
 import { parseAllDocuments } from 'yaml';
-import * as commandOptions from '../../src/config/command-options.js';
-import { environmentName, type CommandOption } from '../../src/config/option.js';
-import { configFileOption, options } from '../../src/config/options.js';
+import * as commandOptions from '../../src/config/options/command-options.js';
+import { environmentName, type CommandOption } from '../../src/config/options/option.js';
+import { configFileOption, options } from '../../src/config/options/options.js';
 import { agentMetricTable, metricTable } from '../../src/diagnostics/metric-table.js';
 import { findProjectRoot } from './sources.js';
 

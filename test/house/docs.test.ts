@@ -28,10 +28,10 @@ function textsOf(values: readonly unknown[]): readonly string[] {
 }
 
 test('every reason, option, variable and metric is documented, and every documented one exists', async (t) => {
-  const options = tablesIn(await exportedBy('config/options.js')).filter((entry) => 'flag' in entry);
-  const commandOptions = tablesIn(await exportedBy('config/command-options.js')).filter((entry) => 'flag' in entry);
+  const options = tablesIn(await exportedBy('config/options/options.js')).filter((entry) => 'flag' in entry);
+  const commandOptions = tablesIn(await exportedBy('config/options/command-options.js')).filter((entry) => 'flag' in entry);
   const metrics = tablesIn(await exportedBy('diagnostics/metric-table.js')).map((entry) => entry['name']);
-  const { environmentName } = await exportedBy('config/option.js');
+  const { environmentName } = await exportedBy('config/options/option.js');
   const { failpointVariable } = await exportedBy('diagnostics/failpoint.js');
   const text = ['src/ARCHITECTURE.md', ...pages].map((path) => readFileSync(join(root, path), 'utf8')).join('\n');
 
@@ -52,7 +52,10 @@ test('every reason, option, variable and metric is documented, and every documen
 });
 
 test('every option and test that the pages on security, changes, contributing and bugs name exists', async (t) => {
-  const options = [...tablesIn(await exportedBy('config/options.js')), ...tablesIn(await exportedBy('config/command-options.js'))];
+  const options = [
+    ...tablesIn(await exportedBy('config/options/options.js')),
+    ...tablesIn(await exportedBy('config/options/command-options.js')),
+  ];
   const flags = new Set(textsOf(options.map((option) => option['flag'])));
   const found = { flags: 0, files: 0 };
 

@@ -4,9 +4,9 @@
  */
 import type { Surroundings } from '../../src/commands/command.js';
 import { commands } from '../../src/commands/commands.js';
-import { proxyOptions } from '../../src/config/command-options.js';
-import { environmentName, type CommandOption, type Option } from '../../src/config/option.js';
-import { configFileOption, options } from '../../src/config/options.js';
+import { proxyOptions } from '../../src/config/options/command-options.js';
+import { environmentName, type CommandOption, type Option } from '../../src/config/options/option.js';
+import { configFileOption, options } from '../../src/config/options/options.js';
 import { agentMetricTable, frontDoorMetricTable, metricTable, type MetricTable } from '../../src/diagnostics/metric-table.js';
 
 /** Renders each page, by the path of the page. */

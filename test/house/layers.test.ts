@@ -2,13 +2,21 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from '../support/test.js';
 import { importsOf } from './imports.js';
-import { layerViolations, unfencedLibraries } from './layers.js';
+import { goneRooms, layerViolations, unfencedLibraries } from './layers.js';
 import { findProjectRoot, readSources } from './sources.js';
 
 const root = findProjectRoot();
 
 test('every import of src follows the arrows and stays within the fences', (t) => {
   t.deepEqual(layerViolations(readSources(root, ['src'])), []);
+});
+
+test('every room with arrows exists', (t) => {
+  t.deepEqual(goneRooms(readSources(root, ['src'])), []);
+});
+
+test('arrows of a room that does not exist are found', (t) => {
+  t.true(goneRooms([{ path: 'src/store/a.ts', text: '' }]).includes('there is no web/kube: test/house/layers.ts has arrows for it'));
 });
 
 test('every library has a room', (t) => {
@@ -28,8 +36,14 @@ test('an arrow or a library that is not in the design is found', (t) => {
     ['src/sender/a.ts', `import '../intake/b.js';`, 'sender may not import intake'],
     ['src/watch/a.ts', `new Worker(new URL('../store/worker.js', import.meta.url));`, 'watch may not import store'],
     ['src/main.ts', `import { open } from './store/sqlite/store.js';`, 'main.ts may not import store'],
-    ['src/web/a.ts', `import Database from 'better-sqlite3';`, 'better-sqlite3 lives in store, not in web'],
-    ['src/web/a.ts', `import { Command } from "commander/esm.mjs";`, 'commander lives in program.ts and config, not in web'],
+    ['src/commands/a.ts', `import { x } from '../server/server.js';`, 'commands may not import server'],
+    ['src/intake/admit/a.ts', `import { x } from '../push/b.js';`, 'intake/admit may not import intake/push'],
+    ['src/intake/writes/a.ts', `import { x } from '../shards/b.js';`, 'intake/writes may not import intake/shards'],
+    ['src/store/etcd/a.ts', `import { x } from '../sqlite/b.js';`, 'store/etcd may not import store/sqlite'],
+    ['src/web/kube/a.ts', `import { x } from '../../console/b.js';`, 'web/kube may not import console'],
+    ['src/store/a.ts', `import Database from 'better-sqlite3';`, 'better-sqlite3 lives in store/sqlite, not in store'],
+    ['src/web/a.ts', `import Database from 'better-sqlite3';`, 'better-sqlite3 lives in store/sqlite, not in web'],
+    ['src/web/a.ts', `import { Command } from "commander/esm.mjs";`, 'commander lives in program.ts and config/command-line, not in web'],
     ['src/store/a.ts', `import Router from '@koa/router';`, '@koa/router lives in web, not in store'],
     ['src/store/a.ts', `import lodash from 'lodash';`, 'lodash lives in no room'],
     ['src/store/a.ts', `import { env } from 'node:process';`, 'only main.ts knows the process'],
@@ -50,7 +64,10 @@ test('an arrow of the design is no violation', (t) => {
     ['src/domain/a.ts', `import { x } from './b.js'; import assert from 'node:assert/strict';`],
     ['src/tier/a.ts', `import { x } from '../intake/b.js'; import { y } from '../sender/c.js'; import { z } from '../frames/d.js';`],
     ['src/shard/a.ts', `import { x } from '../sender/b.js'; import { y } from '../diagnostics/log.js';`],
-    ['src/server.ts', `import { x } from './store/sqlite/store.js'; import { y } from './web/app.js';`],
+    ['src/server/server.ts', `import { x } from '../store/sqlite/store.js'; import { y } from '../web/app.js';`],
+    ['src/commands/a.ts', `import { x } from '../server/open-store.js';`],
+    ['src/intake/push/a.ts', `import { x } from '../shards/b.js'; import { y } from '../../frames/c.js';`],
+    ['src/store/etcd/a.ts', `import { x } from '../b.js'; import { y } from './c.js';`],
     ['src/program.ts', `import { Command } from 'commander';`],
     ['src/main.ts', `process.exit(1);`],
     ['src/store/sqlite/a.ts', `import Database from 'better-sqlite3'; import { b } from '../b.js';`],

@@ -15,6 +15,7 @@
  *      title or line names (`watcher.ts`, `watch/watcher.ts`), or that the header of the citing
  *      file names. Exactly one of them may define it.
  */
+import { posix } from 'node:path';
 import { commentsOf, lineOf } from './source-text.js';
 import type { Source } from './sources.js';
 
@@ -44,7 +45,7 @@ export function unresolvedCodes(sources: readonly Source[]): readonly string[] {
 
   return sources.flatMap((source) => {
     const { path } = source;
-    const near = [...testedBy(path), ...namedIn(headers.get(path) ?? '')];
+    const near = [...testedBy(path, [...headers.keys()]), ...namedIn(headers.get(path) ?? '')];
     return passagesOf(source).flatMap(({ line, text }) =>
       [...text.matchAll(code)]
         .filter(([cited]) => !names.has(cited) && defined.get(path)?.has(cited) !== true && !ofPage.has(cited))
@@ -63,12 +64,14 @@ function headerOf(text: string): string {
 }
 
 /**
- * `test/unit/watch/watcher.test.ts` tests `src/watch/watcher.ts`; the tests of a test helper are
- * beside it.
+ * `test/unit/watch/watcher.test.ts` tests `src/watch/watcher.ts`, or the file of that name in a
+ * folder of `src/watch/`; the tests of a test helper are beside it.
  */
-function testedBy(path: string): readonly string[] {
+function testedBy(path: string, all: readonly string[]): readonly string[] {
   const file = path.replace(/\.test\.ts$/, '.ts');
-  return file === path ? [] : [file, file.replace(/^test\/(?:unit|integration)\//, 'src/')];
+  if (file === path) return [];
+  const room = posix.dirname(file).replace(/^test\/(?:unit|integration)/, 'src');
+  return [file, ...all.filter((other) => other.startsWith(`${room}/`) && posix.basename(other) === posix.basename(file))];
 }
 
 function passagesOf({ path, text }: Source): readonly Passage[] {

@@ -18,7 +18,7 @@ const clocks = /^src\/(?:main\.ts|clock\.ts|diagnostics\/|console\/page\/)/;
  * parameter called `readFile`.
  */
 const files =
-  /^src\/(?:regular-file\.ts|version\.ts|store\/sqlite\/migrate\.ts|console\/page-files\.ts|config\/(?:settings|config-file|policy-file)\.ts)$/;
+  /^src\/(?:regular-file\.ts|version\.ts|store\/sqlite\/migrate\.ts|console\/page-files\.ts|config\/(?:settings|files\/(?:config-file|policy-file))\.ts)$/;
 
 const rules: readonly Rule[] = [
   { banned: /\bconsole\s*\./g, instead: 'log an event', where: inSource },

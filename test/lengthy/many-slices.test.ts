@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { test } from '../support/test.js';
-import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../src/domain/catalogue/catalogue-kcp.js';
 import type { Slice } from '../../src/domain/slice.js';
 import type { Frame } from '../../src/frames/frame.js';
 import { aTierTree } from '../support/crash/tier-tree.js';

@@ -7,7 +7,7 @@ import { connect, createSecureServer } from 'node:http2';
 import { setTimeout } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
-import { lines } from '../../src/kube/lines.js';
+import { lines } from '../../src/kube/watch-event.js';
 import { ListCutter } from '../../src/kube/list-cutter.js';
 import { aRawBackend, aRawHttp2Backend, moveBirch, type RawStream } from '../integration/proxy/raw-backend.js';
 import { collectGarbage } from '../support/collect-garbage.js';

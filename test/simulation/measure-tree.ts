@@ -10,7 +10,7 @@
  * an origin below the same child of the root; claims of all shards still cross all links. Throws if
  * the caches do not end as the model says.
  */
-import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../src/domain/catalogue/catalogue-kcp.js';
 import type { Resource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { Crossings } from './crossings.js';

@@ -2,7 +2,7 @@
  * A rule of a link policy as an operator writes it, and a matcher that is independent of the code
  * under test: one line for each condition.
  */
-import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../src/domain/catalogue/catalogue-kcp.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Body } from '../../src/domain/object.js';
 import { formatGroupResource, formatResource } from '../../src/domain/resource.js';

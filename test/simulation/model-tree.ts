@@ -12,7 +12,7 @@
  * closed; this model does not. So a script that changes which shards cross must not also move these
  * shards. A logical cluster has one path, and a type one shard.
  */
-import { addDigest, digestOf, emptyDigest, formatDigest, type Digest } from '../../src/domain/digest.js';
+import { addDigest, digestOf, emptyDigest, formatDigest, type Digest } from '../../src/domain/slices/digest.js';
 import { formatResource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { childNeighbour, flows, type Neighbour, type Via } from '../../src/domain/via.js';

@@ -5,7 +5,7 @@
  *
  * Its clock is wrong by `skewMs`, because no two clocks agree.
  */
-import { deferred } from '../../src/domain/deferred.js';
+import { deferred } from '../../src/domain/base/promises.js';
 import type { Clock } from '../../src/domain/ports.js';
 import type { VirtualTime } from './virtual-time.js';
 

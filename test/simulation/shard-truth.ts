@@ -2,7 +2,7 @@
  * What a shard holds now and held before: the truth that caches are compared with. A pusher reads
  * its shard without delay, so the pusher's objects are what the shard holds.
  */
-import { isDeclaring } from '../../src/domain/declaration.js';
+import { isDeclaring } from '../../src/domain/catalogue/declaration.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Clock } from '../../src/domain/ports.js';
 import { formatSlice } from '../../src/domain/slice.js';

@@ -6,7 +6,7 @@
  * Assumes that objects which name the path of a logical cluster pass everywhere, as the policies of
  * scripts allow.
  */
-import { addDigest, emptyDigest, formatDigest, type Digest } from '../../src/domain/digest.js';
+import { addDigest, emptyDigest, formatDigest, type Digest } from '../../src/domain/slices/digest.js';
 import type { Key } from '../../src/domain/key.js';
 import { formatResource } from '../../src/domain/resource.js';
 import { formatSlice } from '../../src/domain/slice.js';

@@ -17,7 +17,7 @@ import { childNeighbour, type Via } from '../../src/domain/via.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import type { FreshnessQuestion, TypeFreshnessReport } from '../../src/domain/type-freshness.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
-import { linkReconnectBounds } from '../../src/tier/link.js';
+import { linkReconnectBounds } from '../../src/tier/links/link.js';
 import type { Tier, TierOptions } from '../../src/tier/tier.js';
 import { aPolicy } from '../support/link-rules.js';
 import { MemoryDisk, type MemoryStore, type MemoryStoreOptions } from '../support/store/memory-disk.js';

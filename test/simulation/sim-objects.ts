@@ -2,8 +2,8 @@
  * Objects as a shard's pusher sends them: whole, in the storage version. They are of built-in
  * types, and of one type that shards declare.
  */
-import { Catalogue } from '../../src/domain/catalogue.js';
-import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import { Catalogue } from '../../src/domain/catalogue/catalogue.js';
+import { kcpTypes } from '../../src/domain/catalogue/catalogue-kcp.js';
 import { compose } from '../../src/json/compose.js';
 import { scanObject } from '../../src/json/object-text.js';
 import type { ShardName } from '../../src/domain/shard.js';

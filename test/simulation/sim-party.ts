@@ -2,7 +2,7 @@
 import type { Clock } from '../../src/domain/ports.js';
 import type { Store } from '../../src/domain/store-port.js';
 import type { ShardName } from '../../src/domain/shard.js';
-import type { PlainWrites } from '../../src/intake/plain-writes.js';
+import type { PlainWrites } from '../../src/intake/writes/plain-writes.js';
 import type { PublishedState } from '../../src/domain/published-state.js';
 
 /** The parts of a running cache that a plain party uses. */

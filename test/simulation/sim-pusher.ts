@@ -8,7 +8,7 @@
  */
 import type { Log } from '../../src/diagnostics/log.js';
 import { CacheError } from '../../src/domain/errors.js';
-import { isDeclaring } from '../../src/domain/declaration.js';
+import { isDeclaring } from '../../src/domain/catalogue/declaration.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Term } from '../../src/domain/push.js';
 import { formatResource, type Resource } from '../../src/domain/resource.js';

@@ -8,7 +8,7 @@
 import { createMetrics, type Metrics } from '../../src/diagnostics/metrics.js';
 import type { Log } from '../../src/diagnostics/log.js';
 import type { Commit } from '../../src/domain/change.js';
-import { digestOf, type Digest } from '../../src/domain/digest.js';
+import { digestOf, type Digest } from '../../src/domain/slices/digest.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Body } from '../../src/domain/object.js';
 import type { Random } from '../support/crash/random.js';

@@ -6,7 +6,7 @@
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { Mutation } from '../../src/domain/mutation.js';
 import type { StoredObject } from '../../src/domain/object.js';
-import { pause } from '../../src/domain/pause.js';
+import { pause } from '../../src/domain/base/promises.js';
 import type { Store } from '../../src/domain/store-port.js';
 import { formatResource, type Resource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';

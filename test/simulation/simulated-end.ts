@@ -10,7 +10,7 @@ import { byeReasons, type ByeReason } from '../../src/frames/bye.js';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
 import type { Frame } from '../../src/frames/frame.js';
 import { readFrame } from '../../src/frames/frame-codec.js';
-import { deferred, type Deferred } from '../../src/domain/deferred.js';
+import { deferred, type Deferred } from '../../src/domain/base/promises.js';
 import type { NetworkLine } from './network-line.js';
 import type { NetworkPipe, Parcel } from './network-pipe.js';
 import type { VirtualTime } from './virtual-time.js';

@@ -1,5 +1,5 @@
 import { test } from '../support/test.js';
-import { pause } from '../../src/domain/pause.js';
+import { pause } from '../../src/domain/base/promises.js';
 import { ProcessLife } from './process-life.js';
 import { fractions, streamOf } from './seeded-random.js';
 import { VirtualTime } from './virtual-time.js';

@@ -15,7 +15,7 @@
  * most instantTasksMax tasks may run at one time; more means a loop that never waits, and throws.
  */
 import { setImmediate } from 'node:timers';
-import { deferred } from '../../src/domain/deferred.js';
+import { deferred } from '../../src/domain/base/promises.js';
 import type { Clock } from '../../src/domain/ports.js';
 import { TaskHeap, type Task } from './task-heap.js';
 

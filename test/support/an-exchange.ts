@@ -2,10 +2,10 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { systemClock } from '../../src/clock.js';
-import { Budget } from '../../src/domain/budget.js';
+import { Budget } from '../../src/domain/base/budget.js';
 import type { Caller } from '../../src/domain/caller.js';
-import { Pace } from '../../src/domain/pace.js';
-import type { Room } from '../../src/domain/room.js';
+import { Pace } from '../../src/domain/base/pace.js';
+import type { Room } from '../../src/domain/base/room.js';
 import { Exchange } from '../../src/http/exchange.js';
 import { tooMany } from '../../src/http/limit-reached.js';
 import type { App } from '../../src/web/app.js';

@@ -25,7 +25,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import type { TLSSocket } from 'node:tls';
 import { join } from 'node:path';
-import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../src/domain/catalogue/catalogue-kcp.js';
 import { replicatedTypes } from '../../src/shard/selection.js';
 import type { KubeAccess } from '../../src/kube/kube-access.js';
 import type { KubeObject } from './kube-client.js';

@@ -8,7 +8,7 @@
  *    client that resumes at that revision could miss some of them.
  */
 import assert from 'node:assert/strict';
-import { digestOf } from '../../domain/digest.js';
+import { digestOf } from '../../domain/slices/digest.js';
 import { unreachable } from '../../domain/errors.js';
 import { formatClientKey, type Key } from '../../domain/key.js';
 import type { Mutation } from '../../domain/mutation.js';

@@ -20,18 +20,15 @@
  *    as none, because the disk of that member may have stalled.
  */
 import type { Log } from '../../diagnostics/log.js';
-import { deferred } from '../../domain/deferred.js';
+import { deferred, pause, type Deferred } from '../../domain/base/promises.js';
 import { CacheError } from '../../domain/errors.js';
-import { pause } from '../../domain/pause.js';
 import type { Clock } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import type { EtcdClient, EtcdWatch } from './client.js';
 import { EtcdError } from './etcd-error.js';
 import { Fragments } from './fragments.js';
 import { listed, pageKeysMax } from './listing.js';
-import { NewestRevision } from './newest-revision.js';
 import { PacedBatches } from './paced-batches.js';
-import { RevisionWaiters } from './revision-waiters.js';
 import type { WatchEvent, WatchResponse } from './rpc.js';
 
 export type KeyRange = Readonly<{ key: Uint8Array; rangeEnd: Uint8Array }>;
@@ -326,5 +323,75 @@ export class Follower {
       this.#cancelAsking = undefined;
       if (this.#waiters.hasWaiters) this.#askWhileWaiting();
     });
+  }
+}
+
+type Waiter = Readonly<{ revision: Revision }> & Deferred<void>;
+
+/** Callers that wait, for a limited time, until everything up to a revision was handed out. */
+class RevisionWaiters {
+  readonly #clock: Clock;
+  readonly #waiting = new Set<Waiter>();
+
+  constructor({ clock }: Readonly<{ clock: Clock }>) {
+    this.#clock = clock;
+  }
+
+  get hasWaiters(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  /** Rejects with an EtcdError of the kind `unknown` after `withinMs`. */
+  wait(revision: Revision, withinMs: number): Promise<void> {
+    const waiter = { revision, ...deferred<void>() };
+    const late = (): void =>
+      waiter.reject(new EtcdError('unknown', `revision ${revision} of etcd has not come within ${withinMs / 1000} s`));
+    const cancel = this.#clock.after(withinMs, late);
+    this.#waiting.add(waiter);
+    return waiter.promise.finally(() => {
+      cancel();
+      this.#waiting.delete(waiter);
+    });
+  }
+
+  reached(position: Revision): void {
+    for (const waiter of this.#waiting) if (waiter.revision <= position) waiter.resolve();
+  }
+
+  /** Rejects all, because none of their revisions will be handed out. */
+  fail(error: Error): void {
+    for (const waiter of this.#waiting) waiter.reject(error);
+  }
+}
+
+/**
+ * Asks etcd for its newest revision. One request is under way at a time; all who wait for the next
+ * one share it.
+ */
+class NewestRevision {
+  readonly #client: Pick<EtcdClient, 'revision'>;
+  readonly #key: Uint8Array;
+  /** The current request, or the last one. */
+  #asked: Promise<unknown> = Promise.resolve();
+  #next: Promise<Revision> | undefined;
+
+  /** `key`: any key that this user of etcd may read. */
+  constructor(client: Pick<EtcdClient, 'revision'>, key: Uint8Array) {
+    this.#client = client;
+    this.#key = key;
+  }
+
+  /**
+   * Returns etcd's revision at some moment after the call. A request that is already under way may
+   * miss what happened since it was sent, so it is not shared. Throws EtcdError.
+   */
+  ask(): Promise<Revision> {
+    this.#next ??= this.#asked.then(() => {
+      this.#next = undefined;
+      const asked = this.#client.revision(this.#key);
+      this.#asked = asked.catch(() => {});
+      return asked;
+    });
+    return this.#next;
   }
 }

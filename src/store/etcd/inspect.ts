@@ -5,7 +5,7 @@
 import type { Clock } from '../../domain/ports.js';
 import { CacheError } from '../../domain/errors.js';
 import type { Revision } from '../../domain/revision.js';
-import { problemsMax, type CheckResult } from '../check-result.js';
+import { problemsMax, type CheckResult } from '../damaged-store.js';
 import { EtcdClient } from './client.js';
 import { EtcdError } from './etcd-error.js';
 import { listed } from './listing.js';

@@ -6,7 +6,7 @@
  * Bound: a lease of `probeLeaseSeconds` for each look.
  */
 import type { Log } from '../../diagnostics/log.js';
-import { pause } from '../../domain/pause.js';
+import { pause } from '../../domain/base/promises.js';
 import type { Clock } from '../../domain/ports.js';
 import type { EtcdClient } from './client.js';
 import { EtcdError } from './etcd-error.js';

@@ -1,6 +1,6 @@
 /** Parses objects from etcd into the form that the index keeps. */
 import type { CanonicalPath } from '../../domain/cluster.js';
-import { digestOf, type Digest } from '../../domain/digest.js';
+import { digestOf, type Digest } from '../../domain/slices/digest.js';
 import { namesOfType, type KeptNames } from '../../domain/kept-names.js';
 import { compactKey, type Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';

@@ -5,7 +5,7 @@
  *   compacted ───────── R ──────────────────── now      Changes after R arrive one by one, so a
  *                       └─ all objects, in pages        watch of another server can resume here.
  */
-import { deferred } from '../../domain/deferred.js';
+import { deferred } from '../../domain/base/promises.js';
 import { CacheError } from '../../domain/errors.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Clock } from '../../domain/ports.js';

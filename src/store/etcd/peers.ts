@@ -25,12 +25,11 @@
  *    was published.
  */
 import type { Log } from '../../diagnostics/log.js';
-import { pause } from '../../domain/pause.js';
-import { Listeners } from '../../domain/listeners.js';
+import { pause, untilAborted } from '../../domain/base/promises.js';
+import { Listeners } from '../../domain/base/listeners.js';
 import type { Clock, Subscription } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Peers, PeerState } from '../../domain/store-port.js';
-import { untilAborted } from '../../domain/until-aborted.js';
 import type { EtcdClient } from './client.js';
 import { EtcdError } from './etcd-error.js';
 import type { PublishedPeers } from './published-peers.js';

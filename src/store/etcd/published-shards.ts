@@ -10,7 +10,7 @@
  */
 import assert from 'node:assert/strict';
 import { unknownShard, type ShardState } from '../../domain/claim.js';
-import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/digest.js';
+import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/slices/digest.js';
 import { isForgotten, leftLink, type LinkState, type SliceState } from '../../domain/push.js';
 import { formatResource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';

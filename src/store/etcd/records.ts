@@ -23,7 +23,7 @@
  */
 import type { ShardState } from '../../domain/claim.js';
 import { parseClusterName } from '../../domain/cluster.js';
-import { isObject, type Members } from '../../domain/members.js';
+import { isObject, type Members } from '../../domain/base/members.js';
 import type { LinkState } from '../../domain/push.js';
 import { formatResource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';

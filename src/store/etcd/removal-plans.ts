@@ -10,7 +10,7 @@
  *     began after the record was written, its `begin` ended the removal. Otherwise the record voids
  *     the sync. The marks of the walk spare what is synced at this server (store/syncs.ts), so the
  *     removal continues.
- * RM2 Every server drops a type until nothing of it is left (intake/declared-types.ts). So a drop
+ * RM2 Every server drops a type until nothing of it is left (intake/shards/declared-types.ts). So a drop
  *     skips each slice from which another running server removes.
  */
 import type { Resource } from '../../domain/resource.js';

@@ -8,10 +8,10 @@
  */
 import { setImmediate } from 'node:timers';
 import type { Commit } from '../../domain/change.js';
-import { deferred, type Deferred } from '../../domain/deferred.js';
+import { deferred, type Deferred } from '../../domain/base/promises.js';
 import { CacheError, Refused, type Refusal } from '../../domain/errors.js';
 import type { Outcome } from '../../domain/mutation.js';
-import { Listeners } from '../../domain/listeners.js';
+import { Listeners } from '../../domain/base/listeners.js';
 import type { Store } from '../../domain/store-port.js';
 import { SnapshotHolds } from '../compactor.js';
 import type { MutationJob, Part, PushPart } from '../lane.js';

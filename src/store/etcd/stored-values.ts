@@ -5,21 +5,20 @@
  * but the object's place is that of its key. Readers skip a value that is not an object of its
  * type. They do not rewrite it, because another program owns it. A path entry is stored as it is.
  */
-import { kcpTypes } from '../../domain/catalogue-kcp.js';
+import { kcpTypes } from '../../domain/catalogue/catalogue-kcp.js';
 import type { CanonicalPath } from '../../domain/cluster.js';
 import type { Key } from '../../domain/key.js';
 import type { Body } from '../../domain/object.js';
 import { isPathType, parsePathEntry, pathEntryBody, pathOfEntry } from '../../domain/path-entry.js';
 import { formatApiVersion, formatGroupResource } from '../../domain/resource.js';
-import { canonicalPathIn } from '../../json/canonical-path.js';
 import { compose } from '../../json/compose.js';
 import { scanDecodable } from '../../json/decodable.js';
-import { confirmMeta, MisfitMeta } from '../../json/object-meta.js';
+import { canonicalPathIn, confirmMeta, MisfitMeta } from '../../json/object-meta.js';
 import { member, type Members, NotJson, type ObjectText, valueText } from '../../json/object-text.js';
 import { ownBuffer, type Allocate } from '../../json/text-edits.js';
 
 /**
- * Above the limit for clients (intake/read-object.ts), because the server adds members to what it
+ * Above the limit for clients (read-object.ts), because the server adds members to what it
  * stores.
  */
 const membersMax = 20_000;

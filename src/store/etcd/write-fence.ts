@@ -2,7 +2,7 @@
  * Keeps etcd from applying an unanswered transaction after a later one: this server renews its
  * fence (peers.ts) in between.
  */
-import { pause } from '../../domain/pause.js';
+import { pause } from '../../domain/base/promises.js';
 import type { Clock } from '../../domain/ports.js';
 import { EtcdError } from './etcd-error.js';
 import type { Compare } from './rpc.js';

@@ -7,7 +7,7 @@
  */
 import assert from 'node:assert/strict';
 import type { CanonicalPath } from '../../domain/cluster.js';
-import { digestOf, type Digest } from '../../domain/digest.js';
+import { digestOf, type Digest } from '../../domain/slices/digest.js';
 import type { Key } from '../../domain/key.js';
 import type { Body } from '../../domain/object.js';
 import type { SliceState } from '../../domain/push.js';
@@ -28,7 +28,7 @@ import {
 import type { Byproduct, PathMove } from './committer-messages.js';
 import { Unsound } from './damage.js';
 import type { Connection } from './database.js';
-import { readMeta } from './meta.js';
+import { readMeta } from './life.js';
 import { PathTable } from './path-table.js';
 import type { Version } from './rows.js';
 import type { Counted, SliceTable } from './slice-table.js';

@@ -8,13 +8,12 @@
  *
  * Bounds: each step reports at most `problemsMax` problems. Memory: the sums of the slices.
  */
-import { addDigest, digestOf, emptyDigest, type Digest } from '../../domain/digest.js';
+import { addDigest, digestOf, emptyDigest, type Digest } from '../../domain/slices/digest.js';
 import type { Key } from '../../domain/key.js';
-import { problemsMax, type CheckResult } from '../check-result.js';
+import { problemsMax, type CheckResult } from '../damaged-store.js';
 import type { Connection } from './database.js';
 import { isDamage } from './damage.js';
-import { readEpochs } from './life.js';
-import { readMeta } from './meta.js';
+import { readEpochs, readMeta } from './life.js';
 import { bodyColumns, put, verifyBody, tombstone, type BodyRow, type ChangeRow } from './change-row.js';
 
 /** Yields each step when it is done. If the file itself is unsound, there are no further steps. */

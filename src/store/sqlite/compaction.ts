@@ -21,7 +21,7 @@
 import { performance } from 'node:perf_hooks';
 import { failpoint } from '../../diagnostics/failpoint.js';
 import type { Revision } from '../../domain/revision.js';
-import { readMeta } from './meta.js';
+import { readMeta } from './life.js';
 import { verifyRow, summedColumns, tombstone, type ChecksummedRow } from './change-row.js';
 import type { Connection } from './database.js';
 

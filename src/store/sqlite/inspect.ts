@@ -1,13 +1,12 @@
 /** Opens a database only to inspect it: its schema, and whether it is sound. */
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
-import type { CheckResult } from '../check-result.js';
+import type { CheckResult } from '../damaged-store.js';
 import { checkDatabase } from './check.js';
 import { isDamage } from './damage.js';
 import { openReader, type Connection } from './database.js';
-import { readEpochs } from './life.js';
+import { readEpochs, readMeta } from './life.js';
 import { knownSchema, schemaOf } from './migrate.js';
-import { readMeta } from './meta.js';
 import { SqliteRevisions } from './revisions.js';
 import { lockStore } from './lock.js';
 import { bytesOf, databaseName } from './store-files.js';

@@ -9,7 +9,6 @@ import { failpoint } from '../../diagnostics/failpoint.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Connection } from './database.js';
 import { newCacheId, nextEpoch, nextNonce, type Epoch, type EpochParts } from '../epochs.js';
-import { hasCacheId, readCacheId, readMeta } from './meta.js';
 
 export type Life = Readonly<{
   /** Created once, at the birth of the store. A copy of the store has the same. */
@@ -141,4 +140,17 @@ function dropEpochs(database: Connection, revision: Revision): void {
 
 export function readEpochs(database: Connection): readonly Epoch[] {
   return database.prepare<[], Epoch>(/*sql*/ `SELECT epoch, first_revision AS firstRevision, nonce FROM epochs ORDER BY epoch`).all();
+}
+
+/** The table `meta`: one value for each fact about this store's life. */
+export function readCacheId(database: Connection): string {
+  return String(database.prepare(/*sql*/ `SELECT value FROM meta WHERE name = 'cache_id'`).pluck().get());
+}
+
+function hasCacheId(database: Connection): boolean {
+  return database.prepare(/*sql*/ `SELECT 1 FROM meta WHERE name = 'cache_id'`).get() !== undefined;
+}
+
+export function readMeta(database: Connection, name: string): number {
+  return Number(database.prepare(/*sql*/ `SELECT value FROM meta WHERE name = ?`).pluck().get(name));
 }

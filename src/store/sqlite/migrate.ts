@@ -12,7 +12,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { failpoint } from '../../diagnostics/failpoint.js';
-import { digestOf } from '../../domain/digest.js';
+import { digestOf } from '../../domain/slices/digest.js';
 import { CacheError } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
 import { defineChecksumFunctions } from './change-row.js';

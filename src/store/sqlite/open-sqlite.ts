@@ -5,10 +5,11 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { deferred } from '../../domain/deferred.js';
+import { deferred } from '../../domain/base/promises.js';
 import type { CommitterOptions, CommitterThread, StartCommitter } from './committer-messages.js';
+import { isDamage } from './damage.js';
+import { openReader, type Connection } from './database.js';
 import { enterStore } from './enter-store.js';
-import { openGuardedReader } from './guarded-reader.js';
 import { lockStore } from './lock.js';
 import { momentInterval } from './moments.js';
 import { restrictPermissions } from './private-files.js';
@@ -49,4 +50,33 @@ async function startCommitterThread(options: CommitterOptions): Promise<Committe
   worker.once('error', (error) => started.reject(error));
   await started.promise;
   return worker;
+}
+
+type Read = (...parameters: unknown[]) => unknown;
+
+/**
+ * A read-only connection that reports damage. A read that meets damage throws, and the store ends,
+ * so that it serves nothing more. The next start finds a store that was not closed, and checks it.
+ *
+ * Each read that meets damage calls `damaged` before it throws.
+ */
+function openGuardedReader(file: string, damaged: (error: Error) => void): Connection {
+  const reader = openReader(file);
+  const prepare = reader.prepare.bind(reader);
+  const guarded =
+    (read: Read): Read =>
+    (...parameters) => {
+      try {
+        return read(...parameters);
+      } catch (error) {
+        if (isDamage(error)) damaged(error);
+        throw error;
+      }
+    };
+  const prepareGuarded = (sql: string): unknown => {
+    const statement = prepare(sql);
+    const { get, all } = statement;
+    return Object.assign(statement, { get: guarded(get.bind(statement) as Read), all: guarded(all.bind(statement) as Read) });
+  };
+  return Object.assign(reader, { prepare: prepareGuarded as Connection['prepare'] });
 }

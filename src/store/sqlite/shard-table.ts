@@ -23,7 +23,7 @@ import type { ShardName } from '../../domain/shard.js';
 import type { Via } from '../../domain/via.js';
 import { isForgettable, speaksFor } from '../decide.js';
 import type { Connection } from './database.js';
-import { readCacheId } from './meta.js';
+import { readCacheId } from './life.js';
 
 export type Fenced = Extract<PushOutcome, { kind: 'fenced' }>;
 export type Acquired = Extract<PushOutcome, { kind: 'acquired' }>;

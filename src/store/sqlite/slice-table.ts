@@ -8,7 +8,7 @@
  * Bound: one row per shard and type.
  */
 import assert from 'node:assert/strict';
-import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/digest.js';
+import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/slices/digest.js';
 import { isForgotten, type SliceState } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';

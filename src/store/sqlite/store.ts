@@ -7,11 +7,13 @@
  */
 import { sweepDeletesMax } from '../batch-item.js';
 import { setImmediate } from 'node:timers';
+import type { Log } from '../../diagnostics/log.js';
 import type { Commit } from '../../domain/change.js';
-import { deferred } from '../../domain/deferred.js';
+import { deferred } from '../../domain/base/promises.js';
 import { CacheError, unreachable, type Refusal } from '../../domain/errors.js';
-import { Listeners } from '../../domain/listeners.js';
-import type { Store } from '../../domain/store-port.js';
+import { Listeners } from '../../domain/base/listeners.js';
+import type { Clock } from '../../domain/ports.js';
+import type { Peers, Store } from '../../domain/store-port.js';
 import { halfRemoved } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
 import { ChangeLog } from './change-log.js';
@@ -19,7 +21,6 @@ import type { CommitterThread, FromCommitter, ToCommitter } from './committer-me
 import { CompactionSchedule } from './compaction-schedule.js';
 import { commitBytesMax, SnapshotHolds, type LogState } from '../compactor.js';
 import type { Connection } from './database.js';
-import { alone } from '../alone.js';
 import type { Life } from './life.js';
 import { askedOf, type Part } from '../lane.js';
 import type { Lock } from './lock.js';
@@ -39,7 +40,6 @@ import type { StoreLimits, StoreParts } from './store-options.js';
 import { Walks } from './walks.js';
 import { packBatch } from './wire-batch.js';
 import { unpackDecisions } from './wire-decisions.js';
-import { WriteHealth } from './write-health.js';
 
 const closing: Refusal = { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
 const failed: Refusal = { reason: 'ServiceUnavailable', message: 'the store has failed' };
@@ -322,5 +322,57 @@ export class SqliteStore implements Store {
     this.#opened.reader.close();
     this.#opened.lock.release();
     this.#closed.resolve();
+  }
+}
+
+/** `Peers` of a store that has only one server: it leads, and there are no others. */
+const alone: Peers = Object.freeze({
+  leadsSinceMs: 0,
+  others: new Map(),
+  isAlone: true,
+  report: () => {},
+  follow: () => ({ cancel: () => {} }),
+});
+
+const probeIntervalMs = 5_000;
+
+/** `probe` makes the committer try to write; `wrote` or `failed` follows. */
+type WriteHealthParts = Readonly<{ log: Log; clock: Clock; probe: () => void }>;
+
+/**
+ * Whether the store can write. After a failure it probes every `probeIntervalMs`, because no other
+ * write may come, least of all while the server is not ready.
+ */
+class WriteHealth {
+  readonly #parts: WriteHealthParts;
+  #lastFailure: string | undefined;
+  #isClosed = false;
+  #cancelProbe: () => void = () => {};
+
+  constructor(parts: WriteHealthParts) {
+    this.#parts = parts;
+  }
+
+  /** Why the last attempt to write failed; undefined if it did not. */
+  get lastFailure(): string | undefined {
+    return this.#lastFailure;
+  }
+
+  wrote(): void {
+    if (this.#lastFailure === undefined) return;
+    this.#lastFailure = undefined;
+    this.#cancelProbe();
+    this.#parts.log.info('store.writes-again');
+  }
+
+  failed(message: string): void {
+    this.#lastFailure = message;
+    this.#cancelProbe();
+    if (!this.#isClosed) this.#cancelProbe = this.#parts.clock.after(probeIntervalMs, this.#parts.probe);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancelProbe();
   }
 }

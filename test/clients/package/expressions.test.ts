@@ -15,7 +15,7 @@ import { projectFile } from '../../support/project.js';
 
 const judgingMsMax = 60_000;
 /** Files that build expressions, of constants and of what an operator configures. */
-const puttingTogether = ['config/command-options.js', 'config/quantity.js', 'domain/cluster.js'];
+const puttingTogether = ['config/options/command-options.js', 'config/options/quantity.js', 'domain/cluster.js'];
 
 type Expression = Readonly<{ source: string; flags: string; file: string }>;
 

@@ -2,7 +2,7 @@
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { systemClock } from '../../../src/clock.js';
-import { deferred } from '../../../src/domain/deferred.js';
+import { deferred } from '../../../src/domain/base/promises.js';
 import { CacheError } from '../../../src/domain/errors.js';
 import { EtcdClient } from '../../../src/store/etcd/client.js';
 import type { EtcdTls } from '../../../src/store/etcd/members.js';

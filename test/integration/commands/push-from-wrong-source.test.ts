@@ -10,7 +10,7 @@ import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { push } from '../../../src/commands/push.js';
 import { CacheError } from '../../../src/domain/errors.js';
-import { deferred } from '../../../src/domain/deferred.js';
+import { deferred } from '../../../src/domain/base/promises.js';
 import { anInstallation } from '../../support/proxy/a-front-door.js';
 import { pushedExport, RawPusher, sliceOf } from '../../support/raw-pusher.js';
 import { ShardStandIn } from '../../support/shard-stand-in.js';

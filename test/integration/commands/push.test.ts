@@ -22,7 +22,7 @@ import { push } from '../../../src/commands/push.js';
 import { CacheError } from '../../../src/domain/errors.js';
 import type { Clock } from '../../../src/domain/ports.js';
 import { LeapingClock } from '../../support/leaping-clock.js';
-import { deferred } from '../../../src/domain/deferred.js';
+import { deferred } from '../../../src/domain/base/promises.js';
 import { SocketAcceptor, refuseUpgrade } from '../../../src/frames/accept-socket.js';
 import type { Frame } from '../../../src/frames/frame.js';
 import type { FrameSocket } from '../../../src/frames/frame-socket.js';

@@ -16,7 +16,7 @@ import { Authority } from '../../../src/certificates/authority.js';
 import { systemClock } from '../../../src/clock.js';
 import { push } from '../../../src/commands/push.js';
 import { status } from '../../../src/commands/status.js';
-import { deferred } from '../../../src/domain/deferred.js';
+import { deferred } from '../../../src/domain/base/promises.js';
 import { CacheError } from '../../../src/domain/errors.js';
 import { spawn } from '../../support/children.js';
 import { builtMain } from '../../support/project.js';

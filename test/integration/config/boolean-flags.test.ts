@@ -5,12 +5,12 @@
 import { test } from '../../support/test.js';
 import { commands } from '../../../src/commands/commands.js';
 import type { Surroundings } from '../../../src/commands/command.js';
-import { cacheServerFlags } from '../../../src/config/cache-server-flags.js';
-import { proxyOptions } from '../../../src/config/command-options.js';
-import { runCommandLine, type DeclaredCommand, type OptionDeclaration } from '../../../src/config/command-line.js';
-import { frontProxyFlags } from '../../../src/config/front-proxy-flags.js';
-import { options } from '../../../src/config/options.js';
-import { readUpstreamFlags } from '../../../src/config/upstream-flags.js';
+import { cacheServerFlags } from '../../../src/config/kcp-flags/cache-server-flags.js';
+import { proxyOptions } from '../../../src/config/options/command-options.js';
+import { runCommandLine, type DeclaredCommand, type OptionDeclaration } from '../../../src/config/command-line/command-line.js';
+import { frontProxyFlags } from '../../../src/config/kcp-flags/front-proxy-flags.js';
+import { options } from '../../../src/config/options/options.js';
+import { readUpstreamFlags } from '../../../src/config/kcp-flags/upstream-flags.js';
 
 const declared: readonly Pick<DeclaredCommand, 'words' | 'operands' | 'options'>[] = [
   { words: ['serve'], operands: '', options: Object.values(options) },

@@ -7,9 +7,9 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from '../../support/test.js';
-import { agentOptions, certOptions, operatorOptions, statusOptions } from '../../../src/config/command-options.js';
-import { environmentName, type CommandOption, type Option } from '../../../src/config/option.js';
-import { options } from '../../../src/config/options.js';
+import { agentOptions, certOptions, operatorOptions, statusOptions } from '../../../src/config/options/command-options.js';
+import { environmentName, type CommandOption, type Option } from '../../../src/config/options/option.js';
+import { options } from '../../../src/config/options/options.js';
 import { programResult, type ProgramResult } from '../../support/commands/run-program.js';
 import { builtMain } from '../../support/project.js';
 

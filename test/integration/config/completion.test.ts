@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { test } from '../../support/test.js';
 import type { Surroundings } from '../../../src/commands/command.js';
 import { commands } from '../../../src/commands/commands.js';
-import { formatCompletion } from '../../../src/config/completion.js';
+import { formatCompletion } from '../../../src/config/command-line/completion.js';
 
 // The declarations of commands use nothing of their surroundings.
 const completed = { name: 'strata', commands: commands.map((command) => command({} as Surroundings)) };

@@ -1,9 +1,9 @@
 import { test } from '../../support/test.js';
 import { LastLines } from '../../../src/diagnostics/last-lines.js';
 import { createMetrics } from '../../../src/diagnostics/metrics.js';
-import { Catalogue } from '../../../src/domain/catalogue.js';
+import { Catalogue } from '../../../src/domain/catalogue/catalogue.js';
 import type { StatusReport } from '../../../src/domain/status.js';
-import { openConsole } from '../../../src/open-console.js';
+import { openConsole } from '../../../src/server/open-console.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { aStatusReport } from '../../support/status-report.js';
 import { silent } from '../../support/test-store.js';

@@ -1,9 +1,8 @@
 import { test } from '../../support/test.js';
-import { HealthLog } from '../../../src/diagnostics/health-log.js';
 import type { Log } from '../../../src/diagnostics/log.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { silent } from '../../support/test-store.js';
-import { Health, report, type HealthCheck } from '../../../src/diagnostics/health.js';
+import { Health, HealthLog, report, type HealthCheck } from '../../../src/diagnostics/health.js';
 
 const ping: HealthCheck = { name: 'ping', failure: () => undefined };
 const store: HealthCheck = { name: 'store', failure: () => 'disk full' };

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
-import { Catalogue, type Resolution, type ServedType, type TypeRequest } from '../../../src/domain/catalogue.js';
-import type { Declared, Place } from '../../../src/domain/declaration.js';
-import { compareVersions } from '../../../src/domain/version-order.js';
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
+import { Catalogue, type Resolution, type ServedType, type TypeRequest } from '../../../src/domain/catalogue/catalogue.js';
+import type { Declared, Place } from '../../../src/domain/catalogue/declaration.js';
+import { compareVersions } from '../../../src/domain/syntax/version-order.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
 import { shardName } from '../../support/objects.js';
 import { projectFile } from '../../support/project.js';
 

@@ -2,7 +2,7 @@ import { test } from '../../support/test.js';
 import { parseCanonicalPath } from '../../../src/domain/cluster.js';
 import type { Reason } from '../../../src/domain/errors.js';
 import { mustParse } from '../../../src/domain/parsed.js';
-import { admitCreate, type CreateInputs } from '../../../src/intake/admit-create.js';
+import { admitCreate, type CreateInputs } from '../../../src/intake/admit/admit-create.js';
 import { aCreate, aDeclaredType, anExport, aType, bytesOf, read, refusalOf, textOf } from '../../support/intake/bodies.js';
 import { readTranscript } from '../../clients/golden/transcript.js';
 

@@ -1,14 +1,14 @@
 import { test } from '../../support/test.js';
-import { Catalogue } from '../../../src/domain/catalogue.js';
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
+import { Catalogue } from '../../../src/domain/catalogue/catalogue.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
 import type { Change, Commit } from '../../../src/domain/change.js';
-import { deferred, type Deferred } from '../../../src/domain/deferred.js';
+import { deferred, type Deferred } from '../../../src/domain/base/promises.js';
 import type { StoredObject } from '../../../src/domain/object.js';
 import type { Objects } from '../../../src/domain/store-port.js';
 import type { Push, PushOutcome } from '../../../src/domain/push.js';
 import type { Resource } from '../../../src/domain/resource.js';
 import type { Scope } from '../../../src/domain/scope.js';
-import { DeclaredTypes } from '../../../src/intake/declared-types.js';
+import { DeclaredTypes } from '../../../src/intake/shards/declared-types.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { aBody, aClusterCachedResource, aKey } from '../../support/objects.js';
 import { silent } from '../../support/test-store.js';

@@ -5,15 +5,15 @@
  */
 import { test } from '../../support/test.js';
 import { readFile } from 'node:fs/promises';
-import type { ServedType } from '../../../src/domain/catalogue.js';
+import type { ServedType } from '../../../src/domain/catalogue/catalogue.js';
 import type { Key } from '../../../src/domain/key.js';
 import { parseJson } from '../../../src/json/json-parser.js';
 import { equalJson, isJsonObject, type JsonObject, type JsonTree } from '../../../src/json/json-tree.js';
 import type { Body, StoredObject } from '../../../src/domain/object.js';
 import { mustParse } from '../../../src/domain/parsed.js';
-import { admitCreate } from '../../../src/intake/admit-create.js';
+import { admitCreate } from '../../../src/intake/admit/admit-create.js';
 import { sameContent } from '../../../src/json/same-content.js';
-import { admitUpdate } from '../../../src/intake/admit-update.js';
+import { admitUpdate } from '../../../src/intake/admit/admit-update.js';
 import { clusterName, shardName } from '../../support/objects.js';
 import { projectFile } from '../../support/project.js';
 import { aCreate, aDeclaredType, aType, anUpdate, bytesOf, read, textOf } from '../../support/intake/bodies.js';

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { CacheConnection } from '../../../src/lookup/cache-connection.js';
-import { defaultLookupBounds, type LookupBounds } from '../../../src/lookup/lookup-options.js';
+import { defaultLookupBounds, type LookupBounds } from '../../../src/lookup/cache-reader.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { until } from '../../support/test-server.js';
 import { faultOf } from '../../support/lookup/a-reader.js';

@@ -1,7 +1,6 @@
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
-import { CacheReader } from '../../../src/lookup/cache-reader.js';
-import { defaultLookupBounds } from '../../../src/lookup/lookup-options.js';
+import { CacheReader, defaultLookupBounds } from '../../../src/lookup/cache-reader.js';
 import type { HttpAnswer } from '../../../src/lookup/read-answer.js';
 import type { CachedObject } from '../../../src/client.js';
 import { ManualClock } from '../../support/store/manual-clock.js';

@@ -6,7 +6,7 @@ import type { ExecutionContext } from 'ava';
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { ServerResponse } from 'node:http';
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
 import { openCacheReader, type CacheReader, type LookupBounds } from '../../../src/client.js';
 import { shardName } from '../../support/objects.js';
 import { pushedExport, RawPusher, sliceOf } from '../../support/raw-pusher.js';

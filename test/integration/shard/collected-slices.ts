@@ -4,7 +4,7 @@
  * open at the same time.
  */
 import { formatSlice, type Slice } from '../../../src/domain/slice.js';
-import type { SliceSink } from '../../../src/shard/slice-sink.js';
+import type { SliceSink } from '../../../src/shard/declared-slices.js';
 import type { SliceSource, Outgoing } from '../../../src/sender/source.js';
 
 export type Held = Readonly<{ version: string; sourceVersion: string; text: string }>;

@@ -6,7 +6,7 @@ import { test } from '../../support/test.js';
 import { systemClock } from '../../../src/clock.js';
 import { CacheError } from '../../../src/domain/errors.js';
 import { KubeClient } from '../../../src/kube/kube-client.js';
-import { loadKubeconfig, type KubeconfigAccess } from '../../../src/shard/kubeconfig.js';
+import { loadKubeconfig, type KubeconfigAccess } from '../../../src/shard/kubeconfig/kubeconfig.js';
 import { ShardStandIn } from '../../support/shard-stand-in.js';
 import { TestAuthority, type Certificate } from '../../support/test-authority.js';
 import { until } from '../../support/test-server.js';

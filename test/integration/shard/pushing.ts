@@ -4,7 +4,7 @@
  */
 import { PassThrough } from 'node:stream';
 import { push } from '../../../src/commands/push.js';
-import { deferred } from '../../../src/domain/deferred.js';
+import { deferred } from '../../../src/domain/base/promises.js';
 import { called } from '../../support/commands/called.js';
 import type { ShardStandIn } from '../../support/shard-stand-in.js';
 import { hurried, type Teardown, type TestServer } from '../../support/test-server.js';

@@ -2,7 +2,7 @@ import { test } from '../../support/test.js';
 import type { KubeObject } from '../../support/kube-client.js';
 import { readRecording } from '../../clients/golden/recording.js';
 import { readSourceObject } from '../../../src/kube/source-object.js';
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
 import { replicatedTypes } from '../../../src/shard/selection.js';
 import { stamp } from '../../../src/shard/stamp.js';
 import { asOnShard } from '../../support/shard-stand-in-objects.js';

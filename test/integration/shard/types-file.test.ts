@@ -7,7 +7,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { deferred } from '../../../src/domain/deferred.js';
+import { deferred } from '../../../src/domain/base/promises.js';
 import type { StatusReport } from '../../../src/domain/status.js';
 import { documentedYaml } from '../../support/documented-yaml.js';
 import { test } from '../../support/test.js';

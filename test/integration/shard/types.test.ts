@@ -13,7 +13,7 @@ import { connectSocket, defaultConnectOptions } from '../../../src/frames/connec
 import { connectPath } from '../../../src/frames/socket-options.js';
 import { Sender } from '../../../src/sender/sender.js';
 import { defaultSenderBounds } from '../../../src/sender/sender-options.js';
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
 import { ShardAgent } from '../../../src/shard/agent.js';
 import { aClusterCachedResource, shardName } from '../../support/objects.js';
 import { pushedObject, RawPusher, sliceOf } from '../../support/raw-pusher.js';

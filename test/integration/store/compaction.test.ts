@@ -3,7 +3,7 @@ import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { defineChecksumFunctions } from '../../../src/store/sqlite/change-row.js';
 import { Compaction } from '../../../src/store/sqlite/compaction.js';
-import { readMeta } from '../../../src/store/sqlite/meta.js';
+import { readMeta } from '../../../src/store/sqlite/life.js';
 import { openWriter, type Connection } from '../../../src/store/sqlite/database.js';
 import { aDelete, aPut } from '../../support/objects.js';
 import { aWritingHalf, dump, rowsOf, type WritingHalf } from '../../support/store/a-database.js';

@@ -14,8 +14,8 @@ const packages = newer ? ['better-sqlite3-napi'] : ['better-sqlite3', 'bindings'
 
 test('without its binding SQLite cannot be loaded, and one line says why and how to install it', (t) => {
   const folder = storeDirectory(t);
-  for (const file of ['store/sqlite/driver.js', 'domain/errors.js'])
-    cpSync(join(dirname(builtMain()), file), join(folder, 'build/src', file));
+  for (const path of ['store/sqlite/driver.js', 'domain'])
+    cpSync(join(dirname(builtMain()), path), join(folder, 'build/src', path), { recursive: true });
   for (const name of packages)
     cpSync(projectFile(`node_modules/${name}`), join(folder, 'node_modules', name), {
       recursive: true,

@@ -8,7 +8,7 @@ import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { Push } from '../../../src/domain/push.js';
 import { childNeighbour } from '../../../src/domain/via.js';
-import { Receiver } from '../../../src/intake/receiver.js';
+import { Receiver } from '../../../src/intake/push/receiver.js';
 import { Committer } from '../../../src/store/sqlite/committer.js';
 import { openWriter } from '../../../src/store/sqlite/database.js';
 import type { SqliteStore } from '../../../src/store/sqlite/store.js';

@@ -5,7 +5,7 @@ import type { ExecutionContext } from 'ava';
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { ShardState } from '../../../src/domain/claim.js';
-import { formatDigest } from '../../../src/domain/digest.js';
+import { formatDigest } from '../../../src/domain/slices/digest.js';
 import type { SliceState } from '../../../src/domain/push.js';
 import { formatSlice } from '../../../src/domain/slice.js';
 import { isDamage } from '../../../src/store/sqlite/damage.js';

@@ -2,7 +2,7 @@
  * Both ends of a connection in memory. Each end reads what the other sends, in order; frames sent
  * before a close still arrive.
  */
-import { deferred, type Deferred } from '../../../src/domain/deferred.js';
+import { deferred, type Deferred } from '../../../src/domain/base/promises.js';
 import { byeReasons, type ByeReason } from '../../../src/frames/bye.js';
 import type { FrameConnection } from '../../../src/frames/frame-connection.js';
 import type { Frame } from '../../../src/frames/frame.js';

@@ -1,7 +1,7 @@
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { Slice } from '../../../src/domain/slice.js';
-import { PushSessions } from '../../../src/intake/push-sessions.js';
+import { PushSessions } from '../../../src/intake/push/push-sessions.js';
 import { FakePushes } from '../../support/intake/fake-pushes.js';
 import { shardName } from '../../support/objects.js';
 import { aBegin, aClaim, anEnd, aSlice } from '../../support/pushes.js';

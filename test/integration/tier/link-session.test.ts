@@ -1,8 +1,8 @@
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { ExecutionContext } from 'ava';
-import { deferred } from '../../../src/domain/deferred.js';
-import { emptyDigest, formatDigest } from '../../../src/domain/digest.js';
+import { deferred } from '../../../src/domain/base/promises.js';
+import { emptyDigest, formatDigest } from '../../../src/domain/slices/digest.js';
 import type { Push } from '../../../src/domain/push.js';
 import { childNeighbour } from '../../../src/domain/via.js';
 import type { LinkPolicies } from '../../../src/domain/link-policies.js';

@@ -2,7 +2,7 @@ import { test } from '../../support/test.js';
 import { byeReasons, type ByeReason } from '../../../src/frames/bye.js';
 import { UpgradeRefused } from '../../../src/frames/upgrade-refused.js';
 import { firstAttempt, reconnect, type Attempt, type Parting } from '../../../src/sender/reconnect.js';
-import { linkReconnectBounds } from '../../../src/tier/link.js';
+import { linkReconnectBounds } from '../../../src/tier/links/link.js';
 import { fractions, streamOf } from '../../simulation/seeded-random.js';
 import type { ConnectionEnd } from './connection-pair.js';
 import { aWelcome, byesOf, TierRig } from './tier-rig.js';

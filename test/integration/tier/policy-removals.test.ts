@@ -4,7 +4,7 @@
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
-import { deferred } from '../../../src/domain/deferred.js';
+import { deferred } from '../../../src/domain/base/promises.js';
 import type { LinkPolicies } from '../../../src/domain/link-policies.js';
 import type { LinkPolicy } from '../../../src/domain/link-policy.js';
 import type { Frame } from '../../../src/frames/frame.js';

@@ -10,7 +10,7 @@ import { createMetrics } from '../../../src/diagnostics/metrics.js';
 import type { Caller } from '../../../src/domain/caller.js';
 import type { FrameConnection } from '../../../src/frames/frame-connection.js';
 import type { Frame, FrameOf } from '../../../src/frames/frame.js';
-import { HeldRemovals } from '../../../src/intake/held-removals.js';
+import { HeldRemovals } from '../../../src/intake/shards/held-removals.js';
 import type { PublishedState } from '../../../src/domain/published-state.js';
 import { defaultSenderBounds } from '../../../src/sender/sender-options.js';
 import { ChildShards } from '../../../src/tier/child-shards.js';

@@ -1,6 +1,6 @@
 /** The freshness of one type, requested over the wire. */
 import { test } from '../../support/test.js';
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
 import type { ShardName } from '../../../src/domain/shard.js';
 import type { Slice } from '../../../src/domain/slice.js';
 import type { SliceStatus, StatusReport } from '../../../src/domain/status.js';

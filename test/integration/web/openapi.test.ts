@@ -1,8 +1,8 @@
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
-import { openApiDocument, openApiIndex, type Sources } from '../../../src/web/openapi.js';
-import { reviewTypes } from '../../../src/web/review-types.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
+import { openApiDocument, openApiIndex, type Sources } from '../../../src/web/discovery/openapi.js';
+import { reviewTypes } from '../../../src/web/reviews/review-types.js';
 import type { KubeClient } from '../../support/kube-client.js';
 import { anApiExport, anApiResourceSchema, aPath } from '../../support/objects.js';
 import { aServer } from '../../support/test-server.js';

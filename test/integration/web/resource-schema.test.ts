@@ -1,8 +1,8 @@
 import { test } from '../../support/test.js';
-import type { ServedType } from '../../../src/domain/catalogue.js';
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
-import { formatSchema } from '../../../src/web/openapi-schema.js';
-import { parseResourceSchema, schemasNamedBy } from '../../../src/web/resource-schema.js';
+import type { ServedType } from '../../../src/domain/catalogue/catalogue.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
+import { formatSchema } from '../../../src/web/discovery/openapi-schema.js';
+import { parseResourceSchema, schemasNamedBy } from '../../../src/web/discovery/resource-schema.js';
 import { recordedObjects } from '../../demo/recorded-shards.js';
 import { fastestMs } from '../../support/fastest.js';
 

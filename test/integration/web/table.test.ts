@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { test } from '../../support/test.js';
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
-import type { Column, ServedType } from '../../../src/domain/catalogue.js';
-import { cells, columnDefinitions, columnsOf, formatAge, parseIncludeObject, type Cell } from '../../../src/web/table.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
+import type { Column, ServedType } from '../../../src/domain/catalogue/catalogue.js';
+import { cells, columnDefinitions, columnsOf, formatAge, parseIncludeObject, type Cell } from '../../../src/web/formats/table.js';
 import { projectFile } from '../../support/project.js';
 
 const now = Date.parse('2026-11-21T00:40:56Z');

@@ -5,7 +5,7 @@ import { Refused, tooManyRequests } from '../../../src/domain/errors.js';
 import type { HeavyWork } from '../../../src/domain/ports.js';
 import { formatJson } from '../../../src/json/json-tree.js';
 import { parseYaml } from '../../../src/json/yaml.js';
-import { encoded } from '../../../src/web/answer.js';
+import { encoded } from '../../../src/web/formats/answer.js';
 import type { Answer, KubeClient, KubeObject, KubeStatus, RequestOptions } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { shared } from '../../support/shared.js';

@@ -11,7 +11,7 @@ import { equalJson, formatJson } from '../../../src/json/json-tree.js';
 import { member, NotJson, scanObject, valueText, type ObjectText } from '../../../src/json/object-text.js';
 import { sameContent, stringsDiffer } from '../../../src/json/same-content.js';
 import { spliceRevision } from '../../../src/json/splice.js';
-import { admitCreate } from '../../../src/intake/admit-create.js';
+import { admitCreate } from '../../../src/intake/admit/admit-create.js';
 import { aCreate } from '../../support/intake/bodies.js';
 import { aKey } from '../../support/objects.js';
 import { corpus, fuzz, mutated, mutatedBytes } from './fuzzing.js';

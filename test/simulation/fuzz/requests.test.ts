@@ -4,16 +4,16 @@
  */
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
-import { pathSegmentFlaws } from '../../../src/domain/name-syntax.js';
+import { pathSegmentFlaws } from '../../../src/domain/syntax/name-syntax.js';
 import type { Parsed } from '../../../src/domain/parsed.js';
 import { attempt } from '../../../src/domain/parsed.js';
-import { acceptsGzip, asksPartial, negotiate } from '../../../src/web/accept.js';
-import { formatContinue, parseContinue } from '../../../src/web/continue-token.js';
-import { parseKubePath } from '../../../src/web/kube-path.js';
-import { parseResourcePath, verbOf } from '../../../src/web/kube-request.js';
-import { parseListOptions, parseWatchOptions, selectorBytes } from '../../../src/web/list-options.js';
+import { acceptsGzip, asksPartial, negotiate } from '../../../src/web/formats/accept.js';
+import { formatContinue, parseContinue } from '../../../src/web/kube/continue-token.js';
+import { parseKubePath } from '../../../src/web/kube/kube-path.js';
+import { parseResourcePath, verbOf } from '../../../src/web/kube/kube-request.js';
+import { parseListOptions, parseWatchOptions, selectorBytes } from '../../../src/web/kube/list-options.js';
 import { parseTarget } from '../../../src/web/target.js';
-import { parseWriteOptions } from '../../../src/web/write-options.js';
+import { parseWriteOptions } from '../../../src/web/kube/write-options.js';
 import { anyCharacter } from '../../support/any-character.js';
 import { aKey, aScope } from '../../support/objects.js';
 import { corpus, fuzz, mutated } from './fuzzing.js';

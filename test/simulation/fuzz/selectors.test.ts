@@ -4,9 +4,9 @@
  */
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
-import { parseInt64 } from '../../../src/domain/label-rules.js';
-import type { Requirement } from '../../../src/domain/label-selector.js';
-import { formatSelector, meetsSelector, parseFieldSelector, parseLabelSelector } from '../../../src/domain/selector.js';
+import { parseInt64 } from '../../../src/domain/syntax/label-rules.js';
+import type { Requirement } from '../../../src/domain/syntax/label-selector.js';
+import { formatSelector, meetsSelector, parseFieldSelector, parseLabelSelector } from '../../../src/domain/syntax/selector.js';
 import { corpus, fuzz, mutated } from './fuzzing.js';
 
 const words = ['a', 'b', 'd', 'g', 'o', 'p', 'kcp.io/path', 'in', 'x', '__proto__', 'constructor', 'toString'];

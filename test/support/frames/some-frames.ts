@@ -1,5 +1,5 @@
 /** Frames for tests: a typical one of each kind, and arbitrary ones. */
-import { bucketSet } from '../../../src/domain/buckets.js';
+import { bucketSet } from '../../../src/domain/slices/buckets.js';
 import fc from 'fast-check';
 import { byeReasons, type ByeReason } from '../../../src/frames/bye.js';
 import type { Frame, FrameOf } from '../../../src/frames/frame.js';

@@ -2,16 +2,16 @@
  * A receiver to test with: its context, the frames that it receives, their objects, and the effects
  * of every step.
  */
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
 import type { ClusterName } from '../../../src/domain/cluster.js';
-import type { ServedType } from '../../../src/domain/catalogue.js';
+import type { ServedType } from '../../../src/domain/catalogue/catalogue.js';
 import type { PushOutcome } from '../../../src/domain/push.js';
 import type { Resource } from '../../../src/domain/resource.js';
 import type { Slice } from '../../../src/domain/slice.js';
 import type { Frame, FrameOf, PushedObject } from '../../../src/frames/frame.js';
-import type { ReceiverEffect } from '../../../src/intake/receiver-effects.js';
-import { newReceiver, step } from '../../../src/intake/receiver-step.js';
-import type { NumberedFrame, ReceiverContext, ReceiverEvent, ReceiverState, Work } from '../../../src/intake/receiver-state.js';
+import type { ReceiverEffect } from '../../../src/intake/push/receiver-effects.js';
+import { newReceiver, step } from '../../../src/intake/push/receiver-step.js';
+import type { NumberedFrame, ReceiverContext, ReceiverEvent, ReceiverState, Work } from '../../../src/intake/push/receiver-state.js';
 import { anApiExport, shardName } from '../objects.js';
 
 export const apiExports = aSlice('apiexports');

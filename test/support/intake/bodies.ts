@@ -1,12 +1,12 @@
 /** Inputs for the tests of admission: a type, a request, a stored object. */
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
-import type { ServedType } from '../../../src/domain/catalogue.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
+import type { ServedType } from '../../../src/domain/catalogue/catalogue.js';
 import type { Refusal } from '../../../src/domain/errors.js';
 import type { StoredObject } from '../../../src/domain/object.js';
 import { mustParse, type Parsed } from '../../../src/domain/parsed.js';
 import { spliceRevision } from '../../../src/json/splice.js';
-import { admitCreate, type CreateInputs } from '../../../src/intake/admit-create.js';
-import type { UpdateInputs } from '../../../src/intake/admit-update.js';
+import { admitCreate, type CreateInputs } from '../../../src/intake/admit/admit-create.js';
+import type { UpdateInputs } from '../../../src/intake/admit/admit-update.js';
 import { clusterName, shardName } from '../objects.js';
 
 export const storedVersion = '1000000000000007';

@@ -3,7 +3,7 @@ import type { ShardState } from '../../../src/domain/claim.js';
 import type { StateChange } from '../../../src/domain/published-state.js';
 import type { PushLane, Writer } from '../../../src/domain/store-port.js';
 import type { Push, PushOutcome, SliceState } from '../../../src/domain/push.js';
-import { emptyDigest, formatDigest } from '../../../src/domain/digest.js';
+import { emptyDigest, formatDigest } from '../../../src/domain/slices/digest.js';
 import type { ShardName } from '../../../src/domain/shard.js';
 import type { Slice } from '../../../src/domain/slice.js';
 import { State } from '../../../src/store/state.js';

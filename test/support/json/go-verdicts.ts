@@ -3,10 +3,10 @@
  * `test/clients/record-verdicts.ts` recorded them.
  */
 import { readFileSync } from 'node:fs';
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
 import { mustParse, type Parsed } from '../../../src/domain/parsed.js';
 import type { Push } from '../../../src/domain/push.js';
-import { admitObject } from '../../../src/intake/admit-push.js';
+import { admitObject } from '../../../src/intake/admit/admit-push.js';
 import { ownBuffer } from '../../../src/json/text-edits.js';
 import { aKey } from '../objects.js';
 import { projectFile } from '../project.js';

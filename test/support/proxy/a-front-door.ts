@@ -5,9 +5,9 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { proxyOptions } from '../../../src/config/command-options.js';
-import { readCommandValues } from '../../../src/config/command-values.js';
-import type { FrontDoorSettings } from '../../../src/open-front-door.js';
+import { proxyOptions } from '../../../src/config/options/command-options.js';
+import { readCommandValues } from '../../../src/config/command-line/command-values.js';
+import type { FrontDoorSettings } from '../../../src/server/open-front-door.js';
 import { RawPusher, pushedObject, sliceOf } from '../raw-pusher.js';
 import { syncPaths, type Entries } from '../path-pusher.js';
 import { TcpProxy } from '../tcp-proxy.js';

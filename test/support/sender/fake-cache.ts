@@ -3,7 +3,7 @@
  * commits them; a dropped connection loses those that wait. `violations` collects every rule that a
  * sender breaks.
  */
-import { deferred, type Deferred } from '../../../src/domain/deferred.js';
+import { deferred, type Deferred } from '../../../src/domain/base/promises.js';
 import { formatSlice, type Slice } from '../../../src/domain/slice.js';
 import { byeReasons, type ByeReason } from '../../../src/frames/bye.js';
 import { frameBounds } from '../../../src/frames/frame-bounds.js';

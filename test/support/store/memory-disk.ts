@@ -23,9 +23,8 @@ import { AnsweringCommitter } from '../../../src/store/sqlite/answering-committe
 import type { CommitterThread, FromCommitter, ToCommitter } from '../../../src/store/sqlite/committer-messages.js';
 import { openWriter, type Connection } from '../../../src/store/sqlite/database.js';
 import { Database } from '../../../src/store/sqlite/driver.js';
-import { begin } from '../../../src/store/sqlite/life.js';
+import { begin, readCacheId } from '../../../src/store/sqlite/life.js';
 import { readLinks } from '../../../src/store/sqlite/link-table.js';
-import { readCacheId } from '../../../src/store/sqlite/meta.js';
 import { migrate, ownMigrations } from '../../../src/store/sqlite/migrate.js';
 import type { StoreLimits } from '../../../src/store/sqlite/store-options.js';
 import { SqliteStore } from '../../../src/store/sqlite/store.js';

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Log } from '../../../src/diagnostics/log.js';
-import { deferred } from '../../../src/domain/deferred.js';
+import { deferred } from '../../../src/domain/base/promises.js';
 import { openSqlite } from '../../../src/store/sqlite/open-sqlite.js';
 import type { SqliteStore } from '../../../src/store/sqlite/store.js';
 import type { StoreLimits } from '../../../src/store/sqlite/store-options.js';

@@ -2,7 +2,7 @@
  * A name that a neighbour or a shard chose stays in its cell of a table. It moves no cursor, begins
  * no row, and reverses no text.
  */
-import { alignedRows } from '../../../src/commands/aligned-rows.js';
+import { alignedRows } from '../../../src/commands/terminal-text.js';
 import { formatCaches } from '../../../src/commands/caches.js';
 import { test } from '../../support/test.js';
 

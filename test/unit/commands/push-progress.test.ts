@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import type { SliceProgress } from '../../../src/sender/sender-state.js';
-import { formatProgress } from '../../../src/commands/push-progress.js';
+import { formatProgress } from '../../../src/commands/terminal-text.js';
 import { shardName } from '../../support/objects.js';
 
 function slices(count: number, phase: SliceProgress['phase'], objects: number): readonly SliceProgress[] {

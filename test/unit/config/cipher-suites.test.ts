@@ -1,6 +1,6 @@
 import { getCiphers } from 'node:tls';
 import { test } from '../../support/test.js';
-import { cipherSuites } from '../../../src/config/cipher-suites.js';
+import { cipherSuites } from '../../../src/config/options/cipher-suites.js';
 
 const { read } = cipherSuites({ flag: 'tls-cipher-suites', yaml: 'tls.cipherSuites', help: '' });
 const tls13 = 'TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256';

@@ -1,8 +1,8 @@
 import { test } from '../../support/test.js';
-import { agentOptions, certOptions, operatorOptions, statusOptions } from '../../../src/config/command-options.js';
-import { readCommandValues, type CommandOptions } from '../../../src/config/command-values.js';
-import { environmentName, type CommandOption } from '../../../src/config/option.js';
-import { options as serverOptions } from '../../../src/config/options.js';
+import { agentOptions, certOptions, operatorOptions, statusOptions } from '../../../src/config/options/command-options.js';
+import { readCommandValues, type CommandOptions } from '../../../src/config/command-line/command-values.js';
+import { environmentName, type CommandOption } from '../../../src/config/options/option.js';
+import { options as serverOptions } from '../../../src/config/options/options.js';
 import { SettingsError } from '../../../src/config/settings-error.js';
 
 const files = { 'cert-file': 'a.crt', 'key-file': 'a.key' };

@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { idleLinks } from '../../../src/config/idle-links.js';
+import { idleLinks } from '../../../src/config/files/policy-file.js';
 import { loadSettings } from '../../../src/config/settings.js';
 
 function warnings(config: string): readonly string[] {

@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { nearest } from '../../../src/config/nearest.js';
+import { nearest } from '../../../src/config/command-line/nearest.js';
 
 const variables = ['STRATA_CERT_DIR', 'STRATA_ROOT_DIRECTORY', 'STRATA_CA_DIRECTORY', 'STRATA_CACHE', 'STRATA_CACHE_KUBECONFIG'];
 

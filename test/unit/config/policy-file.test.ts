@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
 import type { Log, LogFields } from '../../../src/diagnostics/log.js';
 import type { LinkPolicies } from '../../../src/domain/link-policies.js';
-import { PolicyFile } from '../../../src/config/policy-file.js';
+import { PolicyFile } from '../../../src/config/files/policy-file.js';
 import { loadSettings } from '../../../src/config/settings.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { aPolicy } from '../../support/link-rules.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { test } from '../../support/test.js';
-import { nearest } from '../../../src/config/nearest.js';
-import { formatBytes, formatDuration, parseBytes, parseDurationMs } from '../../../src/config/quantity.js';
+import { nearest } from '../../../src/config/command-line/nearest.js';
+import { formatBytes, formatDuration, parseBytes, parseDurationMs } from '../../../src/config/options/quantity.js';
 
 const durations: readonly [string, number | undefined][] = [
   ['100ms', 100],

@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
-import { environmentName, type Option } from '../../../src/config/option.js';
-import { options } from '../../../src/config/options.js';
+import { environmentName, type Option } from '../../../src/config/options/option.js';
+import { options } from '../../../src/config/options/options.js';
 import { loadSettings, type Settings } from '../../../src/config/settings.js';
 import { SettingsError } from '../../../src/config/settings-error.js';
 

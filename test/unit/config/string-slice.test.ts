@@ -1,9 +1,9 @@
-import { etcdOptions } from '../../../src/config/etcd-options.js';
-import { agentOptions, proxyOptions } from '../../../src/config/command-options.js';
-import { linkOptions } from '../../../src/config/link-options.js';
-import { readStringSlice } from '../../../src/config/string-slice.js';
-import { readUpstreamFlags } from '../../../src/config/upstream-flags.js';
-import { frontProxyFlags } from '../../../src/config/front-proxy-flags.js';
+import { etcdOptions } from '../../../src/config/options/etcd-options.js';
+import { agentOptions, proxyOptions } from '../../../src/config/options/command-options.js';
+import { linkOptions } from '../../../src/config/options/link-options.js';
+import { readStringSlice } from '../../../src/config/options/string-slice.js';
+import { readUpstreamFlags } from '../../../src/config/kcp-flags/upstream-flags.js';
+import { frontProxyFlags } from '../../../src/config/kcp-flags/front-proxy-flags.js';
 import { test } from '../../support/test.js';
 
 /**

@@ -5,8 +5,8 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
-import { checkTypes, TypesFile } from '../../../src/config/types-file.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
+import { checkTypes, TypesFile } from '../../../src/config/files/types-file.js';
 import { test } from '../../support/test.js';
 
 const entry = {

@@ -1,10 +1,10 @@
 import { test } from '../../support/test.js';
-import { options } from '../../../src/config/options.js';
+import { options } from '../../../src/config/options/options.js';
 import { loadSettings } from '../../../src/config/settings.js';
-import { cacheServerDefaults, cacheServerFlags } from '../../../src/config/cache-server-flags.js';
-import { proxyOptions } from '../../../src/config/command-options.js';
-import { frontProxyFlags } from '../../../src/config/front-proxy-flags.js';
-import { describeUpstreamFlags, readUpstreamFlags, type UpstreamFlags } from '../../../src/config/upstream-flags.js';
+import { cacheServerDefaults, cacheServerFlags } from '../../../src/config/kcp-flags/cache-server-flags.js';
+import { proxyOptions } from '../../../src/config/options/command-options.js';
+import { frontProxyFlags } from '../../../src/config/kcp-flags/front-proxy-flags.js';
+import { describeUpstreamFlags, readUpstreamFlags, type UpstreamFlags } from '../../../src/config/kcp-flags/upstream-flags.js';
 
 function read(...args: string[]): Extract<UpstreamFlags, { kind: 'read' }> {
   const result = readUpstreamFlags(args, cacheServerFlags);

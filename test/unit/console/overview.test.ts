@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import { overviewOf } from '../../../src/console/overview.js';
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
 import { parseShardName } from '../../../src/domain/shard.js';
 import type { ShardStatus, StatusReport } from '../../../src/domain/status.js';
 import { aSlice, aStatusReport } from '../../support/status-report.js';

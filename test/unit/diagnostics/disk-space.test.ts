@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import { DiskSpace } from '../../../src/diagnostics/disk-space.js';
-import { deferred } from '../../../src/domain/deferred.js';
+import { deferred } from '../../../src/domain/base/promises.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 
 const answer = { bavail: 3, blocks: 10, bsize: 4_096 };

@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { bucketCount, bucketOf, bucketSet, inBuckets, noBuckets, parseBucketSet } from '../../../src/domain/buckets.js';
+import { bucketCount, bucketOf, bucketSet, inBuckets, noBuckets, parseBucketSet } from '../../../src/domain/slices/buckets.js';
 import { aKey } from '../../support/objects.js';
 
 test('every cache puts a key into the same bucket, whatever its version', (t) => {

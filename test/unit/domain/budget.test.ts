@@ -2,7 +2,7 @@
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
-import { Budget } from '../../../src/domain/budget.js';
+import { Budget } from '../../../src/domain/base/budget.js';
 
 test('an amount taken from a budget is also taken from the budgets above it, and given back to them', (t) => {
   const all = new Budget(10);

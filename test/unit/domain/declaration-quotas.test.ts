@@ -4,8 +4,8 @@
  */
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
-import type { Declaration } from '../../../src/domain/declaration.js';
-import { DeclarationQuotas } from '../../../src/domain/declaration-quotas.js';
+import type { Declaration } from '../../../src/domain/catalogue/declaration.js';
+import { DeclarationQuotas } from '../../../src/domain/catalogue/declaration-quotas.js';
 import { seeded } from '../../support/crash/random.js';
 import { processorMs } from '../../support/fastest.js';
 

@@ -3,7 +3,7 @@
  * however short the pieces are.
  */
 import fc from 'fast-check';
-import { GatheredBytes } from '../../../src/domain/gathered-bytes.js';
+import { GatheredBytes } from '../../../src/domain/base/gathered-bytes.js';
 import { pieces } from '../../support/some-pieces.js';
 import { test } from '../../support/test.js';
 

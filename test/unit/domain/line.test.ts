@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
-import { Line } from '../../../src/domain/line.js';
+import { Line } from '../../../src/domain/base/queues.js';
 import { fastestMs } from '../../support/fastest.js';
 
 test('the first is the member that has waited longest, whoever leaves', (t) => {

@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { Liveness } from '../../../src/domain/liveness.js';
+import { Liveness } from '../../../src/domain/base/liveness.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 
 function aPeer(): { clock: ManualClock; liveness: Liveness; seen: string[]; reading: { now: boolean } } {

@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
-import { annotationCauses, labelCauses, labelKeyFlaws, labelValueFlaws } from '../../../src/domain/label-syntax.js';
-import { dnsLabelFlaws, dnsSubdomainFlaws, pathSegmentFlaws } from '../../../src/domain/name-syntax.js';
+import { annotationCauses, labelCauses, labelKeyFlaws, labelValueFlaws } from '../../../src/domain/syntax/label-syntax.js';
+import { dnsLabelFlaws, dnsSubdomainFlaws, pathSegmentFlaws } from '../../../src/domain/syntax/name-syntax.js';
 
 test('an invalid name is refused in the words of upstream (recorded: create bad name, long name)', (t) => {
   t.deepEqual(dnsSubdomainFlaws('Bad_Name!'), [

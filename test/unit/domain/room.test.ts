@@ -1,8 +1,8 @@
 /** A body or an answer is read only as fast as room in the budget becomes free. */
 import { test } from '../../support/test.js';
 import { setImmediate as turn } from 'node:timers/promises';
-import { Budget } from '../../../src/domain/budget.js';
-import { withRoom } from '../../../src/domain/room.js';
+import { Budget } from '../../../src/domain/base/budget.js';
+import { withRoom } from '../../../src/domain/base/room.js';
 import { ExchangeRoom } from '../../../src/http/exchange-room.js';
 
 function pieces(lengths: readonly number[]): { source: AsyncGenerator<Uint8Array>; state: { read: number; closed: boolean } } {

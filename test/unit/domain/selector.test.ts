@@ -10,7 +10,7 @@ import {
   meetsSelector,
   parseFieldSelector,
   parseLabelSelector,
-} from '../../../src/domain/selector.js';
+} from '../../../src/domain/syntax/selector.js';
 import { fastestMs } from '../../support/fastest.js';
 
 const labels = (object: Record<string, string>): ReadonlyMap<string, string> => new Map(Object.entries(object));

@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { sumSlices } from '../../../src/domain/slice-sums.js';
+import { sumSlices } from '../../../src/domain/slices/slice-sums.js';
 import { aSlice } from '../../support/status-report.js';
 
 test('slices are counted and summed, with the last change and the longest lag', (t) => {

@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
-import { inBuckets, noBuckets } from '../../../src/domain/buckets.js';
+import { inBuckets, noBuckets } from '../../../src/domain/slices/buckets.js';
 import type { StoredObject } from '../../../src/domain/object.js';
-import { Summary } from '../../../src/domain/summary.js';
+import { Summary } from '../../../src/domain/slices/summary.js';
 import { aKey } from '../../support/objects.js';
 
 function anObject(name: string, text: string, version = 'v1'): StoredObject {

@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
-import { Turns } from '../../../src/domain/turns.js';
+import { Turns } from '../../../src/domain/base/queues.js';
 
 test('members have turns in order of arrival, and one that is added again while it waits keeps its place', (t) => {
   const steps = fc.array(fc.option(fc.integer({ min: 0, max: 5 }), { nil: 'next' as const }), { maxLength: 60 });

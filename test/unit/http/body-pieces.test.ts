@@ -3,7 +3,7 @@
  * many short pieces take much memory, or keep out short bodies.
  */
 import { test } from '../../support/test.js';
-import { Budget } from '../../../src/domain/budget.js';
+import { Budget } from '../../../src/domain/base/budget.js';
 import { BodyPieces } from '../../../src/http/body-pieces.js';
 
 const crumbs = (pieces: BodyPieces<number>, count: number): boolean[] => Array.from({ length: count }, () => pieces.tryReserve(0, 1));

@@ -1,8 +1,7 @@
 import { test } from '../../support/test.js';
 import type { Push } from '../../../src/domain/push.js';
 import type { FrameOf, PushedObject } from '../../../src/frames/frame.js';
-import { admitFrame, type AdmittedFrame } from '../../../src/intake/admit-frame.js';
-import { arena } from '../../../src/intake/arena.js';
+import { admitFrame, arena, type AdmittedFrame } from '../../../src/intake/push/admit-frame.js';
 import { apiExports, pushed, typeOf } from '../../support/intake/a-receiver.js';
 
 const by = { kind: 'link', neighbour: 'parent' } as const;

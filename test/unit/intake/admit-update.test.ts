@@ -2,7 +2,7 @@ import { test } from '../../support/test.js';
 import type { StoredObject } from '../../../src/domain/object.js';
 import { mustParse } from '../../../src/domain/parsed.js';
 import { sameContent, stringsDiffer } from '../../../src/json/same-content.js';
-import { admitUpdate, type UpdateInputs } from '../../../src/intake/admit-update.js';
+import { admitUpdate, type UpdateInputs } from '../../../src/intake/admit/admit-update.js';
 import {
   aCreate,
   aDeclaredType,

@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { arena } from '../../../src/intake/arena.js';
+import { arena } from '../../../src/intake/push/admit-frame.js';
 
 test('pieces are placed one after another in one buffer, and a piece that does not fit gets its own buffer', (t) => {
   const allocate = arena(10);

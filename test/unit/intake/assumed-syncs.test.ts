@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import type { ShardState } from '../../../src/domain/claim.js';
-import { AssumedSyncs } from '../../../src/intake/assumed-syncs.js';
+import { AssumedSyncs } from '../../../src/intake/writes/assumed-syncs.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { shardName } from '../../support/objects.js';
 import { aSlice } from '../../support/pushes.js';

@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import type { Frame } from '../../../src/frames/frame.js';
-import { partsOf } from '../../../src/intake/frame-parts.js';
+import { partsOf } from '../../../src/intake/push/frame-parts.js';
 import { apiExports, aContext, begin } from '../../support/intake/a-receiver.js';
 
 function putOf(sizes: readonly number[]): Frame & { kind: 'put' } {

@@ -1,8 +1,8 @@
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { scanObject } from '../../../src/json/object-text.js';
-import { admitCreate } from '../../../src/intake/admit-create.js';
-import { admitUpdate } from '../../../src/intake/admit-update.js';
+import { admitCreate } from '../../../src/intake/admit/admit-create.js';
+import { admitUpdate } from '../../../src/intake/admit/admit-update.js';
 import { aCreate, anExport, anUpdate, aStored, bytesOf, storedVersion, textOf } from '../../support/intake/bodies.js';
 
 const current = aStored(anExport({ name: 'one', annotations: { 'kcp.io/shard': 'amber' } }));

@@ -4,8 +4,8 @@
  */
 import { test } from '../../support/test.js';
 import { mustParse } from '../../../src/domain/parsed.js';
-import { admitCreate } from '../../../src/intake/admit-create.js';
-import { admitUpdate } from '../../../src/intake/admit-update.js';
+import { admitCreate } from '../../../src/intake/admit/admit-create.js';
+import { admitUpdate } from '../../../src/intake/admit/admit-update.js';
 import { aCreate, anExport, anUpdate, aStored, bytesOf, refusalOf, storedVersion, textOf } from '../../support/intake/bodies.js';
 
 type Metadata = Readonly<Record<string, unknown>>;

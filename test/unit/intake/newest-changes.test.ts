@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
 import type { Change, Commit } from '../../../src/domain/change.js';
 import type { Resource } from '../../../src/domain/resource.js';
-import { NewestChanges } from '../../../src/intake/newest-changes.js';
+import { NewestChanges } from '../../../src/intake/shards/newest-changes.js';
 import { aKey } from '../../support/objects.js';
 
 const exports: Resource = { group: 'apis.kcp.io', resource: 'apiexports', identity: '' };

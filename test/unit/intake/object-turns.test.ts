@@ -1,8 +1,8 @@
 /** Writes of one object take turns. */
 import { test } from '../../support/test.js';
-import { deferred } from '../../../src/domain/deferred.js';
+import { deferred } from '../../../src/domain/base/promises.js';
 import { Refused } from '../../../src/domain/errors.js';
-import { ObjectTurns } from '../../../src/intake/object-turns.js';
+import { ObjectTurns } from '../../../src/intake/writes/object-turns.js';
 import type { Asker } from '../../../src/domain/write-request.js';
 import { aKey } from '../../support/objects.js';
 

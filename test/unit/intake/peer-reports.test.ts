@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
-import { PushSessions } from '../../../src/intake/push-sessions.js';
-import { PeerReports } from '../../../src/intake/peer-reports.js';
+import { PushSessions } from '../../../src/intake/push/push-sessions.js';
+import { PeerReports } from '../../../src/intake/push/peer-reports.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { shardName } from '../../support/objects.js';
 import { apiExports } from '../../support/intake/a-receiver.js';

@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
 import type { Caller } from '../../../src/domain/caller.js';
 import type { ShardState } from '../../../src/domain/claim.js';
-import { PlainWrites } from '../../../src/intake/plain-writes.js';
+import { PlainWrites } from '../../../src/intake/writes/plain-writes.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { shardName } from '../../support/objects.js';
 import { aSlice } from '../../support/pushes.js';

@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { PushSessions, type Holder } from '../../../src/intake/push-sessions.js';
+import { PushSessions, type Holder } from '../../../src/intake/push/push-sessions.js';
 import { shardName } from '../../support/objects.js';
 import { apiExports } from '../../support/intake/a-receiver.js';
 import { aShardState, FakePushes } from '../../support/intake/fake-pushes.js';

@@ -1,8 +1,8 @@
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { formatResource } from '../../../src/domain/resource.js';
-import { PushersElsewhere } from '../../../src/intake/pushers-elsewhere.js';
-import { PushSessions } from '../../../src/intake/push-sessions.js';
+import { PushersElsewhere } from '../../../src/intake/push/pushers-elsewhere.js';
+import { PushSessions } from '../../../src/intake/push/push-sessions.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { shardName } from '../../support/objects.js';
 import { apiExports } from '../../support/intake/a-receiver.js';

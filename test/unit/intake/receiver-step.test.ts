@@ -1,11 +1,11 @@
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
-import { noBuckets } from '../../../src/domain/buckets.js';
+import { noBuckets } from '../../../src/domain/slices/buckets.js';
 import type { PushOutcome } from '../../../src/domain/push.js';
 import type { FrameOf } from '../../../src/frames/frame.js';
 import { formatSlice } from '../../../src/domain/slice.js';
-import type { ReceiverSlice } from '../../../src/intake/receiver-slices.js';
+import type { ReceiverSlice } from '../../../src/intake/push/receiver-slices.js';
 import {
   aContext,
   apiExports,

@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
 import type { PushLane } from '../../../src/domain/store-port.js';
 import type { Push } from '../../../src/domain/push.js';
-import { Receiver } from '../../../src/intake/receiver.js';
+import { Receiver } from '../../../src/intake/push/receiver.js';
 import { aContext, begin, end, everyType, pushed, put, schemas } from '../../support/intake/a-receiver.js';
 
 test('an end that is held for approval stays held where it waits for a declaration of its type', async (t) => {

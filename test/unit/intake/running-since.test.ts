@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { RunningSince } from '../../../src/intake/running-since.js';
+import { RunningSince } from '../../../src/intake/shards/running-since.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 
 test('a process has run since its start, or since the end of its last pause, whoever asks first', (t) => {

@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import { protocolVersion, type FrameOf } from '../../../src/frames/frame.js';
-import { byeTo, parsePusherHello } from '../../../src/intake/session.js';
+import { byeTo, parsePusherHello } from '../../../src/intake/push/session.js';
 import { shardName } from '../../support/objects.js';
 import { aShardState } from '../../support/intake/fake-pushes.js';
 

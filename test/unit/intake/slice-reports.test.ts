@@ -3,7 +3,7 @@
  * named as long as they are few.
  */
 import { test } from '../../support/test.js';
-import { SliceReports } from '../../../src/intake/slice-reports.js';
+import { SliceReports } from '../../../src/intake/shards/slice-reports.js';
 import { formatResource } from '../../../src/domain/resource.js';
 import { aSlice } from '../../support/pushes.js';
 

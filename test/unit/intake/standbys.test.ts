@@ -1,9 +1,9 @@
 import { test } from '../../support/test.js';
 import type { ShardState } from '../../../src/domain/claim.js';
 import type { Neighbour } from '../../../src/domain/via.js';
-import { PushSessions, type Holder } from '../../../src/intake/push-sessions.js';
-import { RunningSince } from '../../../src/intake/running-since.js';
-import { Standbys } from '../../../src/intake/standbys.js';
+import { PushSessions, type Holder } from '../../../src/intake/push/push-sessions.js';
+import { RunningSince } from '../../../src/intake/shards/running-since.js';
+import { Standbys } from '../../../src/intake/push/standbys.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { shardName } from '../../support/objects.js';
 import { apiExports } from '../../support/intake/a-receiver.js';

@@ -1,6 +1,6 @@
 import { processorMs } from '../../support/fastest.js';
 import { test } from '../../support/test.js';
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
 import { find, parseJsonPath } from '../../../src/json/json-path.js';
 
 const object = {

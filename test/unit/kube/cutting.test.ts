@@ -2,9 +2,8 @@ import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { CacheError } from '../../../src/domain/errors.js';
-import { lines } from '../../../src/kube/lines.js';
 import { ListCutter } from '../../../src/kube/list-cutter.js';
-import { cutWatchEvent } from '../../../src/kube/watch-event.js';
+import { cutWatchEvent, lines } from '../../../src/kube/watch-event.js';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();

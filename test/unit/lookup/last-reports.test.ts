@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
 import { ageOf, LastReports } from '../../../src/lookup/last-reports.js';
 import type { FreshnessReport } from '../../../src/lookup/freshness-report.js';
-import { deferred, type Deferred } from '../../../src/domain/deferred.js';
+import { deferred, type Deferred } from '../../../src/domain/base/promises.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 
 const report: FreshnessReport = { whole: true, newestChange: undefined, shards: [], shardsLeftOut: 0 };

@@ -2,8 +2,7 @@ import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { answerHeaders, requestHeaders, type Identity } from '../../../src/proxy/forwarded-headers.js';
-import { identityOf } from '../../../src/proxy/identity.js';
-import { passedGroups } from '../../../src/proxy/passed-groups.js';
+import { identityOf, passedGroups } from '../../../src/proxy/identity.js';
 
 const names = { user: 'x-remote-user', group: 'x-remote-group', extraPrefix: 'x-remote-extra-' };
 const alice: Identity = {

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { parseClusterName } from '../../../src/domain/cluster.js';
-import { coalesce } from '../../../src/sender/coalesce.js';
+import { coalesce } from '../../../src/sender/batch.js';
 import type { Outgoing } from '../../../src/sender/source.js';
 
 const encoder = new TextEncoder();

@@ -4,7 +4,7 @@
  */
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
-import { deferred } from '../../../src/domain/deferred.js';
+import { deferred } from '../../../src/domain/base/promises.js';
 import { parseClusterName, type ClusterName } from '../../../src/domain/cluster.js';
 import { protocolVersion } from '../../../src/frames/frame.js';
 import { UpgradeRefused } from '../../../src/frames/upgrade-refused.js';

@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { PluginPace } from '../../../src/shard/plugin-pace.js';
+import { PluginPace } from '../../../src/shard/kubeconfig/plugin-pace.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 
 function setUp(): { clock: ManualClock; pace: PluginPace } {

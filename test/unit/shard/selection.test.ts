@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
 import { replicatedTypes, select, type Selected } from '../../../src/shard/selection.js';
 import { readSourceObject } from '../../../src/kube/source-object.js';
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
 
 const encoder = new TextEncoder();
 const replicate = '"internal.kcp.io/replicate":"x"';

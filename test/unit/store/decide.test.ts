@@ -3,7 +3,7 @@
  * decide.ts, and fails if that rule is inverted.
  */
 import { test } from '../../support/test.js';
-import { noBuckets } from '../../../src/domain/buckets.js';
+import { noBuckets } from '../../../src/domain/slices/buckets.js';
 import type { Mutation } from '../../../src/domain/mutation.js';
 import { linksMax, type Push, type Speaker } from '../../../src/domain/push.js';
 import { childNeighbour } from '../../../src/domain/via.js';

@@ -1,4 +1,4 @@
-import { bucketSet } from '../../../src/domain/buckets.js';
+import { bucketSet } from '../../../src/domain/slices/buckets.js';
 import { test } from '../../support/test.js';
 import type { BatchItem } from '../../../src/store/batch-item.js';
 import type { Decided } from '../../../src/store/sqlite/committer-messages.js';

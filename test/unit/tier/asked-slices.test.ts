@@ -1,8 +1,8 @@
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { Slice } from '../../../src/domain/slice.js';
-import { AskedSlices } from '../../../src/tier/asked-slices.js';
-import { UnknownSlices } from '../../../src/tier/unknown-slices.js';
+import { AskedSlices } from '../../../src/tier/links/asked-slices.js';
+import { UnknownSlices } from '../../../src/tier/links/unknown-slices.js';
 import { shardName } from '../../support/objects.js';
 import { aSlice } from '../../support/pushes.js';
 

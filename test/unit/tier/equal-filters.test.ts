@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { EqualFilters } from '../../../src/tier/equal-filters.js';
+import { EqualFilters } from '../../../src/tier/filters/link-filters.js';
 import { aPolicy } from '../../support/link-rules.js';
 
 test('links with equal policies share one link filter, and other links have their own', (t) => {

@@ -1,9 +1,8 @@
 import { test } from '../../support/test.js';
 import { parseCanonicalPath, type CanonicalPath } from '../../../src/domain/cluster.js';
 import type { CanonicalPaths } from '../../../src/domain/store-port.js';
-import { filterChanges, filterObjects } from '../../../src/tier/filtered-changes.js';
-import { LinkFilter } from '../../../src/tier/link-filter.js';
-import { pathMovesIn } from '../../../src/tier/path-moves.js';
+import { filterChanges, filterObjects, pathMovesIn } from '../../../src/tier/filters/filtered-changes.js';
+import { LinkFilter } from '../../../src/tier/filters/link-filter.js';
 import { aPolicy, anObject, type WrittenRule } from '../../support/link-rules.js';
 import { aSlice } from '../../support/pushes.js';
 import { FakeHistory, type Written } from './some-changes.js';

@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { Heartbeat } from '../../../src/tier/heartbeat.js';
+import { Heartbeat } from '../../../src/tier/links/heartbeat.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 
 function setUp() {

@@ -5,7 +5,7 @@
 import { test } from '../../support/test.js';
 import type { Frame } from '../../../src/frames/frame.js';
 import { readFrame, writeFrame } from '../../../src/frames/frame-codec.js';
-import { Inventory } from '../../../src/tier/inventory.js';
+import { Inventory } from '../../../src/tier/links/inventory.js';
 import { childNeighbour } from '../../../src/domain/via.js';
 import type { FrameConnection } from '../../../src/frames/frame-connection.js';
 import { aShardState, FakePushes } from '../../support/intake/fake-pushes.js';

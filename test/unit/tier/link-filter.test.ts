@@ -5,7 +5,7 @@ import { parseCanonicalPath, type CanonicalPath } from '../../../src/domain/clus
 import { formatPathEntry, pathEntryBody } from '../../../src/domain/path-entry.js';
 import { formatGroupResource } from '../../../src/domain/resource.js';
 import type { StoredObject } from '../../../src/domain/object.js';
-import { LinkFilter } from '../../../src/tier/link-filter.js';
+import { LinkFilter } from '../../../src/tier/filters/link-filter.js';
 import { aDeclaration, anObject, aPolicy, sliceOf, type WrittenRule } from '../../support/link-rules.js';
 import { fastestMs } from '../../support/fastest.js';
 import { aKey, shardName } from '../../support/objects.js';

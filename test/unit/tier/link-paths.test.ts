@@ -1,8 +1,8 @@
 import { test } from '../../support/test.js';
 import type { CanonicalPath, ClusterName } from '../../../src/domain/cluster.js';
 import type { Neighbour } from '../../../src/domain/via.js';
-import { LinkFilters } from '../../../src/tier/link-filters.js';
-import { LinkPaths } from '../../../src/tier/link-paths.js';
+import { LinkFilters } from '../../../src/tier/filters/link-filters.js';
+import { LinkPaths } from '../../../src/tier/links/link-paths.js';
 import { anObject, aPolicy, type WrittenRule } from '../../support/link-rules.js';
 import { aSlice } from '../../support/pushes.js';
 import { put } from '../../support/intake/a-receiver.js';

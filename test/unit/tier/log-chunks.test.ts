@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
 import { Refused } from '../../../src/domain/errors.js';
 import type { Key } from '../../../src/domain/key.js';
-import { LogChunks } from '../../../src/tier/log-chunks.js';
+import { LogChunks } from '../../../src/tier/links/log-chunks.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { FakeHistory } from './some-changes.js';
 

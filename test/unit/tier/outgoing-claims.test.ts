@@ -1,8 +1,8 @@
 import { test } from '../../support/test.js';
 import type { ShardName } from '../../../src/domain/shard.js';
 import type { Frame } from '../../../src/frames/frame.js';
-import { LinkFilters } from '../../../src/tier/link-filters.js';
-import { OutgoingClaims } from '../../../src/tier/outgoing-claims.js';
+import { LinkFilters } from '../../../src/tier/filters/link-filters.js';
+import { OutgoingClaims } from '../../../src/tier/links/outgoing-claims.js';
 import { aShardState, FakePushes } from '../../support/intake/fake-pushes.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { aPolicy } from '../../support/link-rules.js';

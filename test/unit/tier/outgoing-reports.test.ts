@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import type { Slice } from '../../../src/domain/slice.js';
-import { OutgoingReports, type Report, type ReportedSlice } from '../../../src/tier/outgoing-reports.js';
+import { OutgoingReports, type Report, type ReportedSlice } from '../../../src/tier/links/outgoing-reports.js';
 import { aSlice } from '../../support/pushes.js';
 
 const exports = aSlice();

@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import type { SliceFreshness } from '../../../src/frames/frame.js';
-import { answerAgeMsMax } from '../../../src/tier/heartbeat.js';
+import { answerAgeMsMax } from '../../../src/tier/links/heartbeat.js';
 import { ReportedFreshness } from '../../../src/tier/reported-freshness.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { aSlice } from '../../support/pushes.js';

@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { deferred } from '../../../src/domain/deferred.js';
+import { deferred } from '../../../src/domain/base/promises.js';
 import { Rollback } from '../../../src/tier/rollback.js';
 import { aShardState, FakePushes } from '../../support/intake/fake-pushes.js';
 import { shardName } from '../../support/objects.js';

@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { nextPhase, type SyncEvent, type SyncPhase } from '../../../src/tier/sync-phase.js';
+import { nextPhase, type SyncEvent, type SyncPhase } from '../../../src/tier/syncs/sync-phase.js';
 
 const events: readonly SyncEvent[] = ['wanted', 'asked', 'begun', 'walked', 'ended'];
 

@@ -3,7 +3,7 @@ import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { Refused } from '../../../src/domain/errors.js';
-import { Tail, type TailChunk } from '../../../src/tier/tail.js';
+import { Tail, type TailChunk } from '../../../src/tier/links/tail.js';
 import { FakeHistory } from './some-changes.js';
 
 const content = {};

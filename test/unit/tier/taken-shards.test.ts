@@ -1,6 +1,6 @@
 /** A cache's record of the choices that the other end of a link makes. */
 import { test } from '../../support/test.js';
-import { TakenShards } from '../../../src/tier/taken-shards.js';
+import { TakenShards } from '../../../src/tier/links/taken-shards.js';
 import { shardName } from '../../support/objects.js';
 import { aClaimFrame } from '../../support/tier/a-claim-frame.js';
 

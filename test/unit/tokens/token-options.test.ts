@@ -6,11 +6,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from '../../support/test.js';
-import { tokenOptions } from '../../../src/config/command-options.js';
-import { readCommandValues } from '../../../src/config/command-values.js';
+import { tokenOptions } from '../../../src/config/options/command-options.js';
+import { readCommandValues } from '../../../src/config/command-line/command-values.js';
 import { SettingsError } from '../../../src/config/settings-error.js';
 import { CacheError } from '../../../src/domain/errors.js';
-import { openTokens } from '../../../src/open-tokens.js';
+import { openTokens } from '../../../src/server/open-tokens.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 
 const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => log };

@@ -3,7 +3,7 @@
  * it is invalid, and a webhook that is asked too often.
  */
 import { test } from '../../support/test.js';
-import type { Members } from '../../../src/domain/members.js';
+import type { Members } from '../../../src/domain/base/members.js';
 import { InvalidToken } from '../../../src/tokens/token-user.js';
 import { WebhookTokens } from '../../../src/tokens/webhook-tokens.js';
 import { ManualClock } from '../../support/store/manual-clock.js';

@@ -1,10 +1,10 @@
 /** A hub over a memory store, and a clock that the test moves. */
 import type { Clock, WatchRequest } from '../../../src/domain/ports.js';
-import type { Selector } from '../../../src/domain/selector.js';
-import { parseLabelSelector } from '../../../src/domain/selector.js';
+import type { Selector } from '../../../src/domain/syntax/selector.js';
+import { parseLabelSelector } from '../../../src/domain/syntax/selector.js';
 import { mustParse } from '../../../src/domain/parsed.js';
 import { Hub, type HubLimits } from '../../../src/watch/hub.js';
-import { Pace } from '../../../src/domain/pace.js';
+import { Pace } from '../../../src/domain/base/pace.js';
 import { SharedSnapshots } from '../../../src/watch/shared-snapshots.js';
 import { endlessRoom } from '../../support/an-exchange.js';
 import { aScope } from '../../support/objects.js';

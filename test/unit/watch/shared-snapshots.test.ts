@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
 import { expired, Refused } from '../../../src/domain/errors.js';
 import type { ListEncoding } from '../../../src/domain/ports.js';
-import { Pace } from '../../../src/domain/pace.js';
+import { Pace } from '../../../src/domain/base/pace.js';
 import { SharedSnapshots } from '../../../src/watch/shared-snapshots.js';
 import type { Scope } from '../../../src/domain/scope.js';
 import { ManualClock } from '../../support/store/manual-clock.js';

@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import type { Room } from '../../../src/domain/room.js';
+import type { Room } from '../../../src/domain/base/room.js';
 import { aScope } from '../../support/objects.js';
 import { endlessRoom } from '../../support/an-exchange.js';
 import { aHub, aWatch, everything, initial, selecting } from './a-hub.js';

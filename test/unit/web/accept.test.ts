@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { asksPartial, negotiate, type Asked } from '../../../src/web/accept.js';
+import { asksPartial, negotiate, type Asked } from '../../../src/web/formats/accept.js';
 import { fastestMs } from '../../support/fastest.js';
 
 function shown(accept: string | undefined, asked: Asked): string {

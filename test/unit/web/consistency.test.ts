@@ -1,7 +1,6 @@
 import { test } from '../../support/test.js';
 import type { Located } from '../../../src/domain/revision.js';
-import { needsNewest } from '../../../src/web/consistency.js';
-import type { Verb } from '../../../src/web/kube-request.js';
+import { needsNewest, type Verb } from '../../../src/web/kube/kube-request.js';
 
 const revisions = { locate: (text: string): Located => (Number(text) > 10 ? { kind: 'above' } : { kind: 'ours', revision: Number(text) }) };
 

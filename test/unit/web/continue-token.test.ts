@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
-import { formatContinue, parseContinue } from '../../../src/web/continue-token.js';
+import { formatContinue, parseContinue } from '../../../src/web/kube/continue-token.js';
 import { aKey, aScope } from '../../support/objects.js';
 
 const after = aKey({ shard: 'birch', cluster: 'system:admin', namespace: 'default', name: 'a/b "c" ü' });

@@ -1,9 +1,16 @@
 import { test } from '../../support/test.js';
 import { fastestMs } from '../../support/fastest.js';
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
-import type { ServedType } from '../../../src/domain/catalogue.js';
-import { apiGroup, apiGroups, apiResources, coreVersions, parseDiscoveryForm, type Answer } from '../../../src/web/discovery.js';
-import { versionAnswer } from '../../../src/web/version.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
+import type { ServedType } from '../../../src/domain/catalogue/catalogue.js';
+import {
+  apiGroup,
+  apiGroups,
+  apiResources,
+  coreVersions,
+  parseDiscoveryForm,
+  versionAnswer,
+  type Answer,
+} from '../../../src/web/discovery/discovery.js';
 
 const configMaps: ServedType = {
   group: '',

@@ -1,12 +1,12 @@
 import { test } from '../../support/test.js';
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
-import type { ServedType } from '../../../src/domain/catalogue.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
+import type { ServedType } from '../../../src/domain/catalogue/catalogue.js';
 import { compose } from '../../../src/json/compose.js';
 import { scanObject } from '../../../src/json/object-text.js';
 import type { StoredObject } from '../../../src/domain/object.js';
-import { listEncoding, watchRepresentation } from '../../../src/web/encodings.js';
-import { partialForm, tableForm, wholeForm, type ObjectForm, type TableOptions } from '../../../src/web/object-form.js';
-import { deleted, failure } from '../../../src/web/status.js';
+import { listEncoding, watchRepresentation } from '../../../src/web/formats/encodings.js';
+import { partialForm, tableForm, wholeForm, type ObjectForm, type TableOptions } from '../../../src/web/formats/object-form.js';
+import { deleted, failure } from '../../../src/web/formats/status.js';
 import { aKey } from '../../support/objects.js';
 
 const exportsType = kcpTypes.find(({ resource }) => resource === 'apiexports') as ServedType;

@@ -1,8 +1,7 @@
 import { test } from '../../support/test.js';
 import { randomBytes } from 'node:crypto';
 import { crc32, gunzipSync } from 'node:zlib';
-import { appended, shiftOf } from '../../../src/web/crc32-appended.js';
-import { Gzip } from '../../../src/web/gzip.js';
+import { appended, Gzip, shiftOf } from '../../../src/web/formats/gzip.js';
 
 function aRoom(): { bytes: number; add: (bytes: number) => void; release: (bytes: number) => void } {
   const room = { bytes: 0, add: (bytes: number) => void (room.bytes += bytes), release: (bytes: number) => void (room.bytes -= bytes) };

@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
-import { indented } from '../../../src/web/indented.js';
+import { indented } from '../../../src/web/formats/indented.js';
 
 const shown = (text: string): string => indented(Buffer.from(text)).toString();
 

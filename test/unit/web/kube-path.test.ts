@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { parseKubePath, type ClusterPlace } from '../../../src/web/kube-path.js';
+import { parseKubePath, type ClusterPlace } from '../../../src/web/kube/kube-path.js';
 import { parseTarget } from '../../../src/web/target.js';
 
 function shown(path: string): string {

@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { isTrue, parseResourcePath, verbOf, type Verb } from '../../../src/web/kube-request.js';
+import { isTrue, parseResourcePath, verbOf, type Verb } from '../../../src/web/kube/kube-request.js';
 
 function shown(path: string): string {
   const found = parseResourcePath(path.split('/'));

@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import type { Parsed } from '../../../src/domain/parsed.js';
-import { parseListOptions, parseWatchOptions, selectorBytes } from '../../../src/web/list-options.js';
+import { parseListOptions, parseWatchOptions, selectorBytes } from '../../../src/web/kube/list-options.js';
 
 const limits = { selectorBytesMax: 64 };
 

@@ -11,9 +11,9 @@ import { Refused } from '../../../src/domain/errors.js';
 import type { StoredObject } from '../../../src/domain/object.js';
 import type { ShardName } from '../../../src/domain/shard.js';
 import type { TypeFreshnessReport } from '../../../src/domain/type-freshness.js';
-import type { Call, KubePorts } from '../../../src/web/call.js';
+import type { Call, KubePorts } from '../../../src/web/kube/call.js';
 import { lookUp, type LookUpParts } from '../../../src/web/look-up.js';
-import { join } from '../../../src/web/parts.js';
+import { join } from '../../../src/web/formats/parts.js';
 
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const shards = [shardName('amber'), shardName('birch')];

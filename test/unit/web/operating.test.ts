@@ -14,7 +14,7 @@ import { anonymous, callerAt, type Caller } from '../../../src/domain/caller.js'
 import { parseShardName, type ShardName } from '../../../src/domain/shard.js';
 import type { StatusReport } from '../../../src/domain/status.js';
 import { createApp } from '../../../src/web/app.js';
-import type { KubePorts } from '../../../src/web/call.js';
+import type { KubePorts } from '../../../src/web/kube/call.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { listenerOf } from '../../support/an-exchange.js';
 import { noPaths } from '../../support/no-paths.js';

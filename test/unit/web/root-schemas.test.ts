@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from '../../support/test.js';
-import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
+import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
 import type { StoredObject } from '../../../src/domain/object.js';
-import { RootSchemas } from '../../../src/web/root-schemas.js';
+import { RootSchemas } from '../../../src/web/discovery/root-schemas.js';
 import { anApiExport, anApiResourceSchema, aKey } from '../../support/objects.js';
 
 const inDocument = 'io.kcp.tenancy.v1alpha1.WorkspaceType';

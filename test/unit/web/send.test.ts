@@ -7,9 +7,9 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { anonymous } from '../../../src/domain/caller.js';
 import { send } from '../../../src/http/send.js';
 import { anExchange } from '../../support/an-exchange.js';
-import type { Call, KubePorts } from '../../../src/web/call.js';
-import { Gzip } from '../../../src/web/gzip.js';
-import { answerList } from '../../../src/web/list.js';
+import type { Call, KubePorts } from '../../../src/web/kube/call.js';
+import { Gzip } from '../../../src/web/formats/gzip.js';
+import { answerList } from '../../../src/web/kube/list.js';
 import { respondRefused } from '../../../src/web/respond.js';
 
 /** A response whose reader reads `bytesMax`, then nothing more until it goes away. */

@@ -8,7 +8,7 @@ import { Refused } from '../../../src/domain/errors.js';
 import type { StoredObject } from '../../../src/domain/object.js';
 import type { Scope } from '../../../src/domain/scope.js';
 import type { TypeFreshnessReport } from '../../../src/domain/type-freshness.js';
-import { ViewCallers, type ViewCallersParts } from '../../../src/web/view-callers.js';
+import { ViewCallers, type ViewCallersParts } from '../../../src/web/views/view-callers.js';
 import { aKey, clusterName, shardName } from '../../support/objects.js';
 
 const alice: Caller = { user: 'alice', groups: [] };

@@ -2,7 +2,7 @@
  * An etcd in memory, as far as several servers of one store use it: keys with revisions, and
  * leases. A server sees changes when it calls `reach`.
  */
-import { deferred } from '../../../../src/domain/deferred.js';
+import { deferred } from '../../../../src/domain/base/promises.js';
 import type { EtcdPeersParts } from '../../../../src/store/etcd/peers.js';
 import { EtcdError } from '../../../../src/store/etcd/etcd-error.js';
 import { PublishedState } from '../../../../src/store/etcd/published-state.js';

@@ -5,7 +5,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from '../../../support/test.js';
 import type { Change } from '../../../../src/domain/change.js';
-import { emptyDigest } from '../../../../src/domain/digest.js';
+import { emptyDigest } from '../../../../src/domain/slices/digest.js';
 import type { Key } from '../../../../src/domain/key.js';
 import type { StoredObject } from '../../../../src/domain/object.js';
 import { HistoryWindow } from '../../../../src/store/etcd/history-window.js';

@@ -1,0 +1,57 @@
+/**
+ * How this server treats each flag of kcp's `kcp-front-proxy`. It finds shards by the entries of
+ * its parent cache.
+ */
+import { everyObjectOf, type LinkPolicy } from '../../domain/link-policy.js';
+import { pathTypes } from '../../domain/path-entry.js';
+import { proxyOptions } from '../options/command-options.js';
+import {
+  accepted,
+  decidedOfList,
+  ofOption,
+  refusal,
+  servingFlags,
+  warned,
+  type FlagEffect,
+  type UpstreamFlag,
+  type UpstreamTable,
+} from './upstream-flags.js';
+
+/** Defaults that differ from those of `strata proxy` when the program runs in place of kcp's. */
+export const frontProxyDefaults = { 'root-directory': '.kcp', 'secure-port': '443' } as const;
+
+const asksNoShard = 'where a request goes is read from the cache above, see --parent-urls';
+const noIssuing = 'no tokens are issued here';
+
+export const frontProxyFlags: UpstreamTable = new Map<string, UpstreamFlag>([
+  ...servingFlags,
+  ...Object.values(proxyOptions).map(ofOption),
+
+  ['root-kubeconfig', warned(asksNoShard)],
+  ['shards-kubeconfig', warned(asksNoShard)],
+
+  ['requestheader-username-headers', onlyHeader('X-Remote-User')],
+  ['requestheader-group-headers', onlyHeader('X-Remote-Group')],
+  ['requestheader-extra-headers-prefix', onlyHeader('X-Remote-Extra-')],
+  ['requestheader-uid-headers', warned('nobody is passed on by a uid')],
+
+  ...['service-account-jwks-uri', 'service-account-max-token-expiration'].map((name) => [name, warned(noIssuing)] as const),
+  ['service-account-extend-token-expiration', warned(noIssuing, true)],
+]);
+
+/**
+ * Accepts only this name, because the front door reads no other header of an authenticating proxy.
+ */
+function onlyHeader(name: string): UpstreamFlag {
+  return decidedOfList(`${name}, by which authenticating proxies are read here`, (value): readonly FlagEffect[] =>
+    value.split('\n').every((each) => each.toLowerCase() === name.toLowerCase())
+      ? [accepted]
+      : [refusal(`authenticating proxies are read by ${name} alone`)],
+  );
+}
+
+/**
+ * What a front door follows from its parent by default: path entries, and the Shards that say where
+ * shards are.
+ */
+export const followedByFrontDoor: LinkPolicy = [everyObjectOf([...pathTypes, { group: 'core.kcp.io', resource: 'shards' }])];

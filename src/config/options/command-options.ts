@@ -1,0 +1,335 @@
+/**
+ * The options of all commands but `serve`. Each has a flag and an environment variable. A flag
+ * means the same in every command, because the commands share its variable.
+ */
+import { parseCanonicalPath, parseClusterName } from '../../domain/cluster.js';
+import { parseShardName } from '../../domain/shard.js';
+import { parseCacheUrl, parseCacheUrls } from './link-options.js';
+import { bindAddress, choice, directory, duration, file, list, name, neededFile, parsedBy, several, toggle } from './option.js';
+import { options } from './options.js';
+
+const expressionCharactersMax = 256;
+const textCharactersMax = 256;
+
+export const certOptions = {
+  caDirectory: directory({
+    flag: 'ca-directory',
+    default: 'strata-ca',
+    help: 'Where the authority is kept: ca.crt, to give to caches, and ca.key, to give to nobody. Made when neither is there.',
+  }),
+  outDirectory: directory({ flag: 'out-directory', default: '.', help: 'Where the certificate and its key are written.' }),
+  validityMs: duration({
+    flag: 'validity',
+    default: '365d',
+    min: '1m',
+    max: '3650d',
+    help: 'How long the certificate is valid.',
+  }),
+  force: toggle({ flag: 'force', default: 'false', help: 'Replaces a certificate and a key that are there already.' }),
+} as const;
+
+/** `strata backup`, `strata restore`, `strata check`: where `strata serve` keeps its store. */
+export const storeFileOptions = {
+  rootDirectory: directory({ flag: 'root-directory', default: options.rootDirectory.default, help: options.rootDirectory.help }),
+  dataDirectory: file({ flag: 'data-directory', help: 'Where the store is kept; data in the root directory when left out.' }),
+} as const;
+
+const { etcdServers, etcdPrefix, etcdCaFile, etcdCertFile, etcdKeyFile, etcdTimeoutMs } = options;
+/** How to reach an etcd. */
+const etcdAccess = { etcdPrefix, etcdCaFile, etcdCertFile, etcdKeyFile, etcdTimeoutMs } as const;
+
+export const checkOptions = { ...storeFileOptions, etcdServers, ...etcdAccess } as const;
+
+const storeText = {
+  placeholder: 'store',
+  acceptedValues: 'sqlite:DIRECTORY, the data directory of a server, or etcd:URL,URL…',
+  parse: parseStoreName,
+} as const;
+export const copyOptions = {
+  from: parsedBy({ ...storeText, flag: 'from', help: 'The store to copy, of servers that are stopped.' }),
+  to: parsedBy({ ...storeText, flag: 'to', help: 'The store to copy to, which must be empty.' }),
+  ...etcdAccess,
+} as const;
+
+export type StoreName = Readonly<{ engine: 'sqlite' | 'etcd'; place: string }>;
+
+function parseStoreName(text: string): StoreName | undefined {
+  const [, engine, place = ''] = /^(sqlite|etcd):(.+)$/.exec(text) ?? [];
+  return engine === undefined ? undefined : { engine: engine as StoreName['engine'], place };
+}
+
+const cacheUrl = {
+  flag: 'cache',
+  acceptedValues: 'the URL of a cache without a path, such as https://localhost:6443',
+  help: 'The cache to ask.',
+} as const;
+const certificate = { flag: 'cert-file', help: 'The client certificate (PEM) to show.' } as const;
+const key = { flag: 'key-file', help: 'The key (PEM) of the client certificate.' } as const;
+const certFile = neededFile(certificate);
+const keyFile = neededFile(key);
+const caFile = file({ flag: 'ca-file', help: 'The CAs (PEM) that sign the certificate of the cache; without it those that Node trusts.' });
+
+/** The options of every command that asks a cache as an operator. */
+export const operatorOptions = {
+  cacheKubeconfig: file({
+    flag: 'cache-kubeconfig',
+    help: 'A kubeconfig, such as `strata kubeconfig` prints, instead of the four that follow: its current context. With one of them, the command is refused.',
+  }),
+  cache: name({ ...cacheUrl, parse: parseCacheUrl }),
+  caFile,
+  certFile: file(certificate),
+  keyFile: file(key),
+  timeoutMs: duration({ flag: 'timeout', default: '60s', min: '100ms', max: '1h', help: 'How long the cache may take to answer.' }),
+  output: choice({
+    flag: 'output',
+    default: 'table',
+    words: ['table', 'json'],
+    help: 'Words and tables for people, or JSON for programs, as the cache sent it where nothing else is said.',
+  }),
+} as const;
+
+export const statusOptions = {
+  ...operatorOptions,
+  watch: toggle({
+    flag: 'watch',
+    default: 'false',
+    help: 'Shows it again every two seconds, until it is interrupted; as JSON, a line each time.',
+  }),
+} as const;
+
+export const kubeconfigOptions = {
+  cache: parsedBy({ ...cacheUrl, placeholder: 'url', parse: parseCacheUrl }),
+  caFile,
+  certFile,
+  keyFile,
+  shard: name({
+    flag: 'shard',
+    acceptedValues: 'the name of a shard',
+    parse: parseShardName,
+    help: 'The shard to look at; all of them when left out.',
+  }),
+  cluster: name({
+    flag: 'cluster',
+    acceptedValues: 'the name of a logical cluster or a canonical path',
+    parse: (text) => parseClusterName(text) ?? parseCanonicalPath(text),
+    help: 'The logical cluster to look at, or a canonical path, which is for reading alone; all of them when left out.',
+  }),
+} as const;
+
+function parseExpressions(expressions: readonly string[]): readonly RegExp[] | undefined {
+  try {
+    return expressions.every(({ length }) => length > 0 && length <= expressionCharactersMax)
+      ? expressions.map((each) => new RegExp(each))
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * kcp-operator passes two groups as `"one,other"`. pflag reads that as the name of one group, so a
+ * front door that drops it would drop nobody.
+ */
+const groupPatterns = {
+  splitsQuoted: true,
+  pattern: /^[^,\s]{1,256}$/,
+  acceptedValues: 'names of groups, or their beginnings with a * behind them, separated by commas',
+} as const;
+
+const commonNames = { pattern: /^[^,]{1,256}$/, acceptedValues: 'common names of certificates, separated by commas' } as const;
+
+const anyText = {
+  acceptedValues: 'a text of at most 256 characters',
+  parse: (text: string) => (text.length <= textCharactersMax ? text : undefined),
+} as const;
+
+/** May be given several times. A comma does not separate values. */
+const lines = { repeatable: true, parse: linesOf } as const;
+
+function linesOf(text: string): readonly string[] {
+  return text.split('\n').filter((each) => each !== '');
+}
+
+function parseClaims(text: string): ReadonlyMap<string, string> | undefined {
+  const claims = new Map<string, string>();
+  for (const line of linesOf(text)) {
+    const [name = '', ...value] = line.split('=');
+    if (name.trim() === '' || value.length === 0) return undefined;
+    claims.set(name.trim(), value.join('=').trim());
+  }
+  return claims;
+}
+
+/**
+ * How the front door checks tokens. Without any of these options the shards check them. The names
+ * are those of kube-apiserver.
+ */
+export const tokenOptions = {
+  tokenFile: file({ flag: 'token-auth-file', help: 'Tokens that do not change: a line of CSV for each, token,user,uid,"group,group".' }),
+  serviceAccountKeyFiles: parsedBy({
+    ...lines,
+    flag: 'service-account-key-file',
+    placeholder: 'file',
+    acceptedValues: 'the path of a file',
+    help: 'Keys or certificates (PEM), or a JSON Web Key Set, by which the tokens of service accounts are verified: those of all shards. May be given several times.',
+  }),
+  serviceAccountIssuers: parsedBy({
+    ...lines,
+    flag: 'service-account-issuer',
+    placeholder: 'issuer',
+    acceptedValues: 'the name of an issuer',
+    help: 'Who issues the tokens of service accounts; https://kcp.default.svc when left out. May be given several times.',
+  }),
+  serviceAccountLookup: toggle({
+    flag: 'service-account-lookup',
+    default: 'true',
+    help: 'Whether tokens of service accounts go on to the shard, which looks whether the service account is still there; false: they are verified here, by --service-account-key-file.',
+  }),
+  apiAudiences: list({
+    pattern: /^.{1,256}$/,
+    acceptedValues: 'audiences, separated by commas',
+    flag: 'api-audiences',
+    default: '',
+    help: 'For whom the tokens of service accounts must be; for their issuers when empty.',
+  }),
+  authenticationConfig: file({
+    flag: 'authentication-config',
+    help: 'A file of issuers in the place of the options --oidc-…: an AuthenticationConfiguration of kube-apiserver, without expressions (CEL).',
+  }),
+  webhookConfig: file({
+    flag: 'authentication-token-webhook-config-file',
+    help: 'A kubeconfig of a webhook that is sent each token that is not known otherwise.',
+  }),
+  webhookVersion: choice({
+    flag: 'authentication-token-webhook-version',
+    default: 'v1beta1',
+    words: ['v1beta1', 'v1'],
+    help: 'The version of the TokenReview that it is sent.',
+  }),
+  webhookCacheTtlMs: duration({
+    flag: 'authentication-token-webhook-cache-ttl',
+    default: '2m',
+    min: '0s',
+    max: '1h',
+    help: 'How long what it has answered about a token counts.',
+  }),
+  oidcIssuerUrl: name({
+    ...anyText,
+    flag: 'oidc-issuer-url',
+    help: 'The OpenID Connect issuer whose tokens are accepted, as its tokens name it.',
+  }),
+  oidcClientId: name({ ...anyText, flag: 'oidc-client-id', help: 'For whom its tokens must be.' }),
+  oidcCaFile: file({
+    flag: 'oidc-ca-file',
+    help: 'The CAs (PEM) that sign the certificate of the issuer; without it those that Node trusts.',
+  }),
+  oidcUsernameClaim: name({ ...anyText, flag: 'oidc-username-claim', help: 'The claim that is the name of the user; sub when left out.' }),
+  oidcUsernamePrefix: name({
+    ...anyText,
+    flag: 'oidc-username-prefix',
+    help: 'What stands before that name: the URL of the issuer and # when left out, unless the claim is email; - for nothing.',
+  }),
+  oidcGroupsClaim: name({ ...anyText, flag: 'oidc-groups-claim', help: 'The claim that has the groups, a text or a list of them.' }),
+  oidcGroupsPrefix: name({ ...anyText, flag: 'oidc-groups-prefix', help: 'What stands before each of these groups.' }),
+  oidcRequiredClaims: parsedBy({
+    flag: 'oidc-required-claim',
+    placeholder: 'claim=value',
+    acceptedValues: 'claim=value',
+    repeatable: true,
+    parse: parseClaims,
+    help: 'A claim that tokens must have, with this value. May be given several times.',
+  }),
+  oidcSigningAlgorithms: list({
+    pattern: /^(?:RS|ES|PS)(?:256|384|512)$/,
+    acceptedValues: 'RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384 or PS512, separated by commas',
+    flag: 'oidc-signing-algs',
+    default: '',
+    help: 'How its tokens may be signed; RS256 when empty.',
+  }),
+} as const;
+
+/** `strata proxy`, in addition to the options of a server. */
+export const proxyOptions = {
+  mappingFile: neededFile({ flag: 'mapping-file', help: "Which requests go to which backend: a mapping file of kcp's front proxy." }),
+  requestheaderCaFile: file({
+    flag: 'requestheader-client-ca-file',
+    help: 'The CAs (PEM) of authenticating proxies: their certificates may say in X-Remote-User, X-Remote-Group and X-Remote-Extra-… for whom they ask.',
+  }),
+  requestheaderNames: list({
+    ...commonNames,
+    flag: 'requestheader-allowed-names',
+    default: '',
+    help: 'The CNs of certificates that may do so; any of those CAs when empty.',
+  }),
+  passedGroups: list({
+    ...groupPatterns,
+    flag: 'authentication-pass-on-groups',
+    default: '',
+    help: 'Groups that backends hear of; all when empty.',
+  }),
+  droppedGroups: list({
+    ...groupPatterns,
+    flag: 'authentication-drop-groups',
+    default: '',
+    help: 'Groups that backends never hear of, beside those that only kcp itself may be in, such as system:masters.',
+  }),
+  ...tokenOptions,
+  corsOrigins: several({
+    flag: 'cors-allowed-origins',
+    placeholder: 'expressions',
+    acceptedValues: 'regular expressions separated by commas, each of at most 256 characters',
+    parse: parseExpressions,
+    help: 'Whose pages may ask across origins: an origin counts when one of these expressions is found in it, so begin with ^ and end with $.',
+  }),
+} as const;
+
+export const agentOptions = {
+  kubeconfig: neededFile({ flag: 'kubeconfig', help: 'The kubeconfig of the shard to read.' }),
+  context: parsedBy({
+    flag: 'context',
+    placeholder: 'name',
+    acceptedValues: 'the name of a context',
+    parse: (text) => text,
+    help: 'The context of the kubeconfig to use; its current one when left out.',
+  }),
+  allowInsecure: toggle({
+    flag: 'allow-insecure-kubeconfig',
+    default: 'false',
+    help: 'Takes a kubeconfig that asks not to check the certificate of the shard; it is refused otherwise.',
+  }),
+  shardName: parsedBy({
+    flag: 'shard-name',
+    placeholder: 'name',
+    acceptedValues: 'the name of a shard',
+    parse: parseShardName,
+    help: 'The shard to push for; the certificate must speak for it.',
+  }),
+  caches: several({
+    flag: 'cache',
+    placeholder: 'url',
+    acceptedValues: 'one or several URLs of caches without a path, such as https://localhost:6443',
+    parse: (urls) => (urls.length === 0 ? undefined : parseCacheUrls(urls)),
+    help: 'The cache to push into. Given several times, or several separated by commas, they are tried in turn.',
+  }),
+  caFile: file({ flag: 'cache-ca-file', help: 'The CAs (PEM) that sign the certificate of the cache; without it those that Node trusts.' }),
+  certFile,
+  keyFile,
+  takesOver: toggle({
+    flag: 'take-over',
+    default: 'false',
+    help: 'Takes the shard from its present pusher at once; otherwise this one waits as a standby until that is gone.',
+  }),
+  systemClusters: options.systemClusters,
+  typesFile: options.typesFile,
+  pushesPaths: toggle({
+    flag: 'push-paths',
+    default: 'false',
+    help: 'Pushes what paths are resolved by as well: an entry of each LogicalCluster and each Workspace.',
+  }),
+  metricsBindAddress: bindAddress({
+    flag: 'metrics-bind-address',
+    help: 'Where it answers /livez, /readyz and /metrics over plain HTTP, to everybody who reaches that address.',
+  }),
+  logLevel: options.logLevel,
+  logFormat: options.logFormat,
+} as const;

@@ -1,0 +1,103 @@
+/**
+ * The options of the links that join caches to a tree: the URLs of the parent, this cache's
+ * certificate and name there, and time limits. Policies decide which objects pass a link. They have
+ * their own form, and only the configuration file can set them (config-file.ts).
+ */
+import { parseCacheName } from '../../domain/via.js';
+import { count, duration, file, name, several } from './option.js';
+
+export const linkOptions = {
+  parentUrls: several({
+    flag: 'parent-urls',
+    yaml: 'parent.urls',
+    placeholder: 'urls',
+    acceptedValues: 'URLs of one cache without a path, such as https://localhost:6443, separated by commas',
+    parse: parseCacheUrls,
+    help: 'Where the parent is reached, tried in turn; without any this cache is a root.',
+  }),
+  parentCaFile: file({
+    flag: 'parent-ca-file',
+    yaml: 'parent.caFile',
+    help: 'The CAs (PEM) that sign the certificate of the parent; without it those that Node trusts.',
+  }),
+  parentCertFile: file({
+    flag: 'parent-cert-file',
+    yaml: 'parent.certFile',
+    help: 'The client certificate (PEM) to show to the parent, for strata://cache/NAME.',
+  }),
+  parentKeyFile: file({ flag: 'parent-key-file', yaml: 'parent.keyFile', help: 'Its key (PEM).' }),
+  cacheName: name({
+    flag: 'cache-name',
+    yaml: 'parent.cacheName',
+    acceptedValues: 'the name of a cache: lower case letters, digits and dashes, at most 63',
+    parse: parseCacheName,
+    help: 'The name of this cache at its parent, needed where its certificate is one of system:masters, which has no such name.',
+  }),
+  parentReadyGraceMs: duration({
+    flag: 'parent-ready-grace',
+    yaml: 'parent.readyGrace',
+    default: '10s',
+    min: '0s',
+    max: '1h',
+    help: 'How long a cache that starts empty is not ready while it lacks what its parent has.',
+  }),
+  parentHoldMs: duration({
+    flag: 'parent-hold',
+    yaml: 'parent.hold',
+    default: '30s',
+    min: '0s',
+    max: '30d',
+    help: 'How long a shard that is written to elsewhere must be away before a plain writer may take it over here.',
+  }),
+  linkShardsPerChildMax: count({
+    flag: 'link-shards-per-child-max',
+    yaml: 'link.shardsPerChildMax',
+    default: '1000',
+    min: 1,
+    max: 100_000,
+    help: 'How many shards one child may have claimed here; claims of further ones are ignored.',
+  }),
+  linkChildrenMax: count({
+    flag: 'link-children-max',
+    yaml: 'link.childrenMax',
+    default: '1000',
+    min: 0,
+    max: 100_000,
+    help: 'How many children may be connected; further ones are answered 503.',
+  }),
+  linkDigestIntervalMs: duration({
+    flag: 'link-digest-interval',
+    yaml: 'link.digestInterval',
+    default: '10m',
+    min: '1s',
+    max: '24h',
+    help: 'How often both ends of a link compare what they hold.',
+  }),
+  policyPollMs: duration({
+    flag: 'policy-poll',
+    yaml: 'link.policyPoll',
+    default: '10s',
+    min: '100ms',
+    max: '1h',
+    help: 'How often the configuration file is looked at for other link policies.',
+  }),
+} as const;
+
+/**
+ * Parses the URL of a cache: https, without a path.
+ *
+ * The origin of the URL; undefined for any other text.
+ */
+export function parseCacheUrl(text: string): string | undefined {
+  if (!URL.canParse(text)) return undefined;
+  const { protocol, origin, pathname, search, hash, username, password } = new URL(text);
+  const isBare = pathname === '/' && search === '' && hash === '' && username === '' && password === '';
+  return protocol === 'https:' && isBare ? origin : undefined;
+}
+
+/** The origins without duplicates. Undefined if one of the texts is no such URL. */
+export function parseCacheUrls(texts: readonly string[]): readonly string[] | undefined {
+  const urls = texts.map(parseCacheUrl);
+  const known = urls.filter((url) => url !== undefined);
+  return known.length === urls.length ? [...new Set(known)] : undefined;
+}

@@ -1,0 +1,267 @@
+/**
+ * Every option of the server. Its name ends with its unit, and its value has bounds.
+ *
+ * Flags that kcp's cache server also has are spelled as there.
+ */
+import { logFormats, logLevels } from '../../diagnostics/log.js';
+import { cipherSuites } from './cipher-suites.js';
+import { etcdOptions } from './etcd-options.js';
+import { linkOptions } from './link-options.js';
+import { listenOptions } from './listen-options.js';
+import { bytes, choice, count, directory, duration, file, list, toggle } from './option.js';
+import { pushOptions } from './push-options.js';
+
+/** The limits of history. When any one of them is exceeded, the oldest changes may be removed. */
+const historyOptions = {
+  historyAgeMaxMs: duration({
+    flag: 'history-age-max',
+    yaml: 'history.ageMax',
+    default: '24h',
+    min: '0s',
+    max: '365d',
+    help: 'How long a superseded change stays readable.',
+  }),
+  historyChangesMax: count({
+    flag: 'history-changes-max',
+    yaml: 'history.changesMax',
+    default: '1000000',
+    min: 0,
+    max: 1_000_000_000,
+    help: 'How many superseded changes stay readable.',
+  }),
+  historyBytesMax: bytes({
+    flag: 'history-bytes-max',
+    yaml: 'history.bytesMax',
+    default: '4GiB',
+    min: '0B',
+    max: '1024TiB',
+    help: 'How many bytes of superseded changes stay readable.',
+  }),
+  tombstoneAgeMaxMs: duration({
+    flag: 'tombstone-age-max',
+    yaml: 'history.tombstoneAgeMax',
+    default: '30d',
+    min: '0s',
+    max: '3650d',
+    help: 'How long a deleted key is remembered.',
+  }),
+  tombstonesMax: count({
+    flag: 'tombstones-max',
+    yaml: 'history.tombstonesMax',
+    default: '1000000',
+    min: 0,
+    max: 1_000_000_000,
+    help: 'How many deleted keys are remembered.',
+  }),
+} as const;
+
+export const options = {
+  rootDirectory: directory({
+    flag: 'root-directory',
+    yaml: 'files.rootDirectory',
+    default: '.strata',
+    help: 'The directory for all that this server writes.',
+  }),
+  dataDirectory: directory({
+    flag: 'data-directory',
+    yaml: 'files.dataDirectory',
+    default: '<root-directory>/data',
+    help: 'Where the store is kept.',
+  }),
+  certificateDirectory: directory({
+    flag: 'cert-dir',
+    yaml: 'files.certificateDirectory',
+    default: '<root-directory>',
+    help: 'Where a serving certificate is made and kept when no files are given.',
+  }),
+
+  startCheckBytesMax: bytes({
+    flag: 'start-check-bytes-max',
+    yaml: 'files.startCheckBytesMax',
+    default: '4GiB',
+    min: '0B',
+    max: '64TiB',
+    help: 'The largest store checked at the start after a crash; 1 GiB takes seconds. `strata check` has no bound.',
+  }),
+
+  ...listenOptions,
+
+  clientCaFile: file({
+    flag: 'client-ca-file',
+    yaml: 'tls.clientCaFile',
+    help: 'The CAs (PEM) whose client certificates are believed; without it everybody is anonymous and the server is not ready.',
+  }),
+  allowNoClientCa: toggle({
+    flag: 'allow-no-client-ca',
+    yaml: 'tls.allowNoClientCa',
+    default: 'false',
+    help: 'Whether a server without --client-ca-file is ready: it answers nothing but health, because everybody is anonymous.',
+  }),
+  publicPaths: list({
+    flag: 'authorization-always-allow-paths',
+    yaml: 'authorization.alwaysAllowPaths',
+    default: '/healthz,/livez,/readyz',
+    pattern: /^\/(?:healthz|livez|readyz|metrics)$/,
+    acceptedValues: '/healthz, /livez, /readyz and /metrics, separated by commas',
+    help: 'What answers everybody, also without a certificate: health always does, and /metrics if it is named here.',
+  }),
+  tlsCertFile: file({ flag: 'tls-cert-file', yaml: 'tls.certFile', help: 'The serving certificate (PEM), followed by its intermediates.' }),
+  tlsPrivateKeyFile: file({ flag: 'tls-private-key-file', yaml: 'tls.privateKeyFile', help: 'The key (PEM) of the serving certificate.' }),
+  tlsVersionMin: choice({
+    flag: 'tls-min-version',
+    yaml: 'tls.versionMin',
+    default: 'TLSv1.2',
+    words: ['TLSv1.2', 'TLSv1.3'],
+    help: 'The oldest version of TLS that is accepted.',
+  }),
+  tlsCipherSuites: cipherSuites({
+    flag: 'tls-cipher-suites',
+    yaml: 'tls.cipherSuites',
+    help: 'The ciphers that are offered; those of OpenSSL when empty. Where none of TLS 1.3 is named, all of them are offered; where no other is, nothing older is spoken.',
+  }),
+  tlsFilesPollMs: duration({
+    flag: 'tls-files-poll',
+    yaml: 'tls.filesPoll',
+    default: '30s',
+    min: '100ms',
+    max: '1h',
+    help: 'How often the serving certificate and the client CA are read again, as SIGHUP does at once.',
+  }),
+
+  typesFile: file({
+    flag: 'types-file',
+    yaml: 'types.file',
+    help: 'A YAML file of types beside the built-in ones, and of changes to those. It is looked at as often as the configuration file.',
+  }),
+
+  logLevel: choice({
+    flag: 'log-level',
+    yaml: 'log.level',
+    default: 'info',
+    words: logLevels,
+    help: 'The least important events that are logged.',
+  }),
+  logFormat: choice({
+    flag: 'log-format',
+    yaml: 'log.format',
+    default: 'json',
+    words: logFormats,
+    help: 'Logs for machines or for people.',
+  }),
+  accessLog: toggle({
+    flag: 'access-log',
+    yaml: 'log.access',
+    default: 'false',
+    help: 'Whether each request is logged: who asked for what, and what came of it. Never a query or a body.',
+  }),
+  metricsSlicesMax: count({
+    flag: 'metrics-slices-max',
+    yaml: 'metrics.slicesMax',
+    default: '1000',
+    min: 0,
+    max: 1_000_000,
+    help: 'Up to how many slices (a type on a shard) each slice has seven metric series; with more, each shard has.',
+  }),
+
+  queueMutationsMax: count({
+    flag: 'queue-mutations-max',
+    yaml: 'commit.queueMutationsMax',
+    default: '10000',
+    min: 1,
+    max: 10_000_000,
+    help: 'How many mutations may wait to commit; further writes are answered 429.',
+  }),
+  queueBytesMax: bytes({
+    flag: 'queue-bytes-max',
+    yaml: 'commit.queueBytesMax',
+    default: '64MiB',
+    min: '1MiB',
+    max: '16GiB',
+    help: 'How many bytes of mutations may wait to commit; further writes are answered 429.',
+  }),
+  commitMutationsMax: count({
+    flag: 'commit-mutations-max',
+    yaml: 'commit.mutationsMax',
+    default: '512',
+    min: 1,
+    max: 100_000,
+    help: 'How many mutations make one commit at most.',
+  }),
+  commitBytesMax: bytes({
+    flag: 'commit-bytes-max',
+    yaml: 'commit.bytesMax',
+    default: '8MiB',
+    min: '1MiB',
+    max: '1GiB',
+    help: 'How many bytes make one commit at most.',
+  }),
+
+  ...pushOptions,
+  ...linkOptions,
+
+  recentBytesMax: bytes({
+    flag: 'recent-bytes-max',
+    yaml: 'watch.recentBytesMax',
+    default: '32MiB',
+    min: '0B',
+    max: '64GiB',
+    help: 'How many bytes of recent objects are kept in memory; others are read from disk.',
+  }),
+  watcherQueueBytesMax: bytes({
+    flag: 'watcher-queue-bytes-max',
+    yaml: 'watch.queueBytesMax',
+    default: '4MiB',
+    min: '64KiB',
+    max: '1GiB',
+    help: 'How many unsent bytes a watch may hold; beyond, it reads on from the change log.',
+  }),
+  listChunkBytesMax: bytes({
+    flag: 'list-chunk-bytes-max',
+    yaml: 'watch.listChunkBytesMax',
+    default: '256KiB',
+    min: '4KiB',
+    max: '64MiB',
+    help: 'How many bytes of a list are read and sent at a time.',
+  }),
+  bookmarkIntervalMs: duration({
+    flag: 'bookmark-interval',
+    yaml: 'watch.bookmarkInterval',
+    default: '60s',
+    min: '100ms',
+    max: '1h',
+    help: 'How often a quiet watch gets a bookmark.',
+  }),
+  watchTimeoutMinMs: duration({
+    flag: 'watch-timeout-min',
+    yaml: 'watch.timeoutMin',
+    default: '30m',
+    min: '1s',
+    max: '24h',
+    help: 'A watch without a timeout ends after once to twice this.',
+  }),
+  watchTimeoutMaxMs: duration({
+    flag: 'watch-timeout-max',
+    yaml: 'watch.timeoutMax',
+    default: '1h',
+    min: '1s',
+    max: '24h',
+    help: 'No watch lasts longer, whatever it asks for; its client goes on with the next one.',
+  }),
+  openSelectorBytesMax: bytes({
+    flag: 'open-selector-bytes-max',
+    yaml: 'watch.openSelectorBytesMax',
+    default: '4MiB',
+    min: '1KiB',
+    max: '1GiB',
+    help: 'How many bytes the selectors of all open watches may have together; further watches are answered 429.',
+  }),
+
+  ...historyOptions,
+  ...etcdOptions,
+} as const;
+
+/** A flag or a variable names the file; the file cannot name itself. */
+export const configFileOption = {
+  flag: 'config',
+  help: 'A YAML file with link policies and any of these options; a flag or a variable wins over it.',
+} as const;

@@ -1,0 +1,16 @@
+/** Headers of HTTP: which texts one can carry, and the one by which a cache is known. */
+
+/**
+ * Whether a header can carry the text unchanged. Blanks at its ends would be lost, and control
+ * characters would end the header.
+ */
+export function isHeaderValue(text: string): boolean {
+  return text !== '' && text.trim() === text && !/\p{Cc}/u.test(text);
+}
+
+/**
+ * A cache sends this header with every response, so that an agent notices if its source is a cache
+ * and not a shard.
+ */
+export const serverHeader = 'x-strata-server';
+export const cacheServer = 'cache';

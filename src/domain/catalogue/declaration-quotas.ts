@@ -1,0 +1,208 @@
+/**
+ * Decides which ClusterCachedResources declare types. The number that may do so is bounded for each
+ * shard, type and logical cluster; the others wait until a declaring one is gone. While one waits,
+ * the objects of its type are kept, because the type may be served again.
+ *
+ * Those of one type and one logical cluster wait as a group. While the shard has room, each waits
+ * for room in its type or its logical cluster. While the shard is full, some may wait for the shard
+ * alone; `ready` has the type or the logical cluster of each of them.
+ *
+ * Cost: when one goes, at most one group more is examined than there are full types, or full
+ * logical clusters. That is about twenty, because twenty full ones fill the shard.
+ *
+ * Bound: `waitingMax` wait for each shard. One more is forgotten until somebody writes it again, or
+ * the server restarts.
+ */
+import { formatPlace, type Declaration, type Place } from './declaration.js';
+import { formatResource, type Resource } from '../resource.js';
+
+export type DeclarationLimits = Readonly<{ ofShardMax: number; ofTypeMax: number; ofClusterMax: number; waitingMax: number }>;
+
+const defaultLimits: DeclarationLimits = {
+  /** Room for one declaration in each workspace that provides a type. */
+  ofShardMax: 20_000,
+  /**
+   * Bounded because a change of a type reads all its declarations, and a request for a logical
+   * cluster reads all of that cluster.
+   */
+  ofTypeMax: 1_000,
+  ofClusterMax: 1_000,
+  waitingMax: 20_000,
+};
+
+/**
+ * `former`: the declaration that was at the place. `ended` no longer declare their types, `begun`
+ * start to. A declaration that is written again is in both.
+ */
+export type Replaced = Readonly<{ former: Declaration | undefined; ended: readonly Declaration[]; begun: readonly Declaration[] }>;
+
+export class DeclarationQuotas {
+  readonly #limits: DeclarationLimits;
+  readonly #shards = new Map<string, ShardQuotas>();
+  /** The number of waiting declarations of each type, over all shards. */
+  readonly #awaited = new Map<string, number>();
+
+  constructor(limits = defaultLimits) {
+    this.#limits = limits;
+  }
+
+  /**
+   * Sets or clears the declaration at a place. A declaring one keeps its room if it is written
+   * again.
+   */
+  replace(place: Place, next: Declaration | undefined): Replaced {
+    const rooms = this.#shards.get(place.shard) ?? new ShardQuotas(this.#limits, (type, by) => this.#count(type, by));
+    const replaced = rooms.replace(formatPlace(place), next);
+    if (rooms.isEmpty) this.#shards.delete(place.shard);
+    else this.#shards.set(place.shard, rooms);
+    return replaced;
+  }
+
+  /** Whether a ClusterCachedResource of exactly this type waits. */
+  isAwaited(resource: Resource): boolean {
+    return this.#awaited.has(formatResource(resource));
+  }
+
+  #count(type: string, by: 1 | -1): void {
+    const waiting = (this.#awaited.get(type) ?? 0) + by;
+    if (waiting === 0) this.#awaited.delete(type);
+    else this.#awaited.set(type, waiting);
+  }
+}
+
+type Entry = Readonly<{ declaration: Declaration; type: Quota; cluster: Quota; declares: boolean }>;
+
+/**
+ * The room of a type or of a logical cluster. `waiting`: the places that wait, by the room of their
+ * logical cluster or type respectively.
+ */
+type Quota = Readonly<{ name: string; max: number; waiting: Map<Quota, Set<string>> }> & { declaring: number };
+
+class ShardQuotas {
+  readonly #limits: DeclarationLimits;
+  readonly #countWaiting: (type: string, by: 1 | -1) => void;
+  /** By place. */
+  readonly #entries = new Map<string, Entry>();
+  readonly #types = new Map<string, Quota>();
+  readonly #clusters = new Map<string, Quota>();
+  readonly #ready = new Set<Quota>();
+  #declaring = 0;
+
+  constructor(limits: DeclarationLimits, noteWaiting: (type: string, by: 1 | -1) => void) {
+    this.#limits = limits;
+    this.#countWaiting = noteWaiting;
+  }
+
+  get isEmpty(): boolean {
+    return this.#entries.size === 0;
+  }
+
+  replace(place: string, next: Declaration | undefined): Replaced {
+    const former = this.#leave(place);
+    const begun = next !== undefined && this.#enter(place, next) ? [next] : [];
+    if (former === undefined || !former.declares) return { former: former?.declaration, ended: [], begun };
+    begun.push(...this.#admit(former));
+    return { former: former.declaration, ended: [former.declaration], begun };
+  }
+
+  get #hasRoom(): boolean {
+    return this.#declaring < this.#limits.ofShardMax;
+  }
+
+  /**
+   * Returns whether the declaration declares its type at once. Otherwise it waits, or is forgotten.
+   */
+  #enter(place: string, declaration: Declaration): boolean {
+    const { ofTypeMax, ofClusterMax, waitingMax } = this.#limits;
+    const type = roomOf(this.#types, formatResource(declaration), ofTypeMax);
+    const cluster = roomOf(this.#clusters, declaration.place.cluster, ofClusterMax);
+    const declares = this.#hasRoom && !isFull(type) && !isFull(cluster);
+    if (declares) {
+      for (const room of [type, cluster]) room.declaring += 1;
+      this.#declaring += 1;
+    } else if (this.#entries.size - this.#declaring < waitingMax) {
+      const group = type.waiting.get(cluster) ?? new Set();
+      type.waiting.set(cluster, group.add(place));
+      cluster.waiting.set(type, group);
+      this.#countWaiting(type.name, 1);
+      if (!isFull(type) && !isFull(cluster)) this.#ready.add(type);
+    } else {
+      this.#drop(type, cluster);
+      return false;
+    }
+    this.#entries.set(place, { declaration, type, cluster, declares });
+    return declares;
+  }
+
+  #leave(place: string): Entry | undefined {
+    const entry = this.#entries.get(place);
+    if (entry === undefined) return undefined;
+    const { type, cluster, declares } = entry;
+    this.#entries.delete(place);
+    if (declares) {
+      for (const room of [type, cluster]) room.declaring -= 1;
+      this.#declaring -= 1;
+    } else {
+      const group = type.waiting.get(cluster);
+      group?.delete(place);
+      if (group?.size === 0) {
+        type.waiting.delete(cluster);
+        cluster.waiting.delete(type);
+      }
+      this.#countWaiting(type.name, -1);
+    }
+    this.#drop(type, cluster);
+    return entry;
+  }
+
+  /**
+   * Lets waiting declarations take the room that one has left: at most one for the type, one for
+   * the cluster, and one for the shard.
+   */
+  #admit({ type, cluster }: Entry): readonly Declaration[] {
+    const admitted: Declaration[] = [];
+    const enter = (place: string | undefined): void => {
+      const declaration = place === undefined ? undefined : this.#leave(place)?.declaration;
+      if (place !== undefined && declaration !== undefined && this.#enter(place, declaration)) admitted.push(declaration);
+    };
+    for (const room of [type, cluster]) {
+      if (this.#hasRoom) enter(firstOf(room));
+      else if (room.waiting.size > 0) this.#ready.add(room);
+    }
+    for (const room of this.#ready) {
+      if (!this.#hasRoom) break;
+      const first = firstOf(room);
+      if (first === undefined) this.#ready.delete(room);
+      else enter(first);
+    }
+    return admitted;
+  }
+
+  /** Removes rooms in which nothing declares and nothing waits. */
+  #drop(type: Quota, cluster: Quota): void {
+    if (isUnused(type)) this.#types.delete(type.name);
+    if (isUnused(cluster)) this.#clusters.delete(cluster.name);
+    for (const room of [type, cluster]) if (room.waiting.size === 0) this.#ready.delete(room);
+  }
+}
+
+function roomOf(rooms: Map<string, Quota>, name: string, max: number): Quota {
+  const room = rooms.get(name) ?? { name, max, waiting: new Map(), declaring: 0 };
+  rooms.set(name, room);
+  return room;
+}
+
+function isFull({ declaring, max }: Quota): boolean {
+  return declaring >= max;
+}
+
+function isUnused({ declaring, waiting }: Quota): boolean {
+  return declaring === 0 && waiting.size === 0;
+}
+
+/** The first place in the room that waits for nothing but room in the shard. */
+function firstOf(room: Quota): string | undefined {
+  if (isFull(room)) return undefined;
+  for (const [other, [place]] of room.waiting) if (!isFull(other)) return place;
+  return undefined;
+}

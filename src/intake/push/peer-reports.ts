@@ -1,0 +1,85 @@
+/**
+ * Reports to the other servers of the same store which pushers are connected here, and which shards
+ * plain writers write to here. Receives the same about plain writers.
+ *
+ * A pusher that comes or goes is reported at once, other changes once a second, and writes to a
+ * shard every `writesReportedMs` at most. A server that is alone reports nothing.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { Clock, Subscription } from '../../domain/ports.js';
+import type { Peers, PeerState } from '../../domain/store-port.js';
+import type { ShardName } from '../../domain/shard.js';
+import type { PublishedState } from '../../domain/published-state.js';
+import type { PlainWrites } from '../writes/plain-writes.js';
+import type { PushSessions } from './push-sessions.js';
+
+export type PeerReportsParts = Readonly<{
+  peers: Peers;
+  sessions: Pick<PushSessions, 'pushersForPeers' | 'follow'>;
+  known: Pick<PublishedState, 'slicesOf'>;
+  plainWrites: Pick<PlainWrites, 'lastWritesHere' | 'recordWriteElsewhere'>;
+  clock: Clock;
+}>;
+
+const reportIntervalMs = 1_000;
+const writesReportedMs = 5_000;
+
+export class PeerReports {
+  readonly #parts: PeerReportsParts;
+  readonly #subscriptions: readonly Subscription[];
+  /**
+   * What the other servers last reported of plain writers: a number for each shard, which changes
+   * when somebody writes to it.
+   */
+  #receivedWrites = new Map<ShardName, number>();
+  #reported: PeerState = { pushers: new Map(), lastWrites: new Map() };
+  #cancelReport = (): void => {};
+
+  constructor(parts: PeerReportsParts) {
+    this.#parts = parts;
+    const { peers, sessions } = parts;
+    this.#subscriptions = [
+      peers.follow(() => {
+        this.#receive();
+        this.#report();
+      }),
+      sessions.follow((slices) => (slices.length === 0 ? this.#report() : undefined)),
+    ];
+    this.#reportLater();
+  }
+
+  close(): void {
+    for (const subscription of this.#subscriptions) subscription.cancel();
+    this.#cancelReport();
+  }
+
+  #reportLater(): void {
+    this.#cancelReport = this.#parts.clock.after(reportIntervalMs, () => {
+      this.#reportLater();
+      this.#report();
+    });
+  }
+
+  #report(): void {
+    const { peers, sessions, known, plainWrites, clock } = this.#parts;
+    if (peers.isAlone) return;
+    const lastWrites = new Map(this.#reported.lastWrites);
+    for (const [shard, heardMs] of plainWrites.lastWritesHere)
+      if (heardMs - (lastWrites.get(shard) ?? 0) >= writesReportedMs) lastWrites.set(shard, heardMs);
+    const state = {
+      pushers: sessions.pushersForPeers(clock.now(), (shard) => [...known.slicesOf(shard)].map(({ slice }) => slice.resource)),
+      lastWrites,
+    };
+    if (isDeepStrictEqual(state, this.#reported)) return;
+    this.#reported = state;
+    peers.report(state);
+  }
+
+  #receive(): void {
+    const now = new Map<ShardName, number>();
+    for (const { lastWrites } of this.#parts.peers.others.values())
+      for (const [shard, number] of lastWrites) now.set(shard, Math.max(number, now.get(shard) ?? 0));
+    for (const [shard, number] of now) if (this.#receivedWrites.get(shard) !== number) this.#parts.plainWrites.recordWriteElsewhere(shard);
+    this.#receivedWrites = now;
+  }
+}

@@ -1,0 +1,160 @@
+/**
+ * What a receiver remembers of its sender's slices. The step changes it in place, because copying
+ * tens of thousands of slices for each frame would cost too much.
+ *
+ * Slices that wait for their type are indexed by type. A type is declared or not for all shards
+ * alike.
+ *
+ * Single logical clusters are synced while their slice is synced or syncing. A `begin` voids these
+ * syncs, and so does anything that makes the slice stale.
+ */
+import { formatResource } from '../../domain/resource.js';
+import { formatSlice, type Slice } from '../../domain/slice.js';
+
+/**
+ * `synced`: changes are accepted without a `begin`; only a pusher's slices are remembered so.
+ * `syncing`: `objects` were put since `begin`. `hasLacked`: something was refused in this sync, or
+ *   in syncs before it that had no `end`.
+ * `stale`: frames are dropped up to the next `begin`; `isAsked`: a resync was requested.
+ */
+export type ReceiverSlice = Readonly<
+  | { slice: Slice; phase: 'synced' }
+  | { slice: Slice; phase: 'syncing'; objects: number; hasLacked: boolean }
+  | { slice: Slice; phase: 'stale'; isAsked: boolean }
+>;
+
+export type ClusterOpened = 'opened' | 'open already' | 'too many';
+
+/** Logical clusters that may be under way, or kept, in one connection. */
+const clustersMax = 50_000;
+
+export class ReceiverSlices {
+  readonly #all = new Map<string, ReceiverSlice>();
+  /**
+   * Keyed by slice, then by logical cluster under way: how many objects were put since it began.
+   */
+  readonly #clusters = new Map<string, Map<string, number>>();
+  /**
+   * Keyed by slice: logical clusters that its `end` leaves unchanged, until their own sync begins.
+   */
+  readonly #keptClusters = new Map<string, Set<string>>();
+  #clusterCount = 0;
+  /** Stale slices whose resync was not requested, keyed by type. */
+  readonly #waiting = new Map<string, Map<string, Slice>>();
+
+  constructor(synced: readonly Slice[] = []) {
+    for (const slice of synced) this.set({ slice, phase: 'synced' });
+  }
+
+  get size(): number {
+    return this.#all.size;
+  }
+
+  of(slice: Slice): ReceiverSlice | undefined {
+    return this.#all.get(formatSlice(slice));
+  }
+
+  set(next: ReceiverSlice): void {
+    const { slice } = next;
+    const name = formatSlice(slice);
+    this.#all.set(name, next);
+    if (next.phase === 'stale') this.#forgetClusters(name);
+    if (next.phase !== 'stale' || next.isAsked) return this.#leave(slice, name);
+    const type = formatResource(slice.resource);
+    this.#waiting.set(type, (this.#waiting.get(type) ?? new Map<string, Slice>()).set(name, slice));
+  }
+
+  delete(slice: Slice): void {
+    const name = formatSlice(slice);
+    this.#forgetClusters(name);
+    if (this.#all.delete(name)) this.#leave(slice, name);
+  }
+
+  /**
+   * A sync of the whole slice begins. `hasLacked`: something was refused in a sync before it that
+   * had no `end`.
+   */
+  begin(slice: Slice, hasLacked: boolean): void {
+    this.#forgetClusters(formatSlice(slice));
+    this.set({ slice, phase: 'syncing', objects: 0, hasLacked });
+  }
+
+  /**
+   * `clusterKeep` leaves a logical cluster that is under way as it is. `clusterBegin` always starts
+   * over. Both count against the bound until they end.
+   */
+  openCluster(slice: Slice, { kind, cluster }: Readonly<{ kind: 'clusterBegin' | 'clusterKeep'; cluster: string }>): ClusterOpened {
+    const name = formatSlice(slice);
+    const begun = this.#clusters.get(name) ?? new Map<string, number>();
+    const kept = this.#keptClusters.get(name) ?? new Set<string>();
+    if (kind === 'clusterKeep' && begun.has(cluster)) return 'open already';
+    if (!begun.has(cluster) && !kept.has(cluster)) {
+      if (this.#clusterCount === clustersMax) return 'too many';
+      this.#clusterCount += 1;
+    }
+    kept.delete(cluster);
+    if (kind === 'clusterKeep') this.#keptClusters.set(name, kept.add(cluster));
+    else this.#clusters.set(name, begun.set(cluster, 0));
+    return 'opened';
+  }
+
+  /**
+   * Returns the number of objects put since the logical cluster began; undefined if it did not
+   * begin.
+   */
+  endCluster(slice: Slice, cluster: string): number | undefined {
+    const name = formatSlice(slice);
+    const clusters = this.#clusters.get(name);
+    const objects = clusters?.get(cluster);
+    if (clusters?.delete(cluster) !== true) return undefined;
+    this.#clusterCount -= 1;
+    if (clusters.size === 0) this.#clusters.delete(name);
+    return objects;
+  }
+
+  /** Counts objects of the slice, in whatever logical clusters they are. */
+  put(slice: Slice, objects: readonly Readonly<{ cluster: string }>[]): void {
+    const known = this.of(slice);
+    if (known?.phase === 'syncing') this.set({ ...known, objects: known.objects + objects.length });
+    const clusters = this.#clusterCount === 0 ? undefined : this.#clusters.get(formatSlice(slice));
+    if (clusters === undefined) return;
+    for (const { cluster } of objects) {
+      const before = clusters.get(cluster);
+      if (before !== undefined) clusters.set(cluster, before + 1);
+    }
+  }
+
+  /**
+   * Forgets all slices but these, given as `formatSlice` texts. Returns the forgotten ones that had
+   * logical clusters under way or kept.
+   */
+  keep(names: ReadonlySet<string>): readonly Slice[] {
+    const broken: Slice[] = [];
+    for (const [name, { slice }] of this.#all) {
+      if (names.has(name)) continue;
+      if (this.#clusters.has(name) || this.#keptClusters.has(name)) broken.push(slice);
+      this.delete(slice);
+    }
+    return broken;
+  }
+
+  /** The waiting slices whose type is known by now. */
+  waiting(isKnown: (slice: Slice) => boolean): readonly Slice[] {
+    return [...this.#waiting.values()].flatMap((ofType) => {
+      const [first] = ofType.values();
+      return first !== undefined && isKnown(first) ? [...ofType.values()] : [];
+    });
+  }
+
+  #forgetClusters(name: string): void {
+    this.#clusterCount -= (this.#clusters.get(name)?.size ?? 0) + (this.#keptClusters.get(name)?.size ?? 0);
+    this.#clusters.delete(name);
+    this.#keptClusters.delete(name);
+  }
+
+  #leave({ resource }: Slice, name: string): void {
+    const type = formatResource(resource);
+    const ofType = this.#waiting.get(type);
+    if (ofType?.delete(name) === true && ofType.size === 0) this.#waiting.delete(type);
+  }
+}

@@ -1,0 +1,190 @@
+/**
+ * Runs a receiver: it executes the effects of each step (receiver-step.ts). The store decides the
+ * pushes in order. All other effects go to the owner, which is a pusher's session or a link.
+ * Nothing is read while the store has no room.
+ */
+import type { Metrics } from '../../diagnostics/metrics.js';
+import type { PushLane } from '../../domain/store-port.js';
+import type { Push, PushOutcome } from '../../domain/push.js';
+import { formatSlice, type Slice } from '../../domain/slice.js';
+import type { Credit, FrameOf } from '../../frames/frame.js';
+import { creditOf, partsOf, turnMax } from './frame-parts.js';
+import type { ReceiverSlice } from './receiver-slices.js';
+import { newReceiver, step } from './receiver-step.js';
+import type { ReceiverEffect } from './receiver-effects.js';
+import type { NumberedFrame, ReceiverContext, ReceiverEvent, ReceiverState, Work } from './receiver-state.js';
+
+export type OwnEffect = Exclude<ReceiverEffect, { kind: 'push' | 'again' }>;
+
+export type ReceiverParts = Readonly<{
+  lane: PushLane;
+  turn: () => Promise<void>;
+  metrics: Pick<Metrics, 'pushes'>;
+  /** Called for each step, because policies, types and shards change. */
+  context: () => ReceiverContext;
+  run: (effect: OwnEffect) => void;
+  /**
+   * Cuts off the connection: the work that the store got could not be settled, which is a bug.
+   * `close` throws the error.
+   */
+  terminate: () => void;
+}>;
+
+const nothing: Credit = { mutations: 0, bytes: 0 };
+
+export class Receiver {
+  readonly #parts: ReceiverParts;
+  #state: ReceiverState;
+  #isOver = false;
+  /** What was taken since the last turn of the event loop. */
+  #accepted: Credit = nothing;
+  #settled: Promise<void> = Promise.resolve();
+  /** Keyed by slice: how many of its mutations are taken and not decided. */
+  readonly #undecided = new Map<string, number>();
+
+  /** `synced`: slices that the pusher's term has synced in full here. */
+  constructor(parts: ReceiverParts, synced: readonly Slice[] = []) {
+    this.#parts = parts;
+    this.#state = newReceiver(synced);
+  }
+
+  /** Resolves when everything that was taken so far is decided. */
+  get settled(): Promise<void> {
+    return this.#settled;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  phaseOf(slice: Slice): ReceiverSlice['phase'] | undefined {
+    return this.#state.slices.of(slice)?.phase;
+  }
+
+  /** The mutations of the slice that are taken and not decided. Each may bring an object. */
+  undecidedOf(slice: Slice): number {
+    return this.#undecided.get(formatSlice(slice)) ?? 0;
+  }
+
+  /** Resolves once the store has room for the frame. `isRemovalHeld`: an `end` that may remove nothing. */
+  async accept(frame: NumberedFrame, isRemovalHeld = false): Promise<void> {
+    for (const part of partsOf(frame, this.#parts.context().limits)) {
+      await this.dispatch({ kind: 'frame', frame: part, isRemovalHeld });
+      await this.#pauseAfter(part);
+    }
+  }
+
+  async dispatch(event: ReceiverEvent): Promise<void> {
+    if (this.#isOver) return;
+    const { state, effects } = step(this.#state, event, this.#parts.context());
+    this.#state = state;
+    for (const effect of effects) {
+      if (this.#isOver) return;
+      await this.#run(effect);
+    }
+  }
+
+  /**
+   * Queues pushes of the owner behind everything that was taken. Resolves once the store has room
+   * for them.
+   */
+  async push(pushes: readonly Push[]): Promise<void> {
+    const { decided } = await this.#enqueue(pushes);
+    this.#settleLater(async () => void (await decided));
+  }
+
+  /** Takes nothing more. */
+  end(): void {
+    this.#isOver = true;
+  }
+
+  /**
+   * Resolves when everything that was taken is decided. Throws the error that kept it from being
+   * settled.
+   */
+  async close(): Promise<void> {
+    this.end();
+    // Settling work may start more work.
+    for (let settled: Promise<void> | undefined; settled !== this.#settled;) {
+      settled = this.#settled;
+      await settled;
+    }
+  }
+
+  async #run(effect: ReceiverEffect): Promise<void> {
+    switch (effect.kind) {
+      case 'push':
+        return this.#push(effect.work);
+      case 'again':
+        await this.#settled;
+        return this.dispatch({ kind: 'frame', frame: effect.frame, isRemovalHeld: effect.isRemovalHeld });
+      default:
+        return this.#parts.run(effect);
+    }
+  }
+
+  async #push(work: Work): Promise<void> {
+    this.#count(work, 1);
+    const { decided } = work.pushes.length > 0 ? await this.#enqueue(work.pushes) : { decided: Promise.resolve([]) };
+    this.#settleLater(async () => {
+      const outcomes = await decided;
+      this.#count(work, -1);
+      for (const { kind } of outcomes) if (kind !== 'unavailable') this.#parts.metrics.pushes.add(1, { outcome: kind });
+      await this.dispatch({ kind: 'settled', work, outcomes });
+    });
+  }
+
+  #count({ slice, mutations }: Work, by: 1 | -1): void {
+    if (slice === undefined) return;
+    const undecided = this.undecidedOf(slice) + by * mutations;
+    if (undecided > 0) this.#undecided.set(formatSlice(slice), undecided);
+    else this.#undecided.delete(formatSlice(slice));
+  }
+
+  /** Resolves once the pushes are in the queue. `decided` resolves with their outcomes. */
+  async #enqueue(pushes: readonly Push[]): Promise<Readonly<{ decided: Promise<readonly PushOutcome[]> }>> {
+    const { lane } = this.#parts;
+    await lane.room();
+    return { decided: lane.push(pushes) };
+  }
+
+  #settleLater(task: () => Promise<void>): void {
+    this.#settled = this.#settled.then(task);
+    this.#settled.catch(() => this.#parts.terminate());
+  }
+
+  /**
+   * Small frames that arrive together share a commit. A sender that never paused would keep the
+   * others waiting.
+   */
+  async #pauseAfter(frame: NumberedFrame): Promise<void> {
+    const more = creditOf(frame);
+    const [mutations, bytes] = [this.#accepted.mutations + more.mutations, this.#accepted.bytes + more.bytes];
+    const isFull = mutations >= turnMax.mutations || bytes >= turnMax.bytes;
+    this.#accepted = isFull ? nothing : { mutations, bytes };
+    if (isFull) await this.#parts.turn();
+  }
+}
+
+/** Sends at most one ack in each turn of the event loop. An ack covers all lower numbers, too. */
+export class Acks {
+  readonly #send: (ack: FrameOf<'ack'>) => void;
+  readonly #turn: () => Promise<void>;
+  #last: FrameOf<'ack'> | undefined;
+
+  constructor(send: (ack: FrameOf<'ack'>) => void, turn: () => Promise<void>) {
+    this.#send = send;
+    this.#turn = turn;
+  }
+
+  add(ack: FrameOf<'ack'>): void {
+    if (this.#last === undefined) void this.#turn().then(() => this.#acknowledge());
+    this.#last = ack;
+  }
+
+  #acknowledge(): void {
+    const last = this.#last;
+    this.#last = undefined;
+    if (last !== undefined) this.#send(last);
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * Since when this process has run without a pause. A process that is stopped, or whose machine is,
+ * receives nothing. When it continues, its timers are due before it has read what arrived meanwhile
+ * (F7). So a peer that was silent meanwhile counts as away only from the end of the pause on.
+ *
+ *   runs ──────── paused ──────── runs ────▶
+ *   └ ms() before                 └ ms() after: a late tick, or an earlier call, noticed the pause
+ */
+import type { Clock } from '../../domain/ports.js';
+
+const tickMs = 1_000;
+/** A busy event loop may delay a tick this much. That is no pause. */
+const lateMs = 1_000;
+
+export class RunningSince {
+  readonly #clock: Clock;
+  #sinceMs: number;
+  #checkedMs: number;
+  #cancel: () => void;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#sinceMs = clock.now();
+    this.#checkedMs = this.#sinceMs;
+    this.#cancel = this.#tickLater();
+  }
+
+  /** In milliseconds of the clock. */
+  ms(): number {
+    const nowMs = this.#clock.now();
+    if (nowMs - this.#checkedMs > tickMs + lateMs) this.#sinceMs = nowMs;
+    this.#checkedMs = nowMs;
+    return this.#sinceMs;
+  }
+
+  close(): void {
+    this.#cancel();
+  }
+
+  #tickLater(): () => void {
+    return this.#clock.after(tickMs, () => {
+      this.ms();
+      this.#cancel = this.#tickLater();
+    });
+  }
+}

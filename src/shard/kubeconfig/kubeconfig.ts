@@ -1,0 +1,72 @@
+/**
+ * Access to a shard by a kubeconfig: the contents of its files, and the credentials of its exec
+ * plugin. The client asks for both before every request, so that renewed ones need no restart.
+ */
+import type { UsedCertificates } from '../../certificates/certificate-expiry.js';
+import type { Log } from '../../diagnostics/log.js';
+import { ExecPlugin, type ExecPluginParts } from './exec-plugin.js';
+import type { KubeconfigOptions } from './kubeconfig-entry.js';
+import { KubeconfigFiles, type KubeconfigContent } from './kubeconfig-files.js';
+import type { Credentials, KubeAccess } from '../../kube/kube-access.js';
+
+/**
+ * Also returns the certificates from the files that the agent presents to the shard, to monitor
+ * their expiry. A plugin renews its own.
+ */
+export type KubeconfigAccess = KubeAccess & Readonly<{ certificates: () => UsedCertificates }>;
+
+/** Throws CacheError with what is wrong and where. */
+export async function loadKubeconfig(
+  options: KubeconfigOptions,
+  { log, ...parts }: ExecPluginParts & Readonly<{ log: Log }>,
+): Promise<KubeconfigAccess> {
+  const files = KubeconfigFiles.open({ log }, options);
+  const { server, serverName, insecure } = files.content.entry;
+  const plugins = new CurrentPlugin(parts);
+  return {
+    source: options.path,
+    caSource: () => files.content.entry.ca?.name,
+    server,
+    serverName,
+    insecure,
+    credentials: async (signal) => {
+      const content = files.reload();
+      const plugin = plugins.of(content);
+      if (plugin === undefined) return credentialsIn(content);
+      const issued = await plugin.credential(content.ca, signal);
+      const { expiresMs: _, ...credential } = issued;
+      return { ...credentialsIn(content), ...credential, drop: () => plugin.drop(issued) };
+    },
+    certificates: () => files.certificates(),
+  };
+}
+
+/**
+ * The plugin of the kubeconfig's present entry, with its kept credentials. A changed entry gets a
+ * new plugin.
+ */
+class CurrentPlugin {
+  readonly #parts: ExecPluginParts;
+  #entry = '';
+  #plugin: ExecPlugin | undefined;
+
+  constructor(parts: ExecPluginParts) {
+    this.#parts = parts;
+  }
+
+  of({ entry: { exec } }: KubeconfigContent): ExecPlugin | undefined {
+    const entry = exec === undefined ? '' : JSON.stringify(exec);
+    if (entry !== this.#entry) this.#plugin = exec && new ExecPlugin(this.#parts, exec);
+    this.#entry = entry;
+    return this.#plugin;
+  }
+}
+
+function credentialsIn({ ca, certificate, key, authorization }: KubeconfigContent): Credentials {
+  return {
+    ...(ca !== undefined && { ca }),
+    ...(certificate !== undefined && { certificate }),
+    ...(key !== undefined && { key }),
+    ...(authorization !== undefined && { authorization }),
+  };
+}

@@ -1,0 +1,58 @@
+/**
+ * Tells the receiving half of a link how current it is. Once a second it asks the other end. The
+ * other end answers in order, behind everything that it held when the question arrived.
+ *
+ *   ask(n) at T ──▶ other end: queue … changes … report(n) ──▶ all before the report is settled:
+ *                                                              what was there at T is here
+ *
+ * Only the clock of this end counts. So neither a slow network nor a wrong clock elsewhere makes
+ * this end look fresher than it is. Only one question is open at a time, so an end that answers
+ * slowly is asked less often.
+ */
+import type { Clock } from '../../domain/ports.js';
+
+export type HeartbeatParts = Readonly<{ clock: Clock; send: (number: number) => void }>;
+
+const intervalMs = 1_000;
+/**
+ * A link is not up once its last answered question is older than this: two questions were due
+ * since.
+ */
+export const answerAgeMsMax = 3 * intervalMs;
+
+export class Heartbeat {
+  readonly #parts: HeartbeatParts;
+  #number = 0;
+  #askedMs = 0;
+  #isAnswered = true;
+  #cancel = (): void => {};
+
+  constructor(parts: HeartbeatParts) {
+    this.#parts = parts;
+  }
+
+  /** Asks now, and again after each answer. */
+  ask(): void {
+    this.#number += 1;
+    this.#askedMs = this.#parts.clock.now();
+    this.#isAnswered = false;
+    this.#parts.send(this.#number);
+  }
+
+  /**
+   * Returns when the question of that number was asked. Returns undefined if it is not the last
+   * question, or was answered already.
+   */
+  answered(number: number): number | undefined {
+    if (number !== this.#number || this.#isAnswered) return undefined;
+    this.#isAnswered = true;
+    const { clock } = this.#parts;
+    this.#cancel = clock.after(Math.max(0, this.#askedMs + intervalMs - clock.now()), () => this.ask());
+    return this.#askedMs;
+  }
+
+  close(): void {
+    this.#isAnswered = true;
+    this.#cancel();
+  }
+}

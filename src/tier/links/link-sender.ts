@@ -1,0 +1,411 @@
+/**
+ * The sending half of a link. It sends the other end what crosses to it: changes from the log, and
+ * syncs where the log is not enough.
+ *
+ *   tail   ─────●─────▶ changes of slices that cross, then `progress` ┐ by turns, a chunk or a page
+ *   walks  [begin  page  page …  end]  of slices to be synced         ┘ each, while there is credit
+ *
+ * Q1 Nothing waits here for a slow link: what the link does not accept yet, the sender reads later
+ *    from the log. Memory: the credit, a chunk or page and small ones before it, and the commits
+ *    that the tail keeps.
+ * Q2 The sender sends `end` only while the slice is synced here. It sends everything else of a
+ *    slice as it comes.
+ * Q3 A shard's claim is sent before anything else of the shard.
+ * Q4 A link whose position is behind the log resyncs everything, so there is never a gap.
+ */
+import { shown } from '../../diagnostics/bounded-log.js';
+import { Refused } from '../../domain/errors.js';
+import type { Key } from '../../domain/key.js';
+import { pause } from '../../domain/base/promises.js';
+import type { Resource } from '../../domain/resource.js';
+import type { Revision } from '../../domain/revision.js';
+import type { ShardName } from '../../domain/shard.js';
+import { flows, type Neighbour } from '../../domain/via.js';
+import { formatSlice, type Slice } from '../../domain/slice.js';
+import type { SendingStatus } from '../../domain/status.js';
+import type { FrameOf, HeldSlice } from '../../frames/frame.js';
+import { AckWatch } from '../../sender/ack-watch.js';
+import { Notifier } from '../../sender/notifier.js';
+import type { Outgoing } from '../../sender/source.js';
+import { SliceSyncs, slicesPerTurn } from '../syncs/slice-syncs.js';
+import { filterChanges, pathMovesIn } from '../filters/filtered-changes.js';
+import type { LinkFilters } from '../filters/link-filters.js';
+import { OutgoingClaims } from './outgoing-claims.js';
+import { OutgoingReports } from './outgoing-reports.js';
+import type { LinkSenderOptions, LinkSenderParts, Receiver } from './link-sender-options.js';
+import { LinkSenderQueue, outgoingChange, placeOf } from './link-sender-queue.js';
+import { SliceSender, type SliceSenderParts } from '../syncs/slice-sender.js';
+import type { SliceSync } from '../syncs/slice-sync.js';
+import { locatePosition, Tail } from './tail.js';
+import type { FreshnessChange } from './freshness-changes.js';
+
+/**
+ * One turn of the event loop sends at most this many frames. It stops once `turnBytesMax` bytes
+ * wait for the network.
+ */
+const framesPerTurn = 8;
+const turnBytesMax = 512 * 1024;
+const acksCheckMs = 5_000;
+/** A shard with fewer slices counts as this many. */
+const slicesPerShard = 24;
+
+export class LinkSender {
+  readonly #parts: LinkSenderParts;
+  readonly #options: LinkSenderOptions;
+  readonly #to: Neighbour;
+  readonly #notifier = new Notifier();
+  readonly #claims: OutgoingClaims;
+  readonly #reports: OutgoingReports;
+  readonly #queue: LinkSenderQueue;
+  readonly #syncs: SliceSyncs;
+  readonly #tail: Tail;
+  readonly #sliceSender: SliceSender;
+  /** Shards for which the other end has not yet sent whether it takes them from here. */
+  readonly #unanswered: Set<ShardName>;
+  #filters: LinkFilters;
+  #isTailsTurn = false;
+  /** The last position sent. Everything up to it was sent first. */
+  #sent: Revision | undefined;
+  /** When `#sent` was sent. */
+  #sentMs: number;
+  #haveFiltersChanged = false;
+  #resynced = 0;
+  /** Slices of the shards that the other end chose since the last turn of the event loop. */
+  #chosen = 0;
+
+  constructor(
+    parts: LinkSenderParts,
+    { to, filters, receiver }: Readonly<{ to: Neighbour; filters: LinkFilters; receiver: Receiver }>,
+    options: LinkSenderOptions,
+  ) {
+    const { store, history, isSynced, canCome, unknown, clock, random } = parts;
+    const known = store.state;
+    this.#parts = parts;
+    this.#options = options;
+    this.#to = to;
+    this.#filters = filters;
+    const resumed = locatePosition(store.revisions, receiver.position);
+    if (resumed === undefined && receiver.position !== '') parts.log.info('link.position-unknown', { to, position: receiver.position });
+    const notify = (): void => this.#notifier.notify();
+    this.#sent = resumed;
+    const isWanted = ({ shard }: Key): boolean => this.#syncs.hasShard(shard);
+    this.#tail = new Tail(
+      { history, revisions: store.revisions, commits: store.commits, isWanted, notify },
+      resumed ?? store.revisions.published,
+    );
+    this.#queue = new LinkSenderQueue({ clock, tooLarge: (slice, outgoing) => this.#tooLarge(slice, outgoing) }, receiver, options);
+    this.#syncs = new SliceSyncs(
+      { known, isSynced, canCome, unknown, published: () => store.revisions.published, clock, random, notify },
+      { to, filter: filters.towards(to), held: receiver.held, canResume: resumed !== undefined },
+    );
+    const progress = (): void => void this.#progress(true);
+    const resync: SliceSenderParts['resync'] = (sync, afterMs, reason) => this.#resync(sync, afterMs, reason);
+    this.#sliceSender = new SliceSender({ store, queue: this.#queue, syncs: this.#syncs, tail: this.#tail, progress, resync });
+    if (resumed === undefined && receiver.held.isCurrentWithAny) this.#forgetPosition();
+    this.#claims = new OutgoingClaims({ ...parts, known, notify }, to);
+    this.#unanswered = new Set([...known.shards].filter(({ via }) => flows(via, to)).map(({ shard }) => shard));
+    this.#reports = new OutgoingReports({
+      ...parts,
+      isComplete: () => parts.isComplete(to),
+      crossesWhole: (slice) => this.#syncs.filter.isWhole(slice) && this.#syncs.of(slice)?.isRefused !== true,
+      published: () => store.revisions.published,
+      marked: this.#syncs.marked,
+    });
+    this.#sentMs = clock.now();
+    this.#answer();
+  }
+
+  get progress(): SendingStatus {
+    const { published } = this.#parts.store.revisions;
+    return { ...this.#syncs.tally, behind: published - this.#tail.position, lagMs: this.#queue.lagMs, resynced: this.#resynced };
+  }
+
+  /** Runs until `signal` is aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    const subscription = this.#parts.store.state.follow(({ shards, slices }) => {
+      for (const { shard } of shards) this.#claims.add(shard);
+      for (const { shard } of shards) this.#syncs.followShard(shard);
+      this.#syncs.followSlices(slices.map(({ slice }) => slice));
+      this.#notifier.notify();
+    });
+    try {
+      await this.#sendClaims();
+      await this.#syncs.open(this.#parts.turn);
+      const { slices, current, behind } = this.progress;
+      this.#parts.log.info('link.sending', { slices, current, behind });
+      await Promise.all([this.#pump(signal), this.#checkDigests(signal), this.#watchAcks(signal)]);
+    } finally {
+      subscription.cancel();
+      this.#claims.close();
+      this.#tail.close();
+      this.#syncs.close();
+    }
+  }
+
+  /** Returns false if the number was never sent. */
+  acknowledge({ sequence, credit }: FrameOf<'ack'>): boolean {
+    const isSent = this.#queue.acknowledge(sequence, credit);
+    this.#notifier.notify();
+    return isSent;
+  }
+
+  refused({ sequence, reason, message }: FrameOf<'refuse'>): void {
+    const refused = this.#queue.refused(sequence);
+    if (refused?.sync === undefined) return;
+    refused.sync.isRefused = true;
+    this.#syncs.marked.add(refused.sync);
+    const why = { reason: shown(reason), message: shown(message) };
+    this.#parts.boundedLog.warn('link.refused', { ...placeOf(refused.sync.slice, refused.outgoing), ...why });
+  }
+
+  /** The other end asks for a resync. */
+  resync({ slice, reason }: FrameOf<'resync'>): void {
+    const sync = this.#syncs.of(slice);
+    if (sync === undefined || sync.isToBeSynced) return;
+    this.#resynced += 1;
+    this.#resync(sync, sync.pace.wantedMs(), shown(reason));
+    this.#notifier.notify();
+  }
+
+  /** The other end asks for a report of freshness. */
+  report(heartbeat: number): void {
+    this.#reports.ask(heartbeat);
+    this.#notifier.notify();
+  }
+
+  /** The other end has sent its summary of a slice that is to be synced. */
+  learnSummary(summary: FrameOf<'summary'>): void {
+    this.#sliceSender.learnSummary(summary);
+    this.#notifier.notify();
+  }
+
+  /**
+   * The other end reports slices of a shard that it takes from here. Returns false if it reports
+   * too many.
+   */
+  hold(held: readonly HeldSlice[]): boolean {
+    this.#notifier.notify();
+    return this.#syncs.hold(held);
+  }
+
+  /**
+   * Slices of the shard that the other end holds and this cache asks about, because it does not
+   * know them.
+   */
+  unknownOf(shard: ShardName): Iterable<Slice> {
+    return this.#syncs.unknownOf(shard);
+  }
+
+  /** The type has been declared or dropped. */
+  followType(resource: Resource): void {
+    this.#syncs.followType(resource);
+  }
+
+  /** The freshness or the wholeness of these shards and slices may have changed. */
+  onFreshnessChange(change: FreshnessChange): void {
+    this.#syncs.onFreshnessChange(change);
+    this.#notifier.notify();
+  }
+
+  /**
+   * The other end's choice for a shard: whether it takes the shard from here, and which claim it
+   * knows. Resolves when the next choice may be passed.
+   */
+  async learnChoice(claim: FrameOf<'claim'>): Promise<void> {
+    const { shard } = claim;
+    const afterMs = await this.#syncs.learnChoice(claim, this.#parts.turn);
+    if (afterMs > 0) this.#parts.boundedLog.info('link.resync', { shard, reason: 'the other end takes it from here again', afterMs });
+    this.#answer(shard);
+    this.#notifier.notify();
+    if (!this.#syncs.hasShard(shard)) return;
+    // Count its slices, because each got a slice sync or was checked.
+    this.#chosen += Math.max(slicesPerShard, this.#syncs.countOf(shard));
+    if (this.#chosen < slicesPerTurn) return;
+    this.#chosen = 0;
+    await this.#parts.turn();
+  }
+
+  /** The claim of the shard has changed. */
+  sendClaim(shard: ShardName): void {
+    this.#claims.add(shard);
+    this.#notifier.notify();
+  }
+
+  changeFilters(filters: LinkFilters): void {
+    this.#filters = filters;
+    this.#haveFiltersChanged = true;
+    this.#notifier.notify();
+  }
+
+  async #pump(signal: AbortSignal): Promise<void> {
+    const { connection, turn } = this.#parts;
+    while (!signal.aborted) {
+      const seen = this.#notifier.notified;
+      if (this.#haveFiltersChanged) await this.#followFilters();
+      await this.#sendClaims();
+      if (this.#send()) {
+        await turn();
+        await connection.drained();
+      } else if (!this.#queue.isEmpty || !(await this.#fillUp())) await this.#notifier.after(seen, signal);
+      else if (this.#queue.isEmpty) await turn();
+    }
+  }
+
+  /**
+   * Fills the queue, so that small frames of several slices leave together. Returns false if there
+   * is nothing to send until something changes.
+   */
+  async #fillUp(): Promise<boolean> {
+    for (let queued = -1; queued < this.#queue.length && this.#queue.isShort;) {
+      queued = this.#queue.length;
+      if (!(await this.#fill())) return queued > 0;
+    }
+    return true;
+  }
+
+  async #followFilters(): Promise<void> {
+    this.#haveFiltersChanged = false;
+    await this.#syncs.changeFilter(this.#filters.towards(this.#to), this.#parts.turn);
+    // Under the new policies the other end may accept claims that it ignored.
+    this.#claims.addAll();
+  }
+
+  #send(): boolean {
+    for (let sent = 0; sent < framesPerTurn; sent++) {
+      const frame = this.#queue.take();
+      if (frame === undefined) return sent > 0;
+      this.#parts.connection.send(frame);
+      if (this.#parts.connection.bufferedBytes >= turnBytesMax) return true;
+    }
+    return true;
+  }
+
+  #resync(sync: SliceSync, afterMs: number, reason: string): void {
+    this.#parts.log.info('link.resync', { slice: formatSlice(sync.slice), reason, afterMs });
+    this.#syncs.makeDue(sync, afterMs);
+  }
+
+  /** Returns false if there is nothing to send until something changes. */
+  async #fill(): Promise<boolean> {
+    try {
+      if (this.#sliceSender.invalidate() || this.#sliceSender.end() || this.#report()) return true;
+      this.#isTailsTurn = !this.#isTailsTurn;
+      if (this.#isTailsTurn && this.#tail.isBehind) return await this.#fillFromTail();
+      if (await this.#sliceSender.walk()) return true;
+      if (this.#tail.isBehind) return await this.#fillFromTail();
+      return this.#sliceSender.digest() || this.#progress();
+    } catch (error) {
+      if (!(error instanceof Refused) || error.refusal.reason !== 'Expired') throw error;
+      this.#parts.log.warn('link.behind-the-log', {
+        to: this.#to,
+        position: this.#tail.position,
+        compacted: this.#parts.store.revisions.compacted,
+      });
+      this.#tail.jump(this.#parts.store.revisions.published);
+      this.#syncs.makeAllDue();
+      this.#forgetPosition();
+      return true;
+    }
+  }
+
+  async #fillFromTail(): Promise<true> {
+    const { store } = this.#parts;
+    const { changes, upTo } = await this.#tail.next();
+    const filter = this.#syncs.filter;
+    const moves = pathMovesIn(changes);
+    const some = changes.filter(({ key }) => this.#syncs.of(key)?.sendsChanges === true);
+    // If no change is left out, pass the same array on: its filtered changes may already be
+    // computed for another link.
+    const sent = some.length === changes.length ? changes : some;
+    const filtered = sent.length === 0 ? [] : await filterChanges(sent, { filter, paths: store.paths, at: upTo, moves });
+    for (const { key } of sent) this.#syncs.of(key)?.walk?.touch(key);
+    const bySync = new Map<SliceSync, Outgoing[]>();
+    for (const { change, before: left, after } of filtered) {
+      const sync = this.#syncs.of(change.key);
+      if (sync?.sendsChanges !== true) continue;
+      sync.walk?.apply(change, left, after);
+      const before = bySync.get(sync);
+      if (before === undefined) bySync.set(sync, [outgoingChange(change, after)]);
+      else before.push(outgoingChange(change, after));
+    }
+    // No key occurs twice in a chunk (A2 in tail.ts), so the order is free. With deletes last, the
+    // items of a slice make two frames.
+    for (const [sync, items] of bySync) this.#queue.objects(sync, items.toSorted(deletesLast));
+    for (const { key, ...moved } of moves.byPlace.values()) await this.#sliceSender.movePath(key, moved);
+    if (!this.#queue.isEmpty) this.#progress(true);
+    return true;
+  }
+
+  /** Returns false if no report is due, or the tail is not far enough for it yet. */
+  #report(): boolean {
+    const hasLooked = this.#reports.check();
+    const report = this.#reports.take(this.#tail.position);
+    if (report !== undefined) this.#queue.report(report);
+    return hasLooked || report !== undefined;
+  }
+
+  /**
+   * Sends the position, behind everything up to it. By default a position is due once none was sent
+   * for `progressIntervalMs`.
+   */
+  #progress(isDue = this.#parts.clock.now() - this.#sentMs >= this.#options.progressIntervalMs): boolean {
+    const { position } = this.#tail;
+    if (!isDue || position === this.#sent) return false;
+    this.#sliceSender.invalidate(Infinity);
+    const text = this.#parts.store.revisions.formatPosition(position);
+    this.#sentMs = this.#parts.clock.now();
+    this.#sent = position;
+    this.#queue.position(text);
+    return true;
+  }
+
+  /**
+   * Sends an empty position. No slice at the other end is then current with this link, even when
+   * the position moves on.
+   */
+  #forgetPosition(): void {
+    this.#sent = undefined;
+    this.#queue.position('');
+  }
+
+  /** Sends all claims that are due, before anything else. */
+  async #sendClaims(): Promise<void> {
+    while (this.#claims.send()) await this.#parts.turn();
+  }
+
+  #answer(shard?: ShardName): void {
+    if (shard !== undefined) this.#unanswered.delete(shard);
+    if (this.#unanswered.size === 0) this.#reports.allKnown();
+  }
+
+  async #checkDigests(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await pause(this.#parts.clock, this.#options.digestIntervalMs, signal);
+      if (signal.aborted) return;
+      this.#sliceSender.checkAll();
+      this.#notifier.notify();
+    }
+  }
+
+  async #watchAcks(signal: AbortSignal): Promise<void> {
+    const { clock, connection } = this.#parts;
+    const acks = new AckWatch(clock, this.#options);
+    while (!signal.aborted) {
+      if (acks.isOverdue(this.#queue)) return connection.close('timeout', 'nothing was acknowledged for too long');
+      await pause(clock, acksCheckMs, signal);
+    }
+  }
+
+  #tooLarge(slice: Slice, outgoing: Outgoing): void {
+    const sync = this.#syncs.of(slice);
+    if (sync !== undefined) {
+      sync.isRefused = true;
+      this.#syncs.marked.add(sync);
+    }
+    this.#parts.boundedLog.warn('link.too-large', placeOf(slice, outgoing));
+  }
+}
+
+function deletesLast(a: Outgoing, b: Outgoing): number {
+  return Number(a.kind === 'delete') - Number(b.kind === 'delete');
+}

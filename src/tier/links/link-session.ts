@@ -1,0 +1,315 @@
+/**
+ * One connection between two caches. After the greeting each end sends its policies and its
+ * inventory; then both ends send and receive.
+ *
+ *   meet ─▶ send policy, inventory ─▶ get policy, whole inventory ─▶ sending half runs ─▶ closed
+ *                                  └▶ receiving half runs, from the policy on
+ *
+ * Z1 The sending half sends nothing until the peer's policy and all of its inventory have arrived.
+ * Z2 When `run` resolves, no work of the session is under way.
+ *
+ * Bound: NamedSlices limits how many slices the other end may report, at the opening and again
+ * later.
+ */
+import type { Resource } from '../../domain/resource.js';
+import type { ShardName } from '../../domain/shard.js';
+import type { Slice } from '../../domain/slice.js';
+import { BadFrame } from '../../frames/bad-frame.js';
+import { unavailableRetryMs, type ByeReason } from '../../frames/bye.js';
+import type { FrameConnection } from '../../frames/frame-connection.js';
+import type { Frame, FrameOf } from '../../frames/frame.js';
+import { capCredit, creditMax } from './link-sender-queue.js';
+import { LinkFilters, formatEndPolicy, parseEndPolicy, type EndPolicy } from '../filters/link-filters.js';
+import { Inventory, PeerInventory } from './inventory.js';
+import { slicesPerTurn } from '../syncs/slice-syncs.js';
+import { whyNotMet, type LinkEnd, type LinkPeer, type LinkSessionParts } from './link-session-parts.js';
+import { LinkReceiver, type LinkReceiverTally, type LinkReceiverParts } from './link-receiver.js';
+import { LinkSender } from './link-sender.js';
+import { PolicyRemovals } from './policy-removals.js';
+import { UncoveredSlices } from './uncovered-slices.js';
+import type { LinkSenderOptions, LinkSenderParts } from './link-sender-options.js';
+import type { FreshnessChange } from './freshness-changes.js';
+
+export class LinkSession {
+  readonly #connection: FrameConnection;
+  readonly #lane: LinkReceiverParts['lane'];
+  readonly #parts: LinkSessionParts;
+  readonly #peer: LinkPeer;
+  readonly #options: LinkSenderOptions;
+  readonly #linkReceiver: LinkReceiver;
+  readonly #uncovered: UncoveredSlices;
+  readonly #stop = new AbortController();
+  readonly #inventory: Inventory;
+  readonly #peerInventory = new PeerInventory();
+  #isGreeted = false;
+  #own: EndPolicy;
+  #other: EndPolicy | undefined;
+  #filters: LinkFilters | undefined;
+  #position: string | undefined;
+  #linkSender: LinkSender | undefined;
+  #resuming: Promise<void> = Promise.resolve();
+  #sending: Promise<void> = Promise.resolve();
+  #end: LinkEnd | undefined;
+
+  constructor(
+    { connection, lane }: Readonly<{ connection: FrameConnection; lane: LinkReceiverParts['lane'] }>,
+    { peer, policy }: Readonly<{ peer: LinkPeer; policy: EndPolicy }>,
+    parts: LinkSessionParts,
+    options: LinkSenderOptions,
+  ) {
+    this.#connection = connection;
+    this.#lane = lane;
+    this.#parts = parts;
+    this.#peer = peer;
+    this.#own = policy;
+    this.#options = options;
+    const { neighbour } = peer;
+    this.#inventory = new Inventory({ ...parts, known: parts.store.state, connection }, neighbour);
+    const filters = (): LinkFilters | undefined => (this.#stop.signal.aborted ? undefined : this.#filters);
+    const policyRemovals = new PolicyRemovals(parts, neighbour, filters);
+    this.#linkReceiver = new LinkReceiver({ ...parts, neighbour, connection, filters, policyRemovals, lane, log: parts.boundedLog });
+    this.#uncovered = new UncoveredSlices({
+      ...parts,
+      linkReceiver: this.#linkReceiver,
+      policyRemovals,
+      neighbour,
+      filters,
+      owned: (work) => this.#owned(work),
+    });
+  }
+
+  get progress(): LinkSender['progress'] | undefined {
+    return this.#linkSender?.progress;
+  }
+
+  get received(): LinkReceiverTally {
+    return this.#linkReceiver.tally;
+  }
+
+  /** Undefined before the other end has sent its policy. */
+  get otherPolicy(): EndPolicy | undefined {
+    return this.#other;
+  }
+
+  /**
+   * Resolves when the connection is closed. Sends `greeting` before anything else, once the store
+   * has accepted the id of the other end.
+   */
+  async run(frames: AsyncIterator<Frame>, greeting: () => readonly Frame[]): Promise<LinkEnd> {
+    const { neighbour, cacheId } = this.#peer;
+    try {
+      const [met] = await this.#lane.push([{ kind: 'meet', neighbour, cacheId }]);
+      if (met?.kind === 'bound' || met?.kind === 'full') this.bye('forbidden', whyNotMet(met));
+      else if (met?.kind === 'unavailable') this.bye('unavailable', met.refusal.message, unavailableRetryMs);
+      else {
+        this.#parts.met();
+        for (const frame of greeting()) this.#connection.send(frame);
+        this.#isGreeted = true;
+        this.#sendPolicy();
+        // Reading goes on meanwhile: two caches that only wrote would wait for each other.
+        this.#resuming = this.#owned(this.#inventory.sendAll().then(() => this.#linkReceiver.ask()));
+      }
+      await this.#listen(frames);
+    } finally {
+      this.#stop.abort();
+      this.#inventory.close();
+      this.#connection.close('shutdown', 'the session is over');
+      this.#parts.routes.down(neighbour);
+      await Promise.all([this.#linkReceiver.close(), this.#resuming, this.#uncovered.close(), this.#sending]);
+    }
+    const { code } = await this.#connection.closed;
+    return this.#end ?? { reason: undefined, message: `the connection closed with ${code}`, retryAfterMs: undefined };
+  }
+
+  bye(reason: ByeReason, message: string, retryAfterMs?: number): void {
+    this.#end ??= { reason, message, retryAfterMs };
+    this.#connection.close(reason, message, retryAfterMs);
+  }
+
+  terminate(): void {
+    this.#connection.terminate();
+  }
+
+  /**
+   * Does nothing before the greeting is sent, because the greeting carries the state of that
+   * moment.
+   */
+  send(frame: FrameOf<'route' | 'swept'>): void {
+    if (this.#isGreeted) this.#connection.send(frame);
+  }
+
+  get bufferedBytes(): number {
+    return this.#connection.bufferedBytes;
+  }
+
+  changePolicy(policy: EndPolicy): void {
+    const before = this.#filters;
+    this.#own = policy;
+    if (this.#isGreeted) this.#sendPolicy();
+    this.#settleFilters();
+    if (before !== undefined) this.#uncovered.removeUncovered(before);
+  }
+
+  /**
+   * Whether the policies of both ends let anything of the slice come from the other end. Undefined
+   * before both are known.
+   */
+  brings(slice: Slice): boolean | undefined {
+    return this.#filters?.from(this.#peer.neighbour).covers(slice);
+  }
+
+  acceptsClaim(shard: ShardName): boolean {
+    return this.#filters?.acceptsClaim(shard, this.#peer.neighbour) ?? false;
+  }
+
+  sendClaim(shard: ShardName): void {
+    this.#linkSender?.sendClaim(shard);
+  }
+
+  get filters(): LinkFilters | undefined {
+    return this.#filters;
+  }
+
+  /** Asks about a slice that another neighbour holds and this cache does not know. */
+  ask(slice: Slice): void {
+    this.#inventory.ask(slice);
+  }
+
+  /**
+   * Slices of the shard that the other end holds and this cache asks about, because it does not
+   * know them.
+   */
+  unknownOf(shard: ShardName): Iterable<Slice> {
+    return this.#linkSender?.unknownOf(shard) ?? [];
+  }
+
+  onFreshnessChange(change: FreshnessChange): void {
+    this.#linkSender?.onFreshnessChange(change);
+  }
+
+  /** Types were declared; or a type is gone, and with it the objects of the slices `gone`. */
+  followTypes(types: readonly Resource[], gone: readonly Slice[]): void {
+    if (gone.length === 0) this.#linkReceiver.declared();
+    else this.#linkReceiver.dropped(gone);
+    for (const type of types) this.#linkSender?.followType(type);
+  }
+
+  async #listen(frames: AsyncIterator<Frame>): Promise<void> {
+    try {
+      for (;;) {
+        const { done, value } = await frames.next();
+        if (done === true || this.#end !== undefined) return;
+        // Do not wait for the network here: if each end waited for the other to read, both would
+        // wait forever. The credit bounds what this end sends because of what it reads.
+        await this.#receive(value);
+      }
+    } catch (error) {
+      if (!(error instanceof BadFrame)) throw error;
+      this.bye('protocol', error.message);
+    }
+  }
+
+  async #receive(frame: Frame): Promise<void> {
+    switch (frame.kind) {
+      case 'policy':
+        return this.#learnPolicy(frame);
+      case 'resume':
+        return this.#learnHeld(frame);
+      case 'route':
+        if (this.#peer.neighbour === 'parent' && this.#parts.routed(frame.route) === undefined) return;
+        return this.bye('loop', 'this cache is above the one it follows');
+      case 'heartbeat':
+        return this.#linkSender?.report(frame.number);
+      case 'ack':
+        return this.#linkSender?.acknowledge(frame) ? undefined : this.bye('protocol', `${frame.sequence} was acknowledged and never sent`);
+      case 'refuse':
+        return this.#linkSender?.refused(frame);
+      case 'resync':
+        return this.#linkSender?.resync(frame);
+      case 'summary':
+        return this.#linkSender?.learnSummary(frame);
+      case 'swept':
+        // The other end cannot have swept objects of a slice of which this end sends nothing.
+        return this.#filters?.towards(this.#peer.neighbour).covers(frame.slice) === true ? this.#parts.swept(frame) : undefined;
+      case 'claim': {
+        if (this.#filters === undefined) return this.bye('protocol', 'claim came before the policy');
+        this.#linkReceiver.recordClaim(frame, this.#parts.routes.receiveClaim(this.#peer.neighbour, frame));
+        await this.#linkSender?.learnChoice(frame);
+        return this.#parts.routes.room();
+      }
+      case 'put':
+      case 'delete':
+      case 'begin':
+      case 'end':
+      case 'progress':
+      case 'digest':
+      case 'report':
+        return this.#filters === undefined
+          ? this.bye('protocol', `${frame.kind} came before the policy`)
+          : this.#linkReceiver.accept(frame);
+      case 'bye':
+        return void (this.#end ??= frame);
+      default:
+        return this.bye('protocol', `${frame.kind} is no frame of a link that is open`);
+    }
+  }
+
+  #learnPolicy({ up, down }: FrameOf<'policy'>): void {
+    const policy = parseEndPolicy({ up, down });
+    if (policy === undefined) return this.bye('protocol', 'the policy is none');
+    const isFirst = this.#other === undefined;
+    this.#other = policy;
+    this.#settleFilters();
+    if (isFirst) this.#uncovered.removeUncovered(undefined);
+  }
+
+  async #learnHeld({ position, held, isLast }: FrameOf<'resume'>): Promise<void> {
+    for (let at = 0; at < held.length; at += slicesPerTurn) {
+      if (at > 0) await this.#parts.turn();
+      if (this.#stop.signal.aborted) return;
+      const some = held.slice(at, at + slicesPerTurn);
+      if (!(this.#linkSender?.hold(some) ?? this.#peerInventory.update(some)))
+        return this.bye('protocol', 'resume reports on too many slices');
+    }
+    if (this.#linkSender !== undefined) return;
+    if (isLast) this.#position = position;
+    this.#start();
+  }
+
+  #settleFilters(): void {
+    if (this.#other === undefined) return;
+    this.#filters = new LinkFilters(this.#own, this.#other, this.#peer.neighbour, this.#parts.equalFilters);
+    if (this.#linkSender === undefined) this.#start();
+    else this.#linkSender.changeFilters(this.#filters);
+    this.#parts.settled();
+  }
+
+  #start(): void {
+    if (this.#filters === undefined || this.#position === undefined || this.#linkSender !== undefined) return;
+    const { neighbour, credit, limits } = this.#peer;
+    // Send nothing more over this link. `Rollback` ends all links once the store has marked every
+    // slice stale.
+    if (this.#parts.isRolledBack(neighbour, this.#position)) return void (this.#position = undefined);
+    const receiver = { position: this.#position, held: this.#peerInventory, credit: capCredit(credit, creditMax), limits };
+    const claimFor: LinkSenderParts['claimFor'] = (to, shard) => this.#parts.routes.claimFor(to, shard);
+    const parts = { ...this.#parts, connection: this.#connection, inventory: this.#inventory, claimFor };
+    this.#linkSender = new LinkSender(parts, { to: neighbour, filters: this.#filters, receiver }, this.#options);
+    // Claims follow the inventory. The sending half of the other end needs them, and starts only
+    // once it has the inventory.
+    this.#sending = this.#owned(this.#resuming.then(() => this.#linkSender?.run(this.#stop.signal)));
+  }
+
+  /** An error of the work is a bug: log it and cut the connection. */
+  async #owned(work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      this.#parts.log.error('link.failed', { neighbour: this.#peer.neighbour, error });
+      this.#connection.terminate();
+    }
+  }
+
+  #sendPolicy(): void {
+    this.#connection.send({ kind: 'policy', ...formatEndPolicy(this.#own) });
+  }
+}

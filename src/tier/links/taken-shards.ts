@@ -1,0 +1,47 @@
+/**
+ * The shards that the other end of a link takes from here, by its own choice. Only these are sent
+ * to it. An `end` counts there only if both ends know the same claim.
+ *
+ * Bound: `shardsMax`, including shards that this cache does not know yet.
+ */
+import { compareClaims, type ClaimOrder } from '../../domain/claim.js';
+import type { ShardName } from '../../domain/shard.js';
+import { flows, type Neighbour } from '../../domain/via.js';
+import type { FrameOf } from '../../frames/frame.js';
+import type { PublishedState } from '../../domain/published-state.js';
+
+const shardsMax = 100_000;
+
+export class TakenShards {
+  readonly #known: Pick<PublishedState, 'shard'>;
+  readonly #to: Neighbour;
+  /** Undefined: the other end has sent no claim, only that it holds something of the shard. */
+  readonly #claims = new Map<ShardName, ClaimOrder | undefined>();
+
+  constructor(known: Pick<PublishedState, 'shard'>, to: Neighbour, held: Iterable<ShardName>) {
+    this.#known = known;
+    this.#to = to;
+    for (const shard of held) if (this.#claims.size < shardsMax) this.#claims.set(shard, undefined);
+  }
+
+  /** Returns false if the choice is the same as before. */
+  learnChoice(claim: FrameOf<'claim'>): boolean {
+    const { shard, term, removed, origin, isYours } = claim;
+    const before = this.#claims.get(shard);
+    if (!isYours) return this.#claims.delete(shard);
+    if (before !== undefined && compareClaims(before, claim) === 0) return false;
+    if (this.#claims.has(shard) || this.#claims.size < shardsMax) this.#claims.set(shard, { term, removed, origin });
+    return true;
+  }
+
+  /** Nothing of a shard goes back to its via, whatever the other end believes. */
+  has(shard: ShardName): boolean {
+    return this.#claims.has(shard) && flows(this.#known.shard(shard)?.via, this.#to);
+  }
+
+  /** Whether both ends know the same claim. */
+  isAgreed(shard: ShardName): boolean {
+    const [there, here] = [this.#claims.get(shard), this.#known.shard(shard)];
+    return there !== undefined && here !== undefined && compareClaims(there, here) === 0;
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * Slices that the other end of a link holds and this cache does not know. Each counts once, until
+ * it is known.
+ *
+ *   noted ──▶ can come from the shard's via ──▶ asked about, `askedMax` at a time; the others wait
+ *     ▲                                    │
+ *     └── its shard or its type is gone ───┘
+ *
+ * `askedMax` bounds the questions that one neighbour causes, so that the others can cause some too.
+ *
+ * Bound: that of NamedSlices; with more, the link ends.
+ */
+import { NamedSlices } from '../../domain/slices/named-slices.js';
+import { formatResource, type Resource } from '../../domain/resource.js';
+import type { ShardName } from '../../domain/shard.js';
+import { formatSlice, type Slice } from '../../domain/slice.js';
+import { AskedSlices } from './asked-slices.js';
+
+const askedMax = 1_000;
+
+export class UnknownSlices {
+  readonly #ask: (slice: Slice) => void;
+  readonly #byType = new Map<string, Map<string, Slice>>();
+  readonly #asked = new AskedSlices(askedMax);
+  readonly #named = new NamedSlices();
+
+  constructor(ask: (slice: Slice) => void) {
+    this.#ask = ask;
+  }
+
+  get areTooMany(): boolean {
+    return this.#named.isBeyond;
+  }
+
+  ofType(resource: Resource): readonly Slice[] {
+    return [...(this.#byType.get(formatResource(resource))?.values() ?? [])];
+  }
+
+  /** The slices of the shard that are being asked about. */
+  asked(shard: ShardName): Iterable<Slice> {
+    return this.#asked.of(shard);
+  }
+
+  add(slice: Slice): void {
+    const type = formatResource(slice.resource);
+    const ofType = this.#byType.get(type) ?? new Map<string, Slice>();
+    const name = formatSlice(slice);
+    if (ofType.has(name)) return;
+    this.#byType.set(type, ofType.set(name, slice));
+    this.#named.add(name);
+  }
+
+  /** The slice can come: asks about it, perhaps later. */
+  want(slice: Slice): void {
+    if (this.#asked.add(slice)) this.#ask(slice);
+  }
+
+  /** The slice cannot come now. */
+  withdraw(slice: Slice): void {
+    const next = this.#asked.delete(slice);
+    if (next !== undefined) this.#ask(next);
+  }
+
+  /** The slice is known. */
+  delete(slice: Slice): void {
+    if (this.#byType.size === 0) return;
+    const type = formatResource(slice.resource);
+    const ofType = this.#byType.get(type);
+    const name = formatSlice(slice);
+    if (ofType?.delete(name) !== true) return;
+    if (ofType.size === 0) this.#byType.delete(type);
+    this.#named.delete(name);
+    this.withdraw(slice);
+  }
+}

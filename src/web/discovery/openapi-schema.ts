@@ -1,0 +1,100 @@
+/** The schemas in an OpenAPI document: the fields of each kind, for `kubectl explain`. */
+import type { ServedType } from '../../domain/catalogue/catalogue.js';
+import type { Described } from './discovery.js';
+
+/**
+ * The known schema of a kind. `fields` may replace the general descriptions of apiVersion, kind and
+ * metadata.
+ */
+export type KindSchema = Readonly<{
+  description?: string;
+  required?: readonly string[];
+  fields: Readonly<Record<string, object>>;
+}>;
+
+/** A type that has a document. `schema`: if the cache itself defines the kind. */
+export type Documented = Described & Partial<Pick<ServedType, 'identity'>> & Readonly<{ schema?: KindSchema }>;
+
+/** Schemas that shards have published, as JSON, by their names in documents. */
+export type SchemaTexts = ReadonlyMap<string, string>;
+
+/**
+ * The schema of a kind as JSON text. It is the one that a shard has published, or else the fields
+ * that every object of the kind may have.
+ */
+export function schemaText(type: Documented, version: string, published: SchemaTexts): string {
+  return publishedText(type, version, published) ?? formatSchema(type, version, type.schema ?? { fields: fieldsOf(type) });
+}
+
+/** Undefined for a declared type, which may have the name of a built-in one. */
+export function publishedText(type: Documented, version: string, published: SchemaTexts): string | undefined {
+  return type.identity === '' ? published.get(schemaName(type, version)) : undefined;
+}
+
+/** Preserves unknown fields, so that kubectl does not reject a field that the schema leaves out. */
+export function formatSchema(type: Documented, version: string, { description, required, fields }: KindSchema): string {
+  return JSON.stringify({
+    type: 'object',
+    description: description ?? `${type.kind} of a shard, as the cache holds it. It checks no field but metadata's.`,
+    required,
+    properties: { apiVersion: { type: 'string' }, kind: { type: 'string' }, metadata: metadataSchema, ...fields },
+    'x-kubernetes-group-version-kind': [groupVersionKind(type, version)],
+    'x-kubernetes-preserve-unknown-fields': true,
+  });
+}
+
+/** `io.kcp.apis.v1alpha2.APIExport` */
+export function schemaName({ group, kind }: Documented, version: string): string {
+  return [...group.split('.').reverse(), version, kind].filter((part) => part !== '').join('.');
+}
+
+export function groupVersionKind({ group, kind }: Documented, version: string): object {
+  return { group, version, kind };
+}
+
+/** Any value that a shard has there. */
+const anyObject = {
+  type: 'object',
+  description: 'As the shard has it: the fields are those of its definition there.',
+  'x-kubernetes-preserve-unknown-fields': true,
+};
+const anyObjects = { type: 'array', items: anyObject, description: anyObject.description };
+const texts = { type: 'object', additionalProperties: { type: 'string' } };
+const metadataSchema = {
+  type: 'object',
+  description: 'What every object has; canonical path, logical cluster and shard stand in annotations kcp.io/….',
+  properties: {
+    name: { type: 'string' },
+    namespace: { type: 'string' },
+    labels: texts,
+    annotations: texts,
+    uid: { type: 'string' },
+    resourceVersion: { type: 'string', description: 'A revision of this cache, which is not that of the shard.' },
+    generation: { type: 'integer', format: 'int64' },
+    creationTimestamp: { type: 'string', format: 'date-time' },
+    deletionTimestamp: { type: 'string', format: 'date-time' },
+    finalizers: { type: 'array', items: { type: 'string' } },
+    ownerReferences: anyObjects,
+    managedFields: anyObjects,
+  },
+};
+
+/** The fields of a kind besides metadata. Kinds that are not in this table have spec and status. */
+const otherFields: Readonly<Record<string, Readonly<Record<string, object>>>> = {
+  Role: { rules: anyObjects },
+  ClusterRole: { rules: anyObjects, aggregationRule: anyObject },
+  RoleBinding: { subjects: anyObjects, roleRef: anyObject },
+  ClusterRoleBinding: { subjects: anyObjects, roleRef: anyObject },
+  MutatingWebhookConfiguration: { webhooks: anyObjects },
+  ValidatingWebhookConfiguration: { webhooks: anyObjects },
+  MutatingAdmissionPolicy: { spec: anyObject },
+  MutatingAdmissionPolicyBinding: { spec: anyObject },
+  ValidatingAdmissionPolicyBinding: { spec: anyObject },
+  APIConversion: { spec: anyObject },
+  APIResourceSchema: { spec: anyObject },
+};
+
+/** Only its shard defines a declared type, so none of its fields are known here. */
+function fieldsOf({ kind, identity }: Documented): Readonly<Record<string, object>> {
+  return identity === '' ? (otherFields[kind] ?? { spec: anyObject, status: anyObject }) : {};
+}
