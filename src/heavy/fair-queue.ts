@@ -1,5 +1,5 @@
 /**
- * A queue whose owners take turns. An owner with many items waits for its own items; every other
+ * A queue whose owners take turns. An owner with many items waits for its own items; any other
  * owner waits for only one of them.
  *
  *   owner a: ■ ■ ■ ■ ┐
@@ -14,7 +14,7 @@ type Waiting<Item> = Readonly<{ item: Item; bytes: number }>;
 
 export class FairQueue<Item> {
   readonly #limits: FairQueueLimits;
-  /** In the order of their turns. None is empty. */
+  /** Owners in the order of their turns, each with at least one item. */
   readonly #owners = new Map<string, Waiting<Item>[]>();
   #items = 0;
   #bytes = 0;
@@ -23,7 +23,7 @@ export class FairQueue<Item> {
     this.#limits = limits;
   }
 
-  /** Returns false, and does not add the item, if there is no room. */
+  /** Returns false if there is no room for the item. */
   add(owner: string, item: Item, bytes: number): boolean {
     const { itemsMax, bytesMax } = this.#limits;
     const own = this.#owners.get(owner) ?? [];
@@ -37,7 +37,6 @@ export class FairQueue<Item> {
     return true;
   }
 
-  /** Removes and returns the next item of the owner whose turn it is. */
   take(): Item | undefined {
     for (const [owner, own] of this.#owners) {
       const next = own.shift();

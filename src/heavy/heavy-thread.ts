@@ -1,10 +1,10 @@
 /**
- * Works on whole documents in its own thread, so that such work never delays the serving thread.
+ * Works on whole documents in a separate thread, so that such work never delays the serving thread.
  *
  *   light ─────────────────────────────▶ done at once, in the calling thread
  *   heavy ─▶ queue, owners take turns ─▶ the thread
  *
- * Most patches and updates have a few kilobytes: sending them to the thread would cost more than
+ * Most patches and updates have a few kilobytes; sending these to the thread would cost more than
  * the work itself.
  *
  * Bounds: tasks up to `lightBytesMax` are light. The queue has its own bounds. A task may run for
@@ -12,7 +12,8 @@
  * 429. If a task exceeds its time or the thread's memory, the answer is 413 and the thread
  * restarts.
  *
- * There is one thread, because each may use that much memory. It ends after `idleMs` without work.
+ * There is only one thread, because each may use `threadMemoryMaxMiB`. It ends after `idleMs`
+ * without work.
  */
 import type { Log } from '../diagnostics/log.js';
 import { CacheError, Refused, tooManyRequests, type Refusal } from '../domain/errors.js';
@@ -49,13 +50,13 @@ export class HeavyThread implements HeavyWorks {
       maxThreads: 1,
       concurrentTasksPerWorker: 1,
       idleTimeout: limits.idleMs,
-      // Many objects of a large young generation may survive at once. They may exceed the limit by
-      // so much that V8 ends the process instead of the thread (Node 24).
+      // In a large young generation, many objects may survive at once and exceed the limit by so
+      // much that V8 ends the process instead of the thread (Node 24).
       resourceLimits: { maxOldGenerationSizeMb: limits.threadMemoryMaxMiB, maxYoungGenerationSizeMb: youngMaxMiB },
       recordTiming: false,
     });
-    // A thread may be lost after its task is answered, because V8 notices at a garbage collection
-    // that memory has run out.
+    // A thread may be lost after its task was answered, because V8 notices only at the next garbage
+    // collection that memory has run out.
     this.#pool.on('error', (error: unknown) => log.warn('heavy.thread-lost', { error }));
   }
 
@@ -113,8 +114,8 @@ export class HeavyThread implements HeavyWorks {
 }
 
 /**
- * Copies the bytes of a task, so that they can be transferred. The original bytes may belong to an
- * object that is kept, or to a larger buffer, which would be transferred as a whole.
+ * Copies the bytes of a task for the transfer. The originals may belong to an object that is kept,
+ * or to a larger buffer, which would be transferred as a whole.
  */
 function owned(task: HeavyTask): HeavyTask {
   const whole = (bytes: Uint8Array): Uint8Array<ArrayBuffer> => new Uint8Array(bytes);
@@ -144,9 +145,9 @@ function tooMuch(why: string): Refusal {
 
 /**
  * A hostile document of 32 KiB takes some 10 ms in the serving thread; usual patches and updates
- * take a tenth of that. At most 32 heavy documents wait, half of them from one caller. Documents
- * with more than half a million values are refused, so that the thread's memory limit is only the
- * last resort.
+ * take a tenth of that. At most 32 heavy tasks wait, at most half of them from one caller.
+ * Documents with more than half a million values are refused, so the thread's memory limit is only
+ * the last resort.
  */
 export const heavyLimits: HeavyLimits = {
   lightBytesMax: 32 * 1024,

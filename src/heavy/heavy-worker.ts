@@ -1,14 +1,13 @@
-/** What the heavy thread runs: one task after another, pure work on bytes. */
+/** The code of the heavy thread: one task after another, pure work on bytes. */
 import { move } from 'piscina';
 import type { Refusal } from '../domain/errors.js';
 import type { HeavyTask } from '../domain/heavy-task.js';
 import { performTask } from './perform-task.js';
 
 /**
- * What returns to the serving thread: the result, or the reason why there is none. Only a result
- * that owns its whole buffer is moved; any other is copied first. A short Buffer is a view of a
- * pool that Node shares, which later versions refuse to move. `slice` of a Buffer is only another
- * view.
+ * What returns to the serving thread: the result, or the reason why there is none. A result that
+ * does not own its whole buffer is copied before it is moved: a short Buffer is a view of Node's
+ * shared pool, which later versions of Node refuse to move. `Buffer.slice` would not copy.
  */
 export type Crossing = Uint8Array | boolean | Readonly<{ refusal: Refusal }>;
 

@@ -2,10 +2,10 @@
  * The work on whole documents. Pure, so that any thread can do it.
  *
  * The *weight* of a task decides which thread does it. It is the number of bytes that the task
- * reads, or more if they cost more than their length.
+ * reads, or more if their number does not show the cost.
  *
  * Bounds: `valuesMax` in each document, because a tree needs some 200 bytes for a value of two
- * bytes. A refusal is better than a thread that runs out of memory. Usual text has one value in
+ * bytes, and a refusal is better than a thread that runs out of memory. Usual text has one value in
  * fifteen bytes.
  */
 import { Buffer } from 'node:buffer';
@@ -27,7 +27,6 @@ export function performTask<Task extends HeavyTask>(task: Task): Parsed<HeavyRes
   return attempt(() => runTask(task) as HeavyResult<Task>);
 }
 
-/** The bytes of a task's documents. */
 export function bytesOf(task: HeavyTask): number {
   switch (task.kind) {
     case 'patch':
@@ -66,7 +65,8 @@ function runTask(task: HeavyTask): Uint8Array | boolean {
     case 'yaml from json':
       return Buffer.from(formatYaml(mustParse(parseJson(task.text, { surrogates: 'replaced' }))));
     case 'compare':
-      // Documents with too many values count as different. That costs an event, and is never wrong.
+      // Documents with too many values count as different. At worst, that costs a superfluous
+      // event.
       return hasFewValues(task.left, task.right) && sameContent(task.left, task.right);
     default:
       return unreachable(task);
@@ -107,7 +107,7 @@ function bounded(text: string, bytesMax: number): Uint8Array {
   return bytes;
 }
 
-/** A `copy` may be written in letters, or as escapes. */
+/** A `copy` may be spelled with letters or with escapes. */
 function mayCopy(patch: Uint8Array): boolean {
   const bytes = Buffer.from(patch.buffer, patch.byteOffset, patch.byteLength);
   return bytes.includes('copy') || bytes.includes('\\u');

@@ -1,13 +1,11 @@
 /**
- * Sends requests to one cache over HTTPS, with a client certificate. Connections are kept and
- * reused.
+ * Sends requests to one cache over HTTPS, with a client certificate, and reuses connections.
  *
- * Q1 Every request ends: with an answer, with a CacheFault, or with the reason of its aborted
- *    signal.
+ * Q1 Every request ends with an answer, a CacheFault, or the reason of its aborted signal.
  * Q2 The cache may close a kept connection just as a request reuses it. A read is then sent once
- *    more, on a connection of its own.
+ *    more, on a new connection.
  *
- * Bounds: `timeoutMs` from the call to the last byte, with the wait for a connection;
+ * Bounds: `timeoutMs` from the call to the last byte, including the wait for a connection;
  * `answerBytesMax`, beyond which an answer is not read; `connectionsMax`. At most `questionsMax`
  * requests are under way, or wait for a connection. One more is refused at once (`busy`).
  */
@@ -133,7 +131,7 @@ export class CacheConnection {
     const body = new GatheredBytes();
     for await (const chunk of arriving(response)) {
       body.add(chunk);
-      // Leaving the loop closes the connection, so the rest is not read.
+      // Throwing leaves the loop, which closes the connection, so the rest is not read.
       if (body.bytes > answerBytesMax)
         throw new CacheFault('too-long', `the answer of ${this.#origin} is longer than ${answerBytesMax} bytes`);
     }

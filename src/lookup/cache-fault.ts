@@ -1,4 +1,4 @@
-/** Why a cache could not be read. It is thrown, and never means that an object is absent. */
+/** Why a cache could not be read. A CacheFault never means that an object is absent. */
 import { CacheError } from '../domain/errors.js';
 
 export type FaultKind =
@@ -6,7 +6,7 @@ export type FaultKind =
   | 'unreachable'
   /** The whole answer did not arrive in time. */
   | 'overdue'
-  /** Too many requests are under way; this one was not sent. */
+  /** The request was not sent, because too many are under way. */
   | 'busy'
   /** The cache refused with a Status, which gives `status` and `reason`. */
   | 'refused'
@@ -21,9 +21,9 @@ export type FaultDetails = Readonly<{ status?: number; reason?: string; retryAft
 
 export class CacheFault extends CacheError {
   readonly kind: FaultKind;
-  /** The HTTP status; 0 if none came. */
+  /** The HTTP status; 0 without one. */
   readonly status: number;
-  /** Kubernetes' reason, such as `Forbidden`; '' if none came. */
+  /** Kubernetes' reason, such as `Forbidden`; '' without one. */
   readonly reason: string;
   /** How long to wait before the next request, if the cache says so. */
   readonly retryAfterMs: number | undefined;

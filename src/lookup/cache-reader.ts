@@ -1,25 +1,26 @@
 /**
- * Reads one cache. It gets an object by name and by logical cluster or canonical path, on whichever
- * shard has it. It lists the objects of a type in a logical cluster. Each answer says how fresh the
- * cache is for the question.
+ * Reads one cache. `get` finds an object by its name and its logical cluster or canonical path,
+ * whichever shard has it. `list` lists the objects of a type in a logical cluster. Each answer says
+ * how fresh the cache is for the question.
  *
  * L1 An absent object, an ambiguous name and a cache that cannot be read are three things. The
- *    first two are answers, the third is thrown.
- * L2 A freshness report is made before the objects that it is about are read. In the other order, a
- *    shard could finish its sync between the two. An object that came with this sync would then
- *    seem proved not to exist. An old object would seem as fresh as the later report. The cache
- *    keeps this order for a look-up (web/look-up.ts), this reader for a list.
- * L3 Without a report, an object is found with unknown freshness, and an absence proves nothing.
+ *    first two are answers; the third is thrown as a CacheFault.
+ * L2 A freshness report is made before its objects are read. In the other order, a shard could
+ *    finish a sync between the two: an object that came with the sync would seem proved not to
+ *    exist, and an old object would seem as fresh as the later report. The cache keeps this order
+ *    for a look-up (web/look-up.ts), this reader for a list.
+ * L3 Without a report, a found object has unknown freshness, and an absence proves nothing.
  *
  * A look-up is one request. For a watched type (watched-type.ts), the reader requests only a report
  * on the type, once in `reportAgeMaxMs`. It looks an object up in the cache only if memory cannot
- * answer, or is behind the report.
+ * answer or is behind the report.
  *
- * An older cache without look-ups (404, 400) is asked for the object alone. Then an absence proves
- * nothing.
+ * An older cache, which has no look-ups (404, 400), is asked for the object alone, without a
+ * report.
  *
  * Bounds: a page of a list has `pageObjectsMax` objects, or fewer if the answer would be too long.
- * A report takes `freshnessTimeoutMs` at most. More in cache-connection.ts and last-reports.ts.
+ * A report takes `freshnessTimeoutMs` at most. More bounds are in cache-connection.ts and
+ * last-reports.ts.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { unreachable } from '../domain/errors.js';
@@ -60,8 +61,8 @@ import type { WatchedTypeOptions } from './watched-type.js';
 import { WatchedTypes } from './watched-types.js';
 
 /**
- * `message`: in the cache's own words. For a missing type, `whole` is false. A type that nobody
- * serves proves nothing about its objects, and perhaps only the version is wrong.
+ * `message`: the cache's wording. For a missing type, `whole` is false: that the cache does not
+ * serve a type proves nothing about its objects, and perhaps only the version is wrong.
  */
 export type Absent = Readonly<{ kind: 'absent'; missing: Missing; message: string }> & TypeFreshness;
 
@@ -71,30 +72,26 @@ export type Absent = Readonly<{ kind: 'absent'; missing: Missing; message: strin
  */
 export type Ambiguous = Readonly<{ kind: 'ambiguous'; message: string }>;
 
-/**
- * `freshness`: that of the object's type on the object's shard; undefined if the cache reports
- * none.
- */
+/** `freshness`: of the object's type on the object's shard; undefined if the cache reports none. */
 export type Found = Readonly<{ kind: 'found'; freshness: Freshness | undefined }> & CachedObject;
 
 /**
- * `objects` are read page by page on demand, all as of the first page. They throw CacheFault. On
- * 410, start over.
+ * `objects` are read page by page on demand, all as of the first page. Reading them throws
+ * CacheFault; after a 410, list again.
  */
 export type Listed = Readonly<{ kind: 'listed'; objects: AsyncGenerator<CachedObject, void> }> & TypeFreshness;
 
 export type CacheReaderOptions = Readonly<{
   /**
    * The largest age of a freshness report. A look-up request that finds an object always gets a new
-   * one.
+   * report.
    */
   reportAgeMaxMs: number;
-  /** How long a report may take. After that, a list goes on without one. */
+  /** How long a report may take. After that, a list continues without a report. */
   freshnessTimeoutMs: number;
   pageObjectsMax: number;
 }>;
 
-/** `connection`: the part of `CacheConnection` that a reader needs. */
 export type CacheReaderParts = Readonly<{
   clock: Clock;
   connection: { ask(target: string, signal?: AbortSignal): Promise<HttpAnswer>; close(): void };
@@ -104,9 +101,7 @@ export type CacheReaderParts = Readonly<{
 
 type FirstPage = Readonly<{ page: ListPage; limit: number }>;
 
-/**
- * Look-ups from memory in one turn. More of them in a row would keep others from the event loop.
- */
+/** Look-ups from memory in one turn of the event loop. More in a row would delay other work. */
 const checksPerTurn = 100;
 
 export class CacheReader {
@@ -163,9 +158,7 @@ export class CacheReader {
     }
   }
 
-  /**
-   * How fresh the cache is for a type, on one shard or on all that it knows. Throws as `get` does.
-   */
+  /** How fresh the cache is for a type, on one shard or on all known ones. Throws as `get` does. */
   async freshness(type: FreshnessRef, signal?: AbortSignal): Promise<TypeFreshness> {
     return this.#typeFreshness(await this.#lastReports.get(freshnessTarget(type), this.#options.reportAgeMaxMs, signal));
   }
@@ -187,15 +180,15 @@ export class CacheReader {
       if (page.next === undefined) return;
       const read = await this.#page(target, { limit, next: page.next }, signal);
       const listed = readList(read.answer);
-      // A list that has begun cannot become absent or ambiguous as a whole. Since its first page,
-      // the path has come to lead elsewhere, or the type is gone.
+      // Since the first page, the path has come to lead elsewhere, or the type is gone. A list that
+      // has begun cannot end as absent or ambiguous, so this is a fault.
       if (listed.kind !== 'page') throw refusalOf(read.answer);
       ({ page } = listed);
       ({ limit } = read);
     }
   }
 
-  /** Reads a page. Halves `limit` until the answer is within its bound. */
+  /** Halves `limit` until the answer is within `answerBytesMax`. */
   async #page(
     target: string,
     { limit, next }: { limit: number; next: string | undefined },
@@ -238,8 +231,8 @@ export class CacheReader {
   }
 
   /**
-   * Undefined if the cache sends none. The request for the object then shows whether the cache can
-   * be read at all.
+   * Undefined if the cache sends no report. The request that follows shows whether the cache can be
+   * read at all.
    */
   async #report(asked: FreshnessRef, ageMaxMs: number, signal: AbortSignal | undefined): Promise<ReceivedReport | undefined> {
     try {
@@ -294,14 +287,14 @@ export class CacheReader {
   }
 }
 
-/** Uses the cache's own words. */
+/** The cache's wording. */
 function notFound({ group, resource, name }: ObjectRef): string {
   return `${formatGroupResource({ group, resource })} ${JSON.stringify(name)} not found`;
 }
 
 export type LookupBounds = Omit<CacheConnectionOptions, 'cache'> & CacheReaderOptions & WatchedTypeOptions;
 
-/** `answerBytesMax` leaves room to spare: a page of a list usually has a few hundred kilobytes. */
+/** `answerBytesMax` is ample: a page of a list usually has a few hundred kilobytes. */
 export const defaultLookupBounds: LookupBounds = Object.freeze({
   timeoutMs: 10_000,
   answerBytesMax: 16 * 1024 * 1024,

@@ -1,6 +1,6 @@
 /**
  * The identity hashes of the APIExports of a logical cluster, as a cache has them. A request for
- * all logical clusters names a type that is bound from an export as `resource:hash`. kcp's own
+ * all logical clusters writes a type that is bound from an export as `resource:hash`. kcp's own
  * types are bound from exports of `root`.
  */
 import { textAt } from '../domain/base/members.js';
@@ -9,12 +9,12 @@ import type { Absent, Ambiguous, CacheReader } from './cache-reader.js';
 import type { Freshness, TypeFreshness } from './freshness-report.js';
 
 /**
- * `identity`: '' until kcp has created one. `freshness`: that of the APIExports on the same shard;
- * undefined if the cache reports none.
+ * `identity`: '' until kcp has created one. `freshness`: of the APIExports on that shard; undefined
+ * if the cache reports none.
  */
 export type ExportIdentity = Readonly<{ export: string; shard: string; identity: string; freshness: Freshness | undefined }>;
 
-/** Sorted by the names of the exports. Unless `whole` is true, there may be more. */
+/** Sorted by the names of the exports. Unless `whole` is true, some may be missing. */
 export type ExportIdentities = Readonly<{ kind: 'listed'; identities: readonly ExportIdentity[] }> & TypeFreshness;
 
 const exports = { group: 'apis.kcp.io', version: 'v1alpha2', resource: 'apiexports' };

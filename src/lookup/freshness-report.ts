@@ -1,8 +1,8 @@
 /**
- * How fresh a cache is for one type, as far as look-ups need it. It is read from the answer of `GET
+ * How fresh a cache is for one type, as far as look-ups need it: the answer of `GET
  * /services/cache/freshness` (domain/type-freshness.ts). The cache may be newer than this reader. A
- * value that the reader does not know becomes null ("nobody reports it"). It is never a guess and
- * never a fault, because a controller must not stop when its cache learns a new word.
+ * value that the reader does not know becomes null ("nobody reports it"), and is not a fault,
+ * because a controller must not stop when its cache reports a new value.
  */
 import { isObject, type Members } from '../domain/base/members.js';
 import { CacheFault } from './cache-fault.js';
@@ -21,24 +21,24 @@ export type Freshness = Readonly<{
   changedAgoMs: number | null;
   /** The age of the oldest change that is known to be missing here; null if nobody reports it. */
   lagMs: number | null;
-  /** How long ago the cache was asked for this report. The ages above are of that time. */
+  /** How long ago this report was requested. The ages above are as of then. */
   reportedAgoMs: number;
 }>;
 
-/** The freshness of one type, on all shards that the cache knows, or on the one in the question. */
+/** The freshness of one type, on all shards that the cache knows or on the requested one. */
 export type TypeFreshness = Readonly<{
   /**
    * Whether the absence of an object proves that it does not exist. For this, the cache must be
-   * ready and know every shard of its tree. It must have every object of the type that each of them
-   * has. All pushers must be connected, to the cache and to their sources. It is false for a shard
-   * that is written over plain HTTP, because nobody can say so of it.
+   * ready, know every shard of its tree, and have every object of the type that these shards have.
+   * All pushers must be connected, to the cache and to their sources. `whole` is false if a shard
+   * is written over plain HTTP, because nobody reports whether all its objects are here.
    */
   whole: boolean;
   /** Sorted by name, without removed shards. */
   shards: readonly Freshness[];
   /**
-   * How many shards are left out. A cache lists 100, and first those that keep the type from being
-   * whole.
+   * How many shards are left out. A cache lists at most 100, first those because of which the type
+   * is not whole.
    */
   shardsLeftOut: number;
 }>;
@@ -47,7 +47,7 @@ export type TypeFreshness = Readonly<{
 type ShardReport = Readonly<{ isKnown: boolean }> & Omit<Freshness, 'reportedAgoMs'>;
 
 /**
- * The newest change of the type, and the life of the cache in which the report was made
+ * The newest change of the type, and the epoch of the cache at the time of the report
  * (`store/epochs.ts`).
  */
 export type NewestChange = Readonly<{ resourceVersion: string; epoch: string }>;
@@ -75,7 +75,9 @@ export function readFreshnessReport(value: unknown): FreshnessReport {
   };
 }
 
-/** Undefined if the report does not list the shard, or knows nothing of the type on it. */
+/**
+ * Undefined if the report does not list the shard, or the cache knows nothing of the type there.
+ */
 export function freshnessOn({ shards }: FreshnessReport, shard: string, reportedAgoMs: number): Freshness | undefined {
   const received = shards.find((each) => each.shard === shard);
   return received?.isKnown === true ? freshnessOf(received, reportedAgoMs) : undefined;

@@ -1,7 +1,7 @@
 /**
  * The latest freshness report for each question to a cache, finished or under way. Callers that
- * accept its age share it, each with its own signal. Bound: the `questionsKeptMax` questions that
- * were asked most recently. A question beyond them costs a new report.
+ * accept a report's age share the report, each with its own signal. Bound: the `questionsKeptMax`
+ * questions that were asked most recently; any other needs a new report.
  */
 import type { Clock } from '../domain/ports.js';
 import { untilAborted } from '../domain/base/promises.js';
@@ -26,7 +26,7 @@ export class LastReports {
   /** Questions whose last report listed only some of the shards. */
   readonly #leftOut = new Set<string>();
 
-  /** `ask` must settle by itself, because it gets no signal. */
+  /** `ask` gets no signal, so it must settle by itself. */
   constructor({ clock, ask }: { clock: Pick<Clock, 'now'>; ask: (question: string) => Promise<FreshnessReport> }) {
     this.#clock = clock;
     this.#ask = ask;

@@ -1,6 +1,6 @@
 /**
- * Looks objects up as kcp's controllers do: first among those of their own shard, then in the
- * cache, which has those of all shards. The answer says who gave it.
+ * Looks objects up as kcp's controllers do: first among the objects of their own shard, then in the
+ * cache, which has the objects of all shards. The answer says where the object was found.
  *
  *   local            cache      answer
  *   has it           not asked  found, from local
@@ -10,9 +10,9 @@
  *   lacks it         a fault    thrown, because absence would be a guess
  *   another error    not asked  thrown, because the object may exist, newer than in the cache
  *
- * With `paths`, a path of any kind is resolved before either is asked. Both are then asked by the
- * name of the logical cluster. A path that leads to none, or only perhaps to one, is `unresolved`.
- * Then neither is asked, because nothing is known of the object.
+ * With `paths`, a path of any kind is resolved first, and both are asked by the name of the logical
+ * cluster. If the path leads to no logical cluster, or only perhaps to one, the answer is
+ * `unresolved`, and neither is asked, because nothing is known of the object.
  */
 import { parseClusterName } from '../domain/cluster.js';
 import { unreachable } from '../domain/errors.js';
@@ -29,12 +29,15 @@ export type LocalThenCacheParts<T> = Readonly<{
   cache: Pick<CacheReader, 'get'>;
   /**
    * Resolves paths. Without it, the cache resolves canonical paths by its own index, which knows
-   * only those that objects of the logical cluster name.
+   * only paths that objects of the logical cluster name.
    */
   paths?: Pick<PathResolver, 'resolve'>;
-  /** Parses the JSON text of an object of the cache. `get` throws what it throws. */
+  /** Parses the JSON text of an object of the cache. `get` throws what `parse` throws. */
   parse: (text: string) => T;
-  /** Whether an error of `local` means that there is no such object. By default, none does. */
+  /**
+   * Whether an error of `local` means that there is no such object. By default, no error means
+   * that.
+   */
   isNotFound?: (error: unknown) => boolean;
 }>;
 
@@ -59,8 +62,7 @@ export class LocalThenCache<T> {
    * or the reason of an aborted `signal`.
    */
   async get(asked: ObjectRef, signal?: AbortSignal): Promise<LookUp<T>> {
-    // Check this first: a reference that names nothing must fail each time, not only when `local`
-    // lacks the object.
+    // A reference that names nothing must fail each time, not only if `local` lacks the object.
     objectTarget(asked);
     signal?.throwIfAborted();
     const path = await this.#resolved(asked.cluster, signal);
@@ -76,8 +78,8 @@ export class LocalThenCache<T> {
         return { kind: 'found', from: 'cache', object: this.#parts.parse(text), shard, freshness };
       }
       case 'absent':
-        // If the path entries are not current, the path may lead elsewhere, and the object may be
-        // there.
+        // If the path entries are not current, the path may lead elsewhere, and the object may
+        // exist there.
         return { ...answer, whole: answer.whole && isCurrent(path), asked: ['local', 'cache'] };
       case 'ambiguous':
         return answer;

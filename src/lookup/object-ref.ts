@@ -1,8 +1,8 @@
 /**
- * An object or a collection, as a controller names it: by type, by logical cluster or canonical
- * path, and by name. The form of `cluster` shows which of the two it is, as in kcp's own look-ups.
+ * An object or a collection, as a controller names it: by type, logical cluster or canonical path,
+ * and name. The form of `cluster` shows whether it is a name or a path, as in kcp's own look-ups.
  *
- * R1 A name never leads to another URL. The names '', '.' and '..' would read the collection or
+ * R1 No name changes the URL around it. The names '', '.' and '..' would read the collection or
  *    what is above it, so they are rejected.
  */
 import { parseCanonicalPath, parseClusterName } from '../domain/cluster.js';
@@ -18,7 +18,7 @@ export type CollectionRef = Readonly<{
   resource: string;
   /**
    * Only for types that a ClusterCachedResource declares. By default, the identity that the logical
-   * cluster itself declares.
+   * cluster declares.
    */
   identity?: string | undefined;
   /** A logical cluster's name, or a canonical path of at least two segments. */
@@ -56,7 +56,7 @@ export function collectionTarget({ group, version, resource, identity, cluster, 
 }
 
 /**
- * The URL path of a look-up. Its report on all shards may be `reportAgeMaxMs` old. Throws as
+ * The URL path of a look-up, whose report on all shards may be `reportAgeMaxMs` old. Throws as
  * `objectTarget` does.
  */
 export function lookUpTarget(ref: ObjectRef, reportAgeMaxMs: number): string {

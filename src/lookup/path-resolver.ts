@@ -1,5 +1,5 @@
 /**
- * Asks a cache which logical cluster a path leads to. It remembers no answer, because the path may
+ * Asks a cache which logical cluster a path leads to. Answers are not kept, because the path may
  * lead elsewhere a moment later.
  */
 import { membersOf, type Members } from '../domain/base/members.js';
@@ -16,7 +16,7 @@ export class PathResolver {
   }
 
   /**
-   * `path`: Workspaces, `user:NAME` for a home, or the name of a logical cluster. Throws
+   * `path`: names of Workspaces, `user:NAME` for a home, or the name of a logical cluster. Throws
    * CacheFault, or the reason of an aborted `signal`.
    */
   async resolve(path: string, signal?: AbortSignal): Promise<ResolvedPath> {
@@ -51,7 +51,7 @@ export type ResolvedPath =
   | Readonly<{ kind: 'mount'; url: string; unavailable: boolean; freshness: readonly ResolvedFreshness[] }>
   /** The path leads nowhere. */
   | Readonly<{ kind: 'unknown' }>
-  /** The path may lead somewhere: the cache does not have everything of these shards. */
+  /** The path may lead somewhere: the cache may lack entries of these shards. */
   | Readonly<{ kind: 'uncertain'; shards: readonly string[] }>
   /**
    * These shards claim the logical cluster. `expected`: the shard that its Workspace names;
@@ -62,22 +62,20 @@ export type ResolvedPath =
   | Readonly<{ kind: 'ambiguous'; clusters: readonly string[] }>;
 
 /**
- * The freshness of the path entries of one shard that led there. `current`: the cache has all
- * entries of the shard, as of `lagMs` ago.
+ * The freshness of the path entries of one shard on the way. `current`: the cache has all entries
+ * of the shard, as of `lagMs` ago.
  */
 export type ResolvedFreshness = Readonly<{ shard: string; current: boolean; lagMs: number | null }>;
 
-/**
- * Reads a cache's answer on where a path leads (domain/path-resolution.ts). An unknown kind is a
- * fault, because no caller could act on it.
- *
- * The URL path of the request.
- */
+/** The URL path of the request. */
 export function resolveTarget(path: string): string {
   return `/services/cache/resolve?${new URLSearchParams({ path }).toString()}`;
 }
 
-/** Throws CacheFault. */
+/**
+ * Reads a cache's answer on where a path leads (domain/path-resolution.ts). Throws CacheFault, also
+ * for an unknown kind, because no caller could act on it.
+ */
 export function parsePathAnswer(text: string): ResolvedPath {
   const members = membersOf(jsonValue(text));
   const { kind, path } = members;

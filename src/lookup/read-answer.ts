@@ -1,5 +1,5 @@
 /**
- * Reads a cache's answer to a read. NotFound and Conflict are answers. Anything else without an
+ * Parses a cache's response to a read. NotFound and Conflict are answers; anything else without an
  * object is a fault.
  *
  *   200  an object                           found
@@ -21,13 +21,10 @@ import { jsonValue } from '../json/json-value.js';
 
 export type HttpAnswer = Readonly<{ status: number; text: string; retryAfterMs: number | undefined }>;
 
-/**
- * An object as the cache has it. `text`: its JSON, unparsed, because int64 beyond 2^53 would not
- * survive JSON.parse.
- */
+/** `text`: the object's JSON, unparsed, because JSON.parse would change integers beyond 2^53. */
 export type CachedObject = Readonly<{ shard: string; text: string }>;
 
-/** What the cache does not know: the object, the canonical path, or the type in that version. */
+/** What the cache does not have: the object, the canonical path, or the type in that version. */
 export type Missing = 'object' | 'path' | 'type';
 
 export type ReadAnswer = Readonly<
@@ -35,8 +32,8 @@ export type ReadAnswer = Readonly<
 >;
 
 /**
- * A look-up's answer, and how fresh the cache was for it, `reportedAgoMs` before it answered.
- * `report`: undefined if the cache sent none that can be read.
+ * A look-up's answer. `report`: how fresh the cache was for it, `reportedAgoMs` before it answered;
+ * undefined if the cache sent no readable report.
  */
 export type LookedUp = Readonly<{ answer: ReadAnswer; report: FreshnessReport | undefined; reportedAgoMs: number }>;
 
@@ -82,7 +79,7 @@ export function readList(answer: HttpAnswer): ListAnswer {
   return { kind: 'page', page: { objects, next: typeof next === 'string' && next !== '' ? next : undefined } };
 }
 
-/** The fault for any answer but 200, for requests whose answer cannot be absent or ambiguous. */
+/** The fault for any answer but 200, where absent and ambiguous are no possible answers. */
 export function refusalOf({ status, text, retryAfterMs }: HttpAnswer): CacheFault {
   const received = jsonValue(text);
   if (textAt(received, 'kind') !== 'Status')
@@ -91,7 +88,7 @@ export function refusalOf({ status, text, retryAfterMs }: HttpAnswer): CacheFaul
   return new CacheFault('refused', `the cache refused (${status}): ${message}`, { status, reason, retryAfterMs });
 }
 
-/** The text of a member, as it came. Throws CacheFault. */
+/** The text of a member, unparsed. Throws CacheFault. */
 function textOf(name: string, text: string): string {
   try {
     const bytes = Buffer.from(text);

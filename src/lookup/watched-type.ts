@@ -1,23 +1,22 @@
 /**
- * Keeps the objects of one type in memory, by one watch of the cache. A look-up of one then needs
- * no request for it.
+ * Keeps the objects of one type in memory, by one watch of the cache. A look-up then needs no
+ * request for the object.
  *
  *   nothing ──begin──▶ reading ──end──▶ following ◀── changes, bookmarks
  *                         ▲                 │  begin: the watch has lost its place
  *                         └─────────────────┘
  *
- * W1 The objects are those of one moment of the cache, a resourceVersion. They answer only
- *    questions that this moment answers (`hasReached`). So a watch that lags, or has ended, costs
- *    requests, but never makes an answer older than its freshness says.
- * W2 A cache that comes back with another disk, or with an older state, has another history. In it,
- *    a larger resourceVersion is not a later one. So the objects count only if their
- *    resourceVersion is of the cache's present life, or if nothing of the type has changed since
- *    exactly then.
- * W3 A canonical path leads to objects that name it themselves (kcp.io/path), as in the indexes of
- *    kcp's own informers. If no object names it, that proves nothing. If objects of several logical
- *    clusters name it, only the cache can decide.
- * Bounds: `watchedObjectsMax`, and `watchedBytesMax` of JSON. If a type exceeds them, its
- *   watch ends for good, and the cache is asked for each object.
+ * W1 The objects are those of one moment of the cache, a resourceVersion. They answer a look-up
+ *    only if that moment includes the type's newest change (`hasReached`). So a watch that lags or
+ *    has ended costs requests, but never makes an answer older than its freshness says.
+ * W2 A cache that comes back with another disk, or with an older state, has another history. Across
+ *    histories, a larger resourceVersion is not a later one. So the objects count only if their
+ *    resourceVersion is of the cache's present life, or equals that of the type's newest change.
+ * W3 A canonical path leads to the objects that name the path themselves (kcp.io/path), as in the
+ *    indexes of kcp's own informers. If no object names the path, that proves nothing. If objects
+ *    of several logical clusters do, only the cache can decide.
+ * Bounds: `watchedObjectsMax`, and `watchedBytesMax` of JSON. If a type exceeds a bound, its watch
+ *   ends for good, and the cache is asked for each object.
  */
 import { parseCanonicalPath, pathAnnotation } from '../domain/cluster.js';
 import { unreachable } from '../domain/errors.js';
@@ -31,9 +30,7 @@ import type { CachedObject } from './read-answer.js';
 
 export type WatchedTypeOptions = Readonly<{ watchedObjectsMax: number; watchedBytesMax: number }>;
 
-/**
- * `nowhere`: the logical cluster has nothing of that name. `unknown`: only the cache can answer.
- */
+/** `nowhere`: the logical cluster has no such object. `unknown`: only the cache can answer. */
 export type Known = Readonly<{ kind: 'found'; object: CachedObject }> | Readonly<{ kind: 'nowhere' | 'unknown' }>;
 
 /** `following`: memory answers look-ups. `full`: the type exceeds the bounds. `bytes`: of JSON. */
@@ -43,30 +40,24 @@ const shardAnnotation = 'kcp.io/shard';
 const countDigits = 10;
 const decoder = new TextDecoder();
 
-/**
- * `keys`: the keys under which it is found. `text`: a copy, because the received bytes are part of
- * a much larger buffer.
- */
+/** `text`: a copy, because the received bytes are part of a much larger buffer. */
 type Kept = Readonly<{ shard: string; cluster: string; path: string | undefined; keys: readonly string[]; text: Uint8Array }>;
 
 export class WatchedType {
   readonly #options: WatchedTypeOptions;
   readonly #closing = new AbortController();
   /**
-   * Keyed by logical cluster and name, and by canonical path and name. A key has several objects if
-   * several shards or logical clusters have one of that name.
+   * Keyed by logical cluster and name, and by canonical path and name (`keyOf`). A key has several
+   * objects if several shards or logical clusters have an object of that name.
    */
   readonly #kept = new Map<string, Set<Kept>>();
-  /** Keyed by canonical path: how many objects of each logical cluster name it. */
+  /** How many objects of each logical cluster name a canonical path. */
   readonly #clusters = new Map<string, Map<string, number>>();
   #objects = 0;
   #bytes = 0;
-  /**
-   * The resourceVersion of the objects; undefined until all were read, and while they are read
-   * anew.
-   */
+  /** The resourceVersion of the objects; undefined while they are read as a whole. */
   #reached: string | undefined;
-  /** Undefined until an object was seen. */
+  /** Undefined until the first object. */
   #isNamespaced: boolean | undefined;
   #isFull = false;
 
@@ -82,7 +73,8 @@ export class WatchedType {
   }
 
   /**
-   * Whether everything is here that the cache has of the type, if this is the newest change of it.
+   * Whether the objects include this newest change of the type, and so everything that the cache
+   * has of it.
    */
   hasReached({ resourceVersion, epoch }: NewestChange): boolean {
     const reached = this.#reached;
@@ -153,8 +145,8 @@ export class WatchedType {
   }
 
   #add({ text, cluster, namespace, name }: SourceObject): void {
-    // As in the cache, a text that is no canonical path counts as none. So it cannot be taken for
-    // the name of a logical cluster.
+    // As in the cache, a text that is no canonical path is ignored, so that it cannot pass for the
+    // name of a logical cluster.
     const path = parseCanonicalPath(annotationOf(text, pathAnnotation));
     const keys = (path === undefined ? [cluster] : [cluster, path]).map((place) => keyOf(place, namespace, name));
     const kept = { shard: annotationOf(text, shardAnnotation), cluster, path, keys, text: new Uint8Array(text.bytes) };

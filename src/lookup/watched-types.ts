@@ -14,8 +14,8 @@ import { collectionTarget, type CollectionRef } from './object-ref.js';
 import { WatchedType, type WatchedTypeOptions, type WatchState } from './watched-type.js';
 
 /**
- * A type that every cache serves. For a type that ClusterCachedResources declare, a watch does not
- * show where it is served and where it is not.
+ * A type that every cache serves. If ClusterCachedResources declare a type, a watch of it does not
+ * show in which logical clusters it is served.
  */
 export type WatchedRef = Pick<CollectionRef, 'group' | 'version' | 'resource'>;
 
@@ -37,7 +37,7 @@ export class WatchedTypes {
     const client = new KubeClient({ access, clock, userAgent });
     const boundedLog = new BoundedLog({ clock, log }, { linesMax: linesAtOnceMax });
     const parts = { client, identities: new Identities({ client }), absent: new AbsentTypes(), clock, random, log, boundedLog };
-    // Check all types before one is read: this throws for texts that cannot be names.
+    // This checks all types before one is read: it throws for texts that cannot be names.
     for (const ref of refs) collectionTarget({ ...ref, cluster: 'any' });
     const byName = new Map(refs.map((ref) => [nameOf(ref), ref]));
     const types = [...byName.values()].map((ref) => {

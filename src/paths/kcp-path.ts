@@ -1,13 +1,13 @@
 /**
- * Paths as kcp's own proxy reads them: which texts are paths, and which logical cluster is a user's
- * home. Pure.
+ * Paths as kcp's own proxy parses them: which texts are paths, and which logical cluster is a
+ * user's home. Pure.
  */
 import { createHash } from 'node:crypto';
 import { parseClusterName, type ClusterName } from '../domain/cluster.js';
 
 const segmentPattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const charactersMax = 2_048;
-/** Nobody nests Workspaces this deep. kcp has no bound, and looks up every segment. */
+/** Nobody nests Workspaces so deep. kcp itself has no bound, and looks up every segment. */
 const segmentsMax = 64;
 const hashBytes = 8;
 

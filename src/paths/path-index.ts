@@ -1,12 +1,12 @@
 /**
- * Resolves paths by the path entries that are published here. It reads them from the store, by the
- * index of objects by logical cluster.
+ * Resolves paths by the published path entries, which it reads from the store through the index of
+ * objects by logical cluster.
  *
- * INDEX-1 A path is unknown only if nothing was found after every shard that could have it was
- *   reported whole. So a missing path is walked again after the report. In the other order, an
- *   entry that arrived between the two would be missed.
- * INDEX-2 A resolved path is remembered until an entry changes, because every request of a front
- *   door needs one.
+ * INDEX-1 The answer is `unknown` only if nothing was found after every shard that could have the
+ *   path was reported whole. So a missing path is walked again after the report. Without the second
+ *   walk, an entry that arrived between walk and report would be missed.
+ * INDEX-2 A resolved path is remembered until any entry changes, because every request of a front
+ *   door resolves one.
  * Bounds: one report on all shards in `reportAgeMaxMs`, however many callers ask; `foundMax`
  *   remembered paths, of at most 2,048 characters each.
  */
@@ -41,15 +41,15 @@ export type PathIndexParts = Readonly<{
 }>;
 
 /**
- * `lacking`: shards whose entries may be missing here. An empty list proves nothing unless
- * `isWhole`, because the cache may not know all shards.
+ * `lacking`: known shards whose entries may be missing here. An empty list alone proves nothing,
+ * because the cache may not know all shards.
  */
 type Report = Readonly<{ isWhole: boolean; lacking: readonly ShardName[] }>;
 
 const reportAgeMaxMs = 100;
 const foundMax = 10_000;
 /**
- * Caches a pure function. The store keeps the bodies that are read most in memory, so their entries
+ * Results of a pure function. The store keeps the most-read bodies in memory, and so their entries
  * stay here, too.
  */
 const entriesOfBodies = new WeakMap<Body, PathEntry>();
@@ -59,7 +59,7 @@ export class PathIndex implements Paths {
   readonly #entries: PathEntries;
   /** Keyed by the requested path; the oldest comes first. */
   readonly #found = new Map<string, Resolved>();
-  /** The newest change that `#found` takes into account. */
+  /** The newest change that `#found` reflects. */
   #foundAt: Revision | undefined;
 
   constructor(parts: PathIndexParts) {
@@ -79,8 +79,8 @@ export class PathIndex implements Paths {
     const changedAt = this.#parts.changedAt();
     if (changedAt !== this.#foundAt) this.#found.clear();
     this.#foundAt = changedAt;
-    // This makes a new string. The given one may be part of the request's URL, and would keep all
-    // of it in memory.
+    // A new string: the given one may be part of the request's URL, and would keep the whole URL in
+    // memory.
     const path = segments.join(':');
     const found = this.#found.get(path);
     if (found !== undefined) return found;

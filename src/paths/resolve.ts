@@ -11,16 +11,15 @@
  * RESOLVE-1 A Workspace counts only on the shard where its parent is. Another shard may hold
  *   leftovers of a migration, or make false claims.
  * RESOLVE-2 A logical cluster is on the shard that its Workspace names. Any other shard that claims
- *   it is reported and gets nothing. If only other shards than the named one claim it, the logical
- *   cluster is in dispute. If no Workspace names a shard, one shard alone may claim the logical
- *   cluster; if several do, it is in dispute. The order of arrival never decides.
- *   A logical cluster that is requested by its name is also in dispute if the path that it gives
- *   itself leads elsewhere.
- *   `root` has no Workspace and does not migrate. kcp creates it on the shard named `root`, and no
- *   other shard has it, even if nothing is known of that shard. The place of `root` decides which
- *   shard's word counts about where shards are.
+ *   the logical cluster is reported and ignored. If only such shards claim it, the logical cluster
+ *   is in dispute. If no Workspace names a shard, one shard alone may claim the logical cluster; if
+ *   several do, it is in dispute. The order of arrival never decides. A logical cluster that is
+ *   requested by name is also in dispute if the path in its own entry leads elsewhere. `root` has
+ *   no Workspace and does not migrate. kcp creates it on the shard named `root`, and no other shard
+ *   has it, even if nothing is known of that shard. The place of `root` decides which shard's word
+ *   counts about where shards are.
  * RESOLVE-3 The walk ends, whatever the entries say. It takes one step for each segment of the
- *   path. Each shard that claims the first segment names a path, whose segments take one step each.
+ *   path, and one for each segment of the paths that the shards claiming the first segment give it.
  */
 import { parseCanonicalPath, parseClusterName, rootCluster, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
 import type { ClusterEntry, ClusterTarget, WorkspaceEntry } from '../domain/path-entry.js';
@@ -40,8 +39,8 @@ export interface PathEntries {
   /** Logical clusters without an owner that claim this path. */
   ownersOf(path: CanonicalPath): Promise<readonly ClusterName[]>;
   /**
-   * Several shards claim a logical cluster without a migration, or one claims it where it should
-   * not be.
+   * Reports that several shards claim a logical cluster without a migration, or that a shard claims
+   * one that should be elsewhere.
    */
   conflict(dispute: Dispute): void;
 }
@@ -49,11 +48,11 @@ export interface PathEntries {
 type Missing = Readonly<{ kind: 'missing'; on: ShardName | undefined }>;
 type Disputed = Extract<MissingPath, { kind: 'disputed' }>;
 
-/** `on`: the only shard that could have what is missing; undefined: any shard. */
+/** `on`: the only shard that could have the missing entry; undefined if any shard could. */
 export type WalkResult = Resolved | Exclude<MissingPath, { kind: 'unknown' | 'uncertain' }> | Missing;
 
 type Active = Readonly<{ kind: 'active'; cluster: ClusterName; shard: ShardName }>;
-/** `segmentCount`: the number of segments that lead to the start. */
+/** `segmentCount`: of the segments that lead to the start. */
 type Start = Readonly<{ kind: 'start'; active: Active; segmentCount: number }>;
 type Placed = Active | Missing | Disputed;
 
@@ -81,7 +80,6 @@ async function follow(segments: PathSegments, entries: PathEntries, placeOfHead:
   return { ...active, kind: 'cluster', unavailable, shards: [...shards] };
 }
 
-/** Where the walk begins, and how many segments lead there. */
 async function startOf(
   segments: PathSegments,
   entries: PathEntries,
@@ -102,7 +100,7 @@ async function startOf(
   }
   const [first] = begun;
   if (first === undefined) return { kind: 'missing', on: undefined };
-  // Everything below a path or a logical cluster is on the shard that has it. So all starts must be
+  // The Workspaces below a start are on the shard of the start (RESOLVE-1). So all starts must be
   // on one shard.
   const shards = [...new Set(begun.map(({ active }) => active.shard))];
   const { active } = begun.find(({ segmentCount }) => segmentCount > 1) ?? first;
@@ -139,8 +137,8 @@ async function placeOf({ cluster, shard }: ClusterTarget, entries: PathEntries):
 }
 
 /**
- * Each shard that claims the logical cluster gives it a path. A claim does not count if its path
- * leads elsewhere. Exactly one claim must remain.
+ * Each shard that claims the logical cluster gives it a path. A claim whose path leads elsewhere
+ * does not count. Exactly one claim must remain.
  */
 async function headPlace(cluster: ClusterName, entries: PathEntries): Promise<Placed> {
   const claims = await entries.shardsOf(cluster);

@@ -1,14 +1,14 @@
-/** What an engine's committer receives and decides. Both engines share these types. */
+/** What the committer of either engine receives and decides. */
 import type { Mutation } from '../domain/mutation.js';
 import type { Push, PushOutcome } from '../domain/push.js';
 
 /** Pushes that may take more than one commit. */
 export type Sweeping = Extract<Push, { kind: 'end' | 'clear' | 'drop' }>;
 
-/** An item of a batch. `resume`: continues a sweep whose walk an earlier commit did not finish. */
+/** `resume`: continues a sweep whose walk an earlier commit did not finish. */
 export type BatchItem = Mutation | Push | Readonly<{ kind: 'resume'; push: Sweeping; walk: number }>;
 
-/** The sweep removed this many objects and is not done; walk number `walk` continues. */
+/** The sweep removed this many objects and is not done; walk number `walk` will continue it. */
 export type SweepProgress = Readonly<{ kind: 'partial'; removed: number; walk: number }>;
 
 export type PushDecision = PushOutcome | SweepProgress;

@@ -8,8 +8,8 @@
  *
  * I13 At full write speed the log exceeds no bound by more than a tenth. Writers wait from a
  *     twentieth on, and one commit adds at most a fortieth of the bytes. If the bound of changes is
- *     small, one commit may exceed it on the disk. Readers never see that: nobody reads below the
- *     compacted revision.
+ *     small, one commit may exceed it on the disk. Readers see no more than the bound, because
+ *     nobody reads below the compacted revision.
  */
 import assert from 'node:assert/strict';
 import { expired, Refused } from '../domain/errors.js';
@@ -32,34 +32,34 @@ export type LogState = Readonly<{
   bytes: number;
   /** The newest revision known to be older than `historyAgeMs`; 0 if there is none. */
   agedRevision: Revision;
-  /** The time since the oldest change passed `historyAgeMs`, as far as is known; else 0. */
+  /**
+   * For how long the oldest change has been older than `historyAgeMs`; 0 if it is not, or if that
+   * is not known.
+   */
   overdueMs: number;
   /** The lowest revision that a snapshot in progress reads. */
   heldRevision: Revision | undefined;
 }>;
 
-/**
- * How far the compacted revision may rise, and the share of the writer's time that compaction may
- * take for it.
- */
+/** `share`: of the writer's time, for raising the compacted revision to `upTo`. */
 export type Allowed = Readonly<{ upTo: Revision; share: number }>;
 
 const shareMin = 0.1;
 const shareMax = 0.9;
 /**
- * The greatest share if changes are too old, but the log is within its other bounds. Such changes
- * do not grow with every write, so writers wait for half of the time at most.
+ * The greatest share if changes are too old, but the log is within its other bounds. Writes do not
+ * add to what is too old, so writers wait for half of the time at most.
  */
 const agedShareMax = 0.5;
 /**
- * Above this excess over a bound, compaction has its greatest share, and snapshots no longer hold
- * it back.
+ * At this excess over a bound, compaction gets its greatest share, and snapshots no longer delay
+ * it.
  */
 const urgentExcess = 0.05;
 const commitBytesPart = 0.025;
 /**
  * If the log has too many bytes, one decision compacts at most this many revisions, because only
- * the average size of a change is known.
+ * the average size of changes is known.
  */
 const byBytesMax = 256;
 

@@ -1,10 +1,10 @@
 /**
  * Copies one store into another, empty one: the objects that are pushed or written at this cache,
- * the shards' pushers, and the removals of shards. It leaves out objects that came over links,
- * because the links bring them again, and what is left of a removed shard.
+ * the shards' pushers, and the removals of shards. It leaves out what remains of removed shards,
+ * and objects that came over links, because the links bring these again.
  *
- * No slice counts as synced in the copy. So pushers send everything again, and the copy does not
- * write objects that are the same.
+ * No slice counts as synced in the copy. So pushers send everything again; objects that are equal
+ * are not written again.
  */
 import type { ShardState } from '../domain/claim.js';
 import { CacheError } from '../domain/errors.js';
@@ -18,12 +18,12 @@ import { nestingMax, scanObject } from '../json/object-text.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { PushLane, Store } from '../domain/store-port.js';
 
-/** `left`: objects that were not copied, because they are no shard's of this cache. */
+/** `left`: objects that were not copied, because their shard is not local. */
 export type Copied = Readonly<{ objects: number; bytes: number; shards: number; left: number }>;
 
 /**
- * Calls `note` now and then with the number of objects copied so far. Throws CacheError if a write
- * fails, or if the copy differs from the source.
+ * Calls `note` after each page with the number of objects copied so far. Throws CacheError if a
+ * write fails, or if the copy differs from the source.
  */
 export async function copyStore(from: Store, to: Store, note: (objects: number) => void): Promise<Copied> {
   if (to.state.names.size > 0) throw new CacheError('the store to copy to holds something already');
@@ -57,10 +57,7 @@ async function copyShard(state: ShardState, lane: PushLane, speakers: Map<ShardN
   }
 }
 
-/**
- * Copies the objects of shards that have a pusher as pushes of that pusher. Copies all others as
- * plain writes.
- */
+/** Objects of a shard that has a pusher become pushes of that pusher, all others plain writes. */
 async function copyObjects(
   objects: readonly StoredObject[],
   to: Store,

@@ -1,6 +1,6 @@
 /**
- * The store was found damaged when it was opened. The server serves none of it until an operator
- * acts (src/server/damaged-server.ts).
+ * The store was found damaged at opening. The server serves nothing from it until an operator acts
+ * (src/server/damaged-server.ts).
  */
 import { CacheError } from '../domain/errors.js';
 
@@ -16,7 +16,7 @@ export class DamagedStore extends CacheError {
   }
 }
 
-/** Resolves with the DamagedStore instead of rejecting with it. */
+/** Turns a rejection with DamagedStore into a result. */
 export async function unlessDamaged<T>(opening: Promise<T>): Promise<T | DamagedStore> {
   try {
     return await opening;
@@ -26,7 +26,7 @@ export async function unlessDamaged<T>(opening: Promise<T>): Promise<T | Damaged
   }
 }
 
-/** The result of one step of a check. `examined`: how many rows or keys it read. */
+/** The result of one step of a check. `examined`: how many rows or keys the step read. */
 export type CheckResult = Readonly<{ what: string; examined: number; problems: readonly string[] }>;
 
 /** A step reports at most this many problems, and does not count the rest. */

@@ -1,31 +1,31 @@
 /**
- * The rules that decide each mutation and push, without a store. An engine reads the facts in queue
- * order, calls these functions, and writes the result.
+ * Decides each mutation and push, without a store. An engine reads the facts in queue order, calls
+ * these functions, and writes the result.
  *
  *   put, delete   Refused if the shard's origin is elsewhere, unless the mutation `takes` it.
  *                 A shard that is not local becomes local and plain, with the next term.
- *                 In a shard that is not plain, a write makes the slice unsynced, unless it comes
- *                 from the shard itself or changes kept names only.
- *   speaker       A pusher speaks for a shard that is local and has its term. A link speaks for
- *                 a shard that comes over it. Every other speaker is fenced.
- *   begin         The slice is unsynced until its `end`. A `begin` of one logical cluster leaves
- *                 the state of the slice as it is.
- *   upsert        An equal body confirms the object. Another body is written, and `cameOver`
+ *                 In a shard that is not plain, a write makes the slice unsynced, unless the write
+ *                 comes from the shard itself or changes kept names only.
+ *   speaker       A pusher speaks for a local shard that has the pusher's term. A link speaks for a
+ *                 shard whose via is the link's neighbour. Every other speaker is fenced.
+ *   begin         The slice is unsynced until its `end`. A `begin` of one logical cluster does not
+ *                 change that.
+ *   upsert        An equal body confirms the object. Any other body is written, and `cameOver`
  *                 becomes the speaker's link.
- *   invalidate    The slice is unsynced, and syncs of it that are under way are void.
+ *   invalidate    The slice is unsynced, and its syncs under way are void.
  *   end           The slice is synced once every object that was not sent is removed. Without a
- *                 `begin`, only if the slice is current under the same link filter.
+ *                 `begin`, it is synced only if it is current under the same link filter.
  *   claim         `decideClaim`; acquire: `arrived` (domain/claim.ts).
  *   meet          If the other end is another cache than before, no slice that came over the link
- *                 is current. If it is the parent, its shards are nobody's.
+ *                 is current. If that end is the parent, its shards have no via.
  *   reach         With an empty position, no slice that came over the link is current.
- *   leave         The store forgets the link, and its shards are nobody's.
- *   forget        The store forgets a shard that was removed and holds nothing, and its slices.
+ *   leave         The store forgets the link, and the shards that came over it have no via.
+ *   forget        The store forgets a removed shard without objects, and its slices.
  *   clear, drop   The slices count as never synced. Objects written since then stay.
  *   assume        What a plain writer has written counts as synced.
  *
- * DC1 When a shard's via changes, or it becomes nobody's, none of its slices counts as synced, and
- *     its syncs under way are void.
+ * DC1 When a shard's via changes or ends, none of the shard's slices counts as synced, and its
+ *     syncs under way are void.
  */
 import assert from 'node:assert/strict';
 import { noBuckets } from '../domain/slices/buckets.js';
@@ -54,7 +54,7 @@ export function unsynced<Facts extends SliceFacts>(facts: Facts): Facts {
   return { ...facts, syncedTerm: 0, filterHash: '' };
 }
 
-/** The slice is not current with the link that it comes over. */
+/** The slice is not current with the link that brings it. */
 export function stale<Facts extends SliceFacts>(facts: Facts): Facts {
   return { ...facts, filterHash: '' };
 }
@@ -77,12 +77,12 @@ export function synced({ by, filterHash, term }: PushOf<'end'>, shard: ShardStat
 }
 
 /**
- * `shard`: the state in which the mutation writes the shard. `isNewState`: that state is new.
- * `unsyncs`: the slice counts as not synced from now on.
+ * `shard`: the state of the shard with this write. `isNewState`: the write changes that state.
+ * `unsyncs`: the slice counts as not synced afterwards.
  */
 type Written = Readonly<{ kind: 'write'; shard: ShardState; isNewState: boolean; unsyncs: boolean }>;
 
-/** `held`: the revision of the object under the key. */
+/** `held`: the revision of the object that the store has under the key. */
 export function decideMutation(
   mutation: Mutation,
   { own, known, held }: Readonly<{ own: string; known: ShardState | undefined; held: Revision | undefined }>,
@@ -92,33 +92,33 @@ export function decideMutation(
   if (verdict !== 'write') return { kind: 'refused', why: verdict };
   const isLocal = known?.via === 'local';
   const shard = isLocal ? known : writtenPlainly(own, known, mutation.key.shard);
-  // Another writer's change unsyncs the slice, so that a pusher that returns syncs the slice again.
-  // While a pusher is connected, only the shard itself may write (intake/writes/plain-writes.ts).
+  // A change by another writer than the shard unsyncs the slice, so that a returning pusher syncs
+  // it again. While a pusher is connected, only the shard itself may write
+  // (intake/writes/plain-writes.ts).
   const unsyncs = mutation.bySource !== true && !keepsNames(mutation) && !shard.plain;
   return { kind: 'write', shard, isNewState: !isLocal, unsyncs };
 }
 
 /**
- * Whether the mutation changes kept names only. Such a change does not show whether the shard still
- * has the object.
+ * Whether the mutation changes kept names only. Such a change says nothing about whether the shard
+ * still has the object.
  */
 export function keepsNames(mutation: Mutation): boolean {
   return mutation.kind === 'put' && mutation.keeps === true;
 }
 
-/** Whether the speaker may push in the name of the shard. */
 export function speaksFor(by: Speaker, shard: ShardState): boolean {
   if (by.kind === 'link') return shard.via === by.neighbour;
   return shard.via === 'local' && !shard.removed && shard.term === by.term;
 }
 
 /**
- * What the store finds when a link opens. `same`: the neighbour is the same cache as the last time.
- * `first`: it never came before. `another`: it is another cache than the last time.
+ * When a link opens, the neighbour is the `same` cache as the last time, or `another`, or comes for
+ * the `first` time.
  */
 export type Meeting = Readonly<{ kind: 'same' | 'first' | 'another' }> | Extract<PushOutcome, { kind: 'bound' | 'full' }>;
 
-/** `nameWith` returns the last name of the child that has this cache id. */
+/** `nameWith`: the last name of the child that has this cache id. */
 export function decideMeeting(
   { neighbour, cacheId }: PushOf<'meet'>,
   {
@@ -137,23 +137,23 @@ export function decideMeeting(
 }
 
 /**
- * Whether the neighbour's shards become nobody's: this cache does not know what a new parent has of
- * them.
+ * Whether the neighbour's shards lose their via, because this cache does not know which of them a
+ * new parent has.
  */
 export function voidsShards(neighbour: Neighbour, { kind }: Meeting): boolean {
   return neighbour === 'parent' && kind === 'another';
 }
 
 /**
- * What an `end` does. `walk`: removes the objects that were not sent. `ended`: has nothing to
- * remove. `synced`: had no `begin`, and needs none. `unbegun`: had no `begin`, but needs one.
+ * What an `end` does. `walk`: it removes the objects that were not sent. `ended`: there is nothing
+ * to remove. `synced`: it had no `begin`, and needs none. `unbegun`: it had none, but needs one.
  * `resumed`: the number of the walk that an earlier step of this `end` began.
  */
 export function decideEnd(
   { by, filterHash, buckets }: PushOf<'end'>,
   { sync, resumed, facts }: Readonly<{ sync: Sync | undefined; resumed: number | undefined; facts: Pick<SliceFacts, 'filterHash'> }>,
 ): 'walk' | 'ended' | 'synced' | 'unbegun' {
-  // Another sync has begun meanwhile. It has another walk, or none.
+  // Another sync has begun since: its walk has another number, or it has no walk.
   if (sync !== undefined && resumed !== undefined && sync.walk?.number !== resumed) return 'unbegun';
   if (sync !== undefined) return buckets === noBuckets ? 'ended' : 'walk';
   const isCurrent = by.kind === 'link' && filterHash !== '' && facts.filterHash === filterHash;
@@ -169,22 +169,21 @@ export function compared(
   return asked.digest === digest ? { kind: 'unchanged' } : { kind: 'differs', digest, isCurrent: filterHash !== '' };
 }
 
-/** Whether the store may forget a shard. `holds`: the shard has objects. */
+/** `holds`: the shard has objects. */
 export function isForgettable(shard: ShardState | undefined, holds: boolean): shard is ShardState {
   return shard?.removed === true && !holds;
 }
 
-/** Whether what plain writers wrote to the shard may count as synced. */
 export function isAssumable(shard: ShardState | undefined): shard is ShardState {
   return shard?.via === 'local' && shard.plain;
 }
 
-/** Whether a `clear` must do nothing, because a writer has claimed the shard since. */
+/** Whether a `clear` must do nothing, because the shard has been claimed again. */
 export function isOvertaken({ onlyRemoved = false }: PushOf<'clear'>, shard: ShardState | undefined): boolean {
   return onlyRemoved && shard?.removed !== true;
 }
 
-/** The shard is nobody's, because the cache that it came from has changed or left. */
+/** The neighbour that brought the shard is another cache now, or has left. */
 export function withoutVia(shard: ShardState): ShardState {
   return { ...shard, via: undefined };
 }

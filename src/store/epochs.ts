@@ -7,20 +7,20 @@
  *
  * An epoch is one life of a store, from start to start. A store can return to an older state (an
  * old file, a snapshot of the volume, recovery) only at a start. So each resourceVersion of the
- * lost life has an epoch or a count that this store never gave.
+ * lost life has an epoch or a count that the store of the older state never gave.
  *
- * I1 This store gave a resourceVersion exactly when it knows the epoch, and the count lies in the
- *    range of that epoch.
- * I21 No resourceVersion is given twice. Of two starts from one state the later has the higher
- *     epoch, by the clock. Within `spread` seconds of each other, or without a clock, their epochs
- *     differ by chance. If they do not, their counts begin at different nonces.
+ * I1 This store gave a resourceVersion exactly if it knows the epoch and the count is in the range
+ *    of that epoch.
+ * I21 No resourceVersion is given twice. Of two starts from one state, the clock gives the later
+ *     one the higher epoch. If they are within `spread` seconds, or have no clock, their epochs
+ *     differ by chance. If the epochs are equal, the counts begin at different nonces.
  */
 import { CacheError } from '../domain/errors.js';
 import type { Revision } from '../domain/revision.js';
 
 /**
- * The first count is `nonce + 1`, which belongs to `firstRevision`. The count `nonce` stands for
- * the state in which the epoch began.
+ * `firstRevision` has the count `nonce + 1`. The count `nonce` stands for the state in which the
+ * epoch began.
  */
 export type Epoch = Readonly<{ epoch: number; firstRevision: Revision; nonce: number }>;
 
@@ -40,21 +40,23 @@ const commitChangesMax = 1_000_000;
 
 const startMs = Date.UTC(2020, 0, 1);
 const epochMin = 10 ** (epochDigits - 1);
-/** Below 2^63 with any count after it. */
+/** With any count behind it, the text stays below 2^63. */
 const epochMax = 922_337_202;
 /**
- * The year 2045, in seconds since 2020. A clock beyond it would use up the epochs, so `nextEpoch`
- * ignores it.
+ * The year 2045, in seconds since 2020. A later clock would use up the epochs, so `nextEpoch`
+ * ignores such a clock.
  */
 const clockMax = (Date.UTC(2045, 0, 1) - startMs) / 1000;
 const spread = 10_000;
-/** The spread once epochs have passed `clockMax`. The epochs above it last for a million starts. */
+/**
+ * The spread once epochs have passed `clockMax`. The remaining epochs last for a million starts.
+ */
 const spreadAtLast = 100;
 const idDigits = 16;
 
 /**
- * The epoch of a start. `last`: the highest epoch that the store knows, 0 at its birth. Throws
- * CacheError if none is left.
+ * The epoch of a start. `last`: the highest epoch that the store knows; 0 for a new store. Throws
+ * CacheError if no epoch is left.
  */
 export function nextEpoch(last: number, { nowMs, random }: EpochParts): number {
   const seconds = Math.floor((nowMs - startMs) / 1000);
@@ -68,7 +70,6 @@ export function nextNonce({ random }: Pick<EpochParts, 'random'>): number {
   return Math.floor(random() * nonceMax);
 }
 
-/** The count of a revision in its epoch. */
 export function countOf({ firstRevision, nonce }: Epoch, revision: Revision): number {
   return nonce + revision - firstRevision + 1;
 }
@@ -78,14 +79,14 @@ export function isUsedUp(epoch: Epoch, revision: Revision): boolean {
   return countOf(epoch, revision) > countMax - commitChangesMax;
 }
 
-/** The text of an epoch and a count. The etcd engine has no nonce. */
+/** On etcd, counts have no nonce. */
 export function formatInEpoch(epoch: number, count: number): string {
   return `${epoch}${String(count).padStart(countDigits, '0')}`;
 }
 
 /**
- * The id that a store gets at its birth and keeps in all its lives: 16 hexadecimal digits. `random`
- * gives [0, 1).
+ * The id that a new store gets and keeps in all its lives: 16 hexadecimal digits. `random` gives
+ * [0, 1).
  */
 export function newCacheId(random: () => number): string {
   return Array.from({ length: idDigits }, () => Math.floor(random() * 16).toString(16)).join('');

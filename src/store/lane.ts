@@ -1,20 +1,19 @@
 /**
  * The queue of one writer. Its jobs wait in order and go to the committer in parts. Pushes that are
- * given together are one job with one answer, so that an object costs no promise.
+ * submitted together are one job with one answer, so that no push needs a promise of its own.
  *
  *   jobs  [ 300 pushes: 120 taken │ 180 wait ][ 40 pushes ]
  *
- * One job may take several commits. It is answered when all of it is decided.
+ * One job may take several commits, and is answered after the last.
  *
  * A sweep (an `end`, `clear` or `drop`) is the last item of its lane in a batch. The items behind
- * it wait until it is done, which may take several commits. Between these commits its job returns
- * to the front of the lane. The `end` of a slice that holds little is done at once (sweep.ts), so
- * nothing waits for it.
+ * the sweep wait until it is done. Between its commits, its job returns to the front of the lane.
+ * The `end` of a small slice takes one commit (`oneStepObjectsMax`), so nothing waits for it.
  *
- * An `acquire` that waits behind a running `end` of its shard also goes ahead of that `end`. If the
- * pusher gets the shard, the `end` is void, and nothing waits for it. The `acquire` is still
- * answered in its own place. A link's claims keep their places, because the items before them
- * belong to the earlier term.
+ * If an `acquire` waits behind a running `end` of its shard, a copy of the `acquire` goes ahead. If
+ * the pusher gets the shard, the `end` is void, and nothing waits for it. The original `acquire` is
+ * answered in its place. A link's claims are not copied, because the items before them belong to
+ * the earlier term.
  *
  *   jobs  [ acquire, again ][ end, resumed ][ 40 pushes ][ acquire ]
  */
@@ -31,11 +30,11 @@ export type PushJob = {
   readonly pushes: readonly Push[];
   readonly answer: (outcomes: readonly PushOutcome[]) => void;
   readonly outcomes: PushOutcome[];
-  /** How many of the pushes the committer has received. */
+  /** How many of the pushes were sent to the committer. */
   taken: number;
   /** The sweep under way, and the number of objects that it has removed so far. */
   sweep: Readonly<{ walk: number; removed: number }> | undefined;
-  /** If a copy of this job was sent ahead of an `end`: the walk of that `end`. */
+  /** The walk of the `end` ahead of which a copy of this job was sent. */
   aheadOf: number | undefined;
 };
 
@@ -48,12 +47,12 @@ export type Part = MutationJob | PushPart;
 export type Allowance = { mutations: number; bytes: number };
 
 /**
- * The number of objects of a slice, as published. A batch is taken while the committer has none, so
- * this number is current.
+ * The published number of objects of a slice. A batch is taken only while the committer has none,
+ * so the number is current.
  */
 export type ObjectsOf = (slice: Slice) => number;
 
-/** If the batch has room for the item, takes the room and returns true. */
+/** Adds the item's size to the batch and returns true, if the batch has room for it. */
 type Admit = (item: Mutation | Push, weight: number) => boolean;
 
 export class Lane {
@@ -82,7 +81,7 @@ export class Lane {
     for (const item of items) this.#bytes += sizeOf(item);
   }
 
-  /** Returns the last sweep to the front, because it is not done. */
+  /** Puts the sweep that is not done back to the front. */
   putBack(job: PushJob): void {
     if (job.taken === job.pushes.length) this.#jobs.unshift(job);
     job.taken -= 1;
@@ -91,8 +90,8 @@ export class Lane {
   }
 
   /**
-   * Moves items into `parts`, as many as `share` allows, and subtracts them from `left`. Takes at
-   * least one item if `left` allows it, or if the batch is empty. Returns whether the lane could
+   * Moves as many items into `parts` as `share` allows, and subtracts their size from `left`. Takes
+   * at least one item if `left` allows it, or if the batch is empty. Returns whether the lane could
    * use another share.
    */
   take(parts: Part[], share: Readonly<Allowance>, left: Allowance): boolean {
@@ -213,8 +212,8 @@ function isComingFor({ pushes }: PushJob, shard: ShardName): boolean {
 }
 
 /**
- * The weight of a push in a commit: how many objects it may delete. A sweep that may delete
- * `sweepDeletesMax` objects may take several commits.
+ * How many objects the push may delete in a commit: its weight. With the weight `sweepDeletesMax`,
+ * it may take several commits.
  */
 function deletesOf(push: Push, { sweep }: PushJob, objectsOf: ObjectsOf): number {
   if (!isSweeping(push)) return 0;

@@ -1,18 +1,19 @@
 /**
  * Which objects of a slice, a shard or a type were synced since the revision `start`. A sweep
- * removes the others. The committer keeps the marks in memory while the sync or the removal is
- * under way.
+ * removes all other objects. The committer keeps the marks in memory while the sync or the removal
+ * is under way.
  *
  *   start = 20      12  confirmed unchanged ────────────────────────── stays
  *                   17 ─────────────────────────────────────────────── removed
  *                   23  written since `start` ──────────────────────── stays
  *                   24  rewritten because a namesake was deleted ───── removed: nobody synced it
  *
- * I22 An object written since `start` stays, and costs no memory: its revision is above `start`.
+ * I22 An object written since `start` stays. It needs no entry here, because its revision is above
+ *     `start`.
  *
- * Both sets only grow, so `undo` of a failed commit deletes the commit's own revisions. A
- * confirmation that was part of the failed commit still counts: the object stays until a sync
- * leaves it out.
+ * A commit only adds to the two sets, so `undo` deletes the revisions of the failed commit. If that
+ * commit confirmed an older revision, the confirmation still counts: the object stays until a later
+ * sync leaves it out.
  *
  * Bound: one integer per confirmed object, and one per object that the store rewrote.
  */
@@ -22,8 +23,8 @@ export class Marks {
   readonly #start: Revision;
   readonly #confirmed = new Set<Revision>();
   /**
-   * Above `start`, but only because the store itself rewrote the object. A revision that was
-   * confirmed since then is in both sets.
+   * Above `start` only because the store itself rewrote the object. A revision that was confirmed
+   * after that is in both sets.
    */
   readonly #rewritten = new Set<Revision>();
 
@@ -31,12 +32,12 @@ export class Marks {
     this.#start = start;
   }
 
-  /** The source has synced the object of this revision unchanged. */
+  /** The source has sent the object of this revision again, unchanged. */
   confirm(revision: Revision): void {
     if (revision <= this.#start || this.#rewritten.has(revision)) this.#confirmed.add(revision);
   }
 
-  /** The store has rewritten the object of revision `from`, although no writer asked for it. */
+  /** The store itself has rewritten the object of revision `from`; no writer asked for that. */
   rewrite(from: Revision, to: Revision): void {
     if (this.isUnmarked(from)) this.#rewritten.add(to);
   }

@@ -1,21 +1,20 @@
 /**
- * What waits for the committer, in lanes that take turns: one for requests over HTTP, one for each
- * pusher. There is no timer. An idle committer gets the items of the current turn of the event
- * loop; while it works, the next batch forms.
+ * Mutations and pushes that wait for the committer, in lanes that take turns: one for requests over
+ * HTTP, one for each pusher. There is no timer. An idle committer gets all items of one turn of the
+ * event loop. While it works, the next batch forms.
  *
  *   submit ──▶ requests ┐
  *   push ────▶ lane     ├─(committer idle)──▶ in flight ──committed──▶ published, then answered,
  *   push ────▶ lane     ┘                                              in one tick
  *
  * I7 At most `mutationsMax` requests wait, with at most `bytesMax` bytes. The queue answers one
- *    more with 429, and keeps nothing of it. Pushers wait for room. A lane has room while it holds
- *    less than one commit, and all lanes together hold less than `pushMutationsMax` and
- *    `pushBytesMax`. A lane that was given room may push once, of any size. When nothing waits, the
- *    queue accepts any one item.
- * I8 A lane is answered in the order of its submissions.
- * I16 A batch gives every lane an even share, and what other lanes leave of theirs. A lane that got
- *     nothing is first in the next batch. While several lanes hold items, batches are smaller by
- *     `sharedDivisor`, because the other lanes wait for each commit.
+ *    more with 429. Pushers wait for room. A lane has room while it holds less than one commit, and
+ *    all lanes together hold less than `pushMutationsMax` and `pushBytesMax`. A lane that was given
+ *    room may push once, whatever the size. If no request waits, the queue accepts one of any size.
+ * I8 A lane's items are answered in the order of submission.
+ * I16 A batch gives every lane an equal share, and what other lanes leave unused. A lane that got
+ *     nothing is first in the next batch. While several lanes hold items, the bounds of a batch are
+ *     divided by `sharedDivisor`, because the other lanes wait for each commit.
  */
 import type { PushDecision } from './batch-item.js';
 import { tooManyRequests, type Refusal } from '../domain/errors.js';
@@ -31,21 +30,20 @@ export type QueueLimits = Readonly<{
   pushBytesMax: number;
   batchMutationsMax: number;
   batchBytesMax: number;
-  /** While lanes share a batch, both of its bounds are divided by this. */
   sharedDivisor: number;
 }>;
 
 export type QueueParts = Readonly<{
-  /** Hands a batch to the committer. `settled` must follow. */
+  /** Sends a batch to the committer. Once it is decided, `settled` must be called. */
   send: (batch: readonly Part[]) => void;
-  /** Runs a task after everything that this turn of the event loop still brings. */
+  /** Runs a task at the end of this turn of the event loop. */
   soon: (task: () => void) => void;
   objectsOf: ObjectsOf;
 }>;
 
 /**
- * This many batches after a shared one are small too, because a lane that writes now and then will
- * write again.
+ * This many batches after a shared one are small, too, because the second lane will probably write
+ * again.
  */
 const sharedBatches = 64;
 
@@ -66,9 +64,9 @@ export class MutationQueue implements Writer {
   #isPumping = false;
   #busy = false;
   #closed: Refusal | undefined;
-  /** Lanes with an item that was not stored, and the reason. */
+  /** Lanes with pushes whose outcome is unknown, and the refusal. */
   readonly #broken = new Map<Lane, Refusal>();
-  /** Why sweeps do not continue. */
+  /** Why unfinished sweeps are refused; undefined while they continue. */
   #sweepsEnded: Refusal | undefined;
 
   constructor(limits: QueueLimits, parts: QueueParts) {
@@ -103,7 +101,8 @@ export class MutationQueue implements Writer {
   }
 
   /**
-   * Lanes are never removed: there is one for each shard that ever pushed, and a few internal ones.
+   * Lanes are never removed: there is one for each shard that ever pushed, and a few internal
+   * lanes.
    */
   lane(): PushLane {
     const lane = new Lane(this.#parts.objectsOf);
@@ -111,10 +110,7 @@ export class MutationQueue implements Writer {
     return { room: () => this.#room(lane), push: (pushes) => this.#push(lane, pushes) };
   }
 
-  /**
-   * A part of the batch is decided. `outcomes`: those of its pushes; the last may be a sweep that
-   * is not done.
-   */
+  /** A part of the batch is decided. The last of `outcomes` may be a sweep that is not done. */
   settlePushes({ job, lane }: PushPart, outcomes: readonly PushDecision[]): void {
     for (const outcome of outcomes) {
       const before = job.sweep?.removed ?? 0;
@@ -128,7 +124,8 @@ export class MutationQueue implements Writer {
 
   /**
    * The outcome of these parts is unknown. The queue also refuses everything behind them in their
-   * lanes, because it builds on them. A lane accepts such pushes again when its writer starts over.
+   * lanes, because later pushes build on earlier ones. A lane accepts pushes again once its writer
+   * starts over (`beginsAnew`).
    */
   refuseBatch(parts: readonly Part[], refusal: Refusal): void {
     this.refuse(parts, refusal);
@@ -150,12 +147,12 @@ export class MutationQueue implements Writer {
     }
   }
 
-  /** The committer has answered, or is free again after other work. */
+  /** The committer is free again. */
   settled(): void {
     this.#busy = false;
   }
 
-  /** Sends the next batch if the committer is idle. Returns whether the committer is busy then. */
+  /** Sends the next batch if the committer is idle. Returns whether the committer is then busy. */
   pump(): boolean {
     if (!this.#busy && this.length > 0) {
       this.#busy = true;
@@ -170,14 +167,16 @@ export class MutationQueue implements Writer {
     this.#sweepsEnded = refusal;
   }
 
-  /** Accepts nothing more. The committer still decides what waits, but sweeps do not continue. */
+  /**
+   * Accepts nothing more. The committer still decides what waits, but unfinished sweeps are
+   * refused.
+   */
   close(refusal: Refusal): void {
     this.#closed = refusal;
     this.endSweeps(refusal);
     this.#admit();
   }
 
-  /** Answers everything that waits with a refusal. */
   refuseAll(refusal: Refusal): void {
     for (const lane of this.#lanes()) this.refuse(lane.takeAll(), refusal);
   }
@@ -193,8 +192,8 @@ export class MutationQueue implements Writer {
   }
 
   #pumpSoon(): void {
-    // Requests come in bursts, because their answers did. All requests of one turn of the event
-    // loop go into one batch.
+    // Requests come in bursts, because a whole batch of them is answered in one tick. All requests
+    // of one turn of the event loop go into one batch.
     if (this.#busy || this.#isPumping) return;
     this.#isPumping = true;
     this.#parts.soon(() => {
@@ -225,8 +224,8 @@ export class MutationQueue implements Writer {
   }
 
   /**
-   * Gives room to the lane that has waited longest, one lane per turn of the event loop. So the
-   * pushes of that lane count before the queue admits the next.
+   * Gives room to the lane that has waited longest. It admits one lane per turn of the event loop,
+   * so that the pushes of that lane count before the next is admitted.
    */
   #admit(): void {
     if (this.#isAdmitting) return;
@@ -269,7 +268,8 @@ export class MutationQueue implements Writer {
 }
 
 /**
- * The first push of a pusher or a link that has connected again, and resumes from what was stored.
+ * Whether the push is the first of a pusher or a link that has connected again. Such a writer
+ * resumes from what was stored.
  */
 function beginsAnew(push: Push): boolean {
   return push.kind === 'meet' || push.kind === 'acquire';

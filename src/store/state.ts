@@ -2,7 +2,7 @@
  * What an engine publishes of shards, slices and links, indexed by shard and by type. Bound: one
  * entry per shard and link, and two per slice.
  *
- * P1 Only `publish` changes it: first the state, then its followers, in one tick.
+ * P1 Only `publish` changes the state. It then calls the followers, in the same tick.
  * P4 An unknown shard has no slices.
  */
 import { isUnknown, type ShardState } from '../domain/claim.js';
@@ -29,7 +29,7 @@ export class State implements PublishedState {
   readonly #followers = new Listeners<StateChange>();
   #changes = 0;
 
-  /** `found`: what the engine finds when it opens. */
+  /** `found`: what the engine read when it opened the store. */
   constructor(found: Readonly<{ shards: Iterable<ShardState>; slices: Iterable<SliceState>; links: Iterable<LinkState> }>) {
     for (const state of found.shards) this.#shards.set(state.shard, state);
     for (const state of found.slices) this.#keep(state);

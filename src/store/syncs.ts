@@ -1,16 +1,16 @@
 /**
- * What the committer remembers of syncs and removals under way, in memory only. A restart forgets
- * it. A failed commit forgets the syncs of the shards and links that had a push in it; their `end`
- * is then answered `unbegun`.
+ * Syncs and removals under way, as the committer remembers them. A restart forgets them. A failed
+ * commit forgets the syncs of each shard that a pusher pushed in it, and all syncs if it had a push
+ * of a link. Their `end` is then answered `unbegun`.
  *
- * I17 A removal keeps the revision at which it began until it ends: objects written or synced since
- *     then stay. Only the failure of a commit that it was part of ends it early. Two removals of
- *     one shard do not affect each other.
+ * I17 A removal keeps the revision at which it began: objects written or synced since then stay. It
+ *     ends early only if a commit fails that it was part of. Two removals of one shard do not
+ *     affect each other.
  *
- * A sync of one logical cluster has its own marks, from its own `begin`. What it syncs also counts
- * for the sync of the whole slice. A slice is synced after two things: its own `end`, and an `end`
- * of each logical cluster whose sync was under way then. An `end` of the logical cluster since the
- * slice's `begin` is enough. Until then, not all objects of these logical clusters may be here.
+ * A sync of one logical cluster has its own marks, from its own `begin`. Objects that it confirms
+ * are also confirmed for the sync of the whole slice. A slice is synced after its own `end`. If
+ * syncs of logical clusters are under way then, each of these also needs an `end` since the slice's
+ * `begin`: before that, some of its objects may be missing here.
  *
  * Bound: one sync per slice, one per logical cluster that a pusher has begun, and one removal per
  * lane, each with its marks.
@@ -27,7 +27,6 @@ import { Marks } from './marks.js';
 /** A slice, and the id of its type in the tables. */
 export type NumberedSlice = Readonly<{ id: number; slice: Slice }>;
 
-/** All slices of a shard, or of a type. */
 export type SliceRange = Readonly<{ shard: ShardName } | { resource: number }>;
 
 /** `now`: the revision of the last commit. `through`: see `beginRemoval`. */
@@ -35,12 +34,12 @@ type RemovalStart = Readonly<{ now: Revision; through: Revision | undefined }>;
 
 /** Walks the objects of its slices in key order and removes those that its marks do not contain. */
 export type Walk = {
-  /** Unique and above 0. A `resume` names the walk by it. */
+  /** Unique and above 0. A `resume` names the walk by this number. */
   readonly number: number;
   readonly marks: Marks;
   /** Whether an object without a mark may be removed. */
   readonly mayRemove: ReturnType<typeof inBuckets>;
-  /** The only logical cluster that it walks through; '' for all of them. */
+  /** The only logical cluster of the walk; '' for all. */
   readonly cluster: ClusterName | '';
   /** The slices still to be walked. In the first one, the walk continues after the key `after`. */
   readonly slices: NumberedSlice[];
@@ -60,7 +59,7 @@ type SyncsOfSlice = Readonly<{ running: Map<string, Sync>; ended: Set<string> }>
   awaits: Readonly<{ end: End; clusters: Set<string> }> | undefined;
 };
 
-/** Where an object is. Its namespace and name may follow. */
+/** Where an object is: the namespace and the name may be left out. */
 type Place = readonly [resource: number, shard: string, cluster: string, ...names: readonly string[]];
 
 /** `spared`: logical clusters from which the walk removes nothing. */
@@ -71,7 +70,7 @@ const nothing: ReadonlySet<string> = new Set();
 export class Syncs {
   readonly #syncs = new Map<string, Map<number, SyncsOfSlice>>();
   readonly #removals = new Map<number, Readonly<{ range: SliceRange; walk: Walk }>>();
-  /** The removals that are part of the commit under way. */
+  /** Removals that take part in the commit under way. */
   readonly #moved = new Set<number>();
   #walks = 0;
 
@@ -82,7 +81,8 @@ export class Syncs {
 
   /**
    * The commit of this batch has failed; `revision` is still the last one. Syncs that the batch
-   * made void stay void. If the batch has a push of a link, all syncs become void.
+   * made void stay void. If the batch has a push of a link, all syncs become void, because several
+   * shards may be affected.
    */
   undo(revision: Revision, batch: readonly BatchItem[]): void {
     for (const asked of batch) {
@@ -97,7 +97,7 @@ export class Syncs {
   }
 
   /**
-   * Replaces the sync under way. The sync of a whole slice also replaces those of its logical
+   * Replaces the sync under way. The sync of a whole slice also replaces the syncs of its logical
    * clusters.
    */
   begin(shard: ShardName, resource: number, start: Revision, cluster: ClusterName | '' = ''): void {
@@ -114,8 +114,8 @@ export class Syncs {
   }
 
   /**
-   * One sync has ended; others of the slice continue. Returns the `end` of the whole slice if this
-   * makes the slice synced.
+   * One sync has ended; other syncs of the slice continue. Returns the `end` of the whole slice if
+   * the slice is now synced.
    */
   ended(resource: number, end: End): End | undefined {
     const { shard } = end.slice;
@@ -147,8 +147,8 @@ export class Syncs {
   }
 
   /**
-   * The logical clusters of a slice whose own syncs are under way. The ends of these syncs remove
-   * their objects.
+   * The logical clusters of a slice whose own syncs are under way. The `end` of each such sync
+   * removes that logical cluster's objects.
    */
   clustersUnderWay(shard: ShardName, resource: number): ReadonlySet<string> {
     const clusters = new Set(this.#syncs.get(shard)?.get(resource)?.running.keys());
@@ -176,8 +176,7 @@ export class Syncs {
   }
 
   /**
-   * `now`: the revision of the last commit. Objects written after `through` stay, if `through` is
-   * below `now`.
+   * `now`: the revision of the last commit. Objects written after `now`, or after `through`, stay.
    */
   beginRemoval(range: SliceRange, { now, through = now }: RemovalStart, slices: readonly NumberedSlice[]): Walk {
     const walk = this.walk(new Marks(Math.min(now, through)), slices);

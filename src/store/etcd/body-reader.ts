@@ -1,4 +1,4 @@
-/** Loads the bodies of indexed objects: from memory, or from etcd at a given revision. */
+/** Loads the bodies of indexed objects from memory, or from etcd at a given revision. */
 import { expired, Refused } from '../../domain/errors.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
@@ -30,12 +30,13 @@ export class BodyReader {
   }
 
   /**
-   * Returns the objects in the given order, which must be that of their keys. `at`: a revision at
-   * which all of them exist. Rejects with Refused: 410 if etcd has compacted `at` and one of the
+   * Returns the objects in the given order, which must be the order of their keys. `at`: a revision
+   * at which all of them exist. Rejects with Refused: 410 if etcd has compacted `at` and one of the
    * objects has changed since; 503 if etcd does not answer.
    */
   async read(objects: readonly IndexedObject[], at: Revision): Promise<readonly StoredObject[]> {
-    // Look in memory before asking etcd: memory may evict these bodies during the wait.
+    // All bodies in memory are taken before the wait for etcd, because memory may evict them during
+    // it.
     const here = objects.map(({ key, revision }) => this.#parts.bodies.get(key, revision));
     const missing = objects.filter((_, i) => here[i] === undefined);
     const fetched = missing.length === 0 ? new Map<string, StoredObject>() : await this.#fetched(missing, at);

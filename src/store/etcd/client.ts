@@ -1,10 +1,10 @@
 /**
- * Calls to etcd over gRPC. Every call goes to the current endpoint. When an endpoint does not
- * answer, the next one becomes the current endpoint.
+ * Calls to etcd over gRPC. Every call goes to the current endpoint; if that does not answer, the
+ * next one becomes current.
  *
- * E1 The client sends a read to each endpoint once before the read fails. It sends a write only
- *    once, because only the caller knows whether the write may be repeated. It does repeat both
- *    after an `outdated` error, because etcd has then done nothing.
+ * E1 A read fails only after every endpoint failed once. A write is sent once, because only the
+ *    caller knows whether it may be repeated. After an `outdated` error the client repeats reads
+ *    and writes, because etcd has done nothing.
  * E2 Every call ends with an answer or an EtcdError, after `timeoutMs` at the latest. A watch ends
  *    when etcd ends it, when its connection fails, or when its caller closes it.
  */
@@ -38,18 +38,21 @@ import {
 /** `endpoints`: URLs such as `https://127.0.0.1:2379`. */
 export type EtcdClientOptions = Readonly<{
   endpoints: readonly string[];
-  /** The client reads the files again after a failed call (members.ts). Throws CacheError. */
+  /**
+   * Reads the files of the certificates; called again after a failed call (members.ts). Throws
+   * CacheError.
+   */
   tls: () => EtcdTls | undefined;
   timeoutMs: number;
 }>;
 
-/** `ended` is called once, last, unless the caller closed the watch. */
+/** `ended` is called once, as the last, unless the caller closed the watch. */
 export type WatchListener = Readonly<{ received: (response: WatchResponse) => void; ended: (error: EtcdError) => void }>;
 
 export type EtcdWatch = Readonly<{
   /**
-   * Asks etcd how far the watch is; the answer is a response without events. A watch that is still
-   * catching up gets no answer, so the caller must ask again.
+   * Asks etcd how far the watch is; the answer is a response without events. While the watch is
+   * catching up, etcd does not answer, so the caller must ask again.
    */
   askProgress: () => void;
   /** Stops reading until `resume`; flow control makes etcd wait. */
@@ -91,7 +94,7 @@ const outdatedMax = 20;
 const statusMsMax = 2_000;
 
 /**
- * Makes etcd end watches at a member that knows no leader. A member that is cut off would otherwise
+ * Makes a member that knows no leader end its watches. A member that is cut off would otherwise
  * stay silent.
  */
 const requireLeader = new Metadata();
@@ -146,13 +149,13 @@ export class EtcdClient {
     return Promise.all(asked);
   }
 
-  /** Creates a lease. etcd deletes the keys attached to it when it expires. */
+  /** When the lease expires, etcd deletes the keys that are attached to it. */
   async grantLease(request: LeaseRequest): Promise<void> {
     await this.#once(leaseGrant, request);
   }
 
   /**
-   * Renews a lease. Returns its new time in seconds; 0 or less: the lease is gone. `withinMs`: used
+   * Returns the new time of the lease in seconds; 0 or less if the lease is gone. `withinMs`: used
    * only if shorter than the client's own timeout.
    */
   async keepLease(id: number, withinMs = this.#timeoutMs): Promise<number> {
@@ -162,7 +165,7 @@ export class EtcdClient {
     return new Promise((resolve, reject) => {
       const stream = client.makeBidiStreamRequest<number, number>(keeping, (each) => Buffer.from(encodeLeaseId(each)), decodeLease);
       let isDone = false;
-      /** Only the first result counts: cancelling the stream makes it emit an error of its own. */
+      /** Only the first result counts, because the stream emits an error when it is cancelled. */
       const done = (finish: () => void): void => {
         if (isDone) return;
         isDone = true;
@@ -195,8 +198,8 @@ export class EtcdClient {
   }
 
   /**
-   * Reports that this endpoint did not answer. If it is the current one, the next call goes to the
-   * next endpoint.
+   * This endpoint did not answer. If it is the current one, the next call goes to the next
+   * endpoint.
    */
   moveOn(endpoint: string): void {
     this.#members.moveOn(endpoint);

@@ -1,23 +1,23 @@
 /**
  * Sends the decider's writes to etcd, and decides again when etcd rejects one. Many transactions
  * are under way at once, because each waits for the disks of a majority of members. A request that
- * depends on an earlier one waits for it.
+ * depends on an earlier one waits for that one.
  *
  *   a lane     upsert a ─┐ upsert b ─┐ keep c ─┐        keys do not wait for each other
  *              end ──────┴───────────┴─────────┴─▶      waits for all before, blocks all after
  *              upsert d …
  *
- * M1 The committer returns a decision only once its write is published here. Later reads at this
+ * M1 The committer returns a decision only once its write is published here, so later reads at this
  *    server see the write.
- * M2 If etcd does not answer a transaction, this server renews its fence (peers.ts). After that the
- *    transaction is either applied and published here, or can never be applied. The committer sends
- *    nothing until then. If the server cannot renew the fence in time, the write fails with an
- *    error of the kind `unknown`.
- * M3 etcd may reject a transaction although everything that it compares is still published
+ * M2 If etcd does not answer a transaction, this server renews its fence (peers.ts). After the
+ *    renewal, the transaction is either applied and published here, or can never be applied. Until
+ *    then, the committer sends nothing. If the renewal does not succeed in time, the write fails
+ *    with an error of the kind `unknown`.
+ * M3 etcd may reject a transaction although all that the transaction compares is published
  *    unchanged. If that happens `contradictionsMax` times in a row, etcd has lost data.
  * M4 If one push of a lane fails, the committer plans no other push of that call, neither for the
- *    first time nor again. Otherwise etcd could apply such a write after what the shard's next
- *    speaker sends.
+ *    first time nor again. Otherwise etcd could apply such a write after the writes of the shard's
+ *    next speaker.
  */
 import assert from 'node:assert/strict';
 import type { Change } from '../../domain/change.js';
@@ -47,7 +47,7 @@ export type CommitterParts = WriteFenceParts &
     /** Resolves once everything up to the revision is published here. */
     reach: (revision: Revision) => Promise<void>;
     /**
-     * Resolves once everything is published here that etcd held when it was called. Throws
+     * Resolves once everything that etcd held at the time of the call is published here. Throws
      * EtcdError.
      */
     reachNewest: () => Promise<void>;
@@ -59,8 +59,8 @@ export type CommitterParts = WriteFenceParts &
 
 /**
  * `writeMsMax`: the time for one write, however often it is sent. `answerMsMax`: the time for one
- * answer. A new leader of etcd is elected sooner, and never answers what the former one was asked.
- * If etcd is only slow, renewing the fence shows the outcome (M2).
+ * answer. etcd elects a new leader in less time, and the new one never answers requests to the
+ * former. If etcd is only slow, renewing the fence shows the outcome (M2).
  */
 export type CommitterOptions = Readonly<{
   transactionsMax: number;
@@ -84,7 +84,10 @@ type CarryOut = Readonly<{ mutation?: Mutation; first?: Plan }>;
 
 type WritePlan = Extract<Plan, { kind: 'write' }>;
 
-/** The deadline of one write, however often it is planned and sent, from its first slot on. */
+/**
+ * The deadline of one write, however often it is planned and sent. The time runs from its first
+ * slot.
+ */
 type Deadline = { untilMs?: number };
 
 /** Objects that one step of a walk may look at. */
@@ -97,7 +100,7 @@ export class EtcdCommitter {
   readonly #underWay = new Map<string, Promise<unknown>>();
   readonly #slots: TransactionSlots;
   readonly #fence: WriteFence;
-  /** How many rejections in a row no published change explains (M3). */
+  /** Rejections in a row that no published change explains (M3). */
   #contradictions = 0;
 
   constructor(parts: CommitterParts, options: CommitterOptions = committerOptions) {
@@ -163,8 +166,8 @@ export class EtcdCommitter {
   }
 
   /**
-   * Carries out an `end` until nothing is left to remove: what follows in the batch relies on that
-   * (lane.ts), however much the slice has grown.
+   * Carries out an `end` until nothing is left to remove, however much the slice has grown, because
+   * the items behind it in the batch rely on that (lane.ts).
    */
   async #toItsEnd(end: PushOf<'end'>): Promise<Decision> {
     const { decider } = this.#parts;
@@ -179,9 +182,9 @@ export class EtcdCommitter {
   }
 
   /**
-   * Catches up with etcd before a refusal stands, because a change that another server has already
-   * acknowledged may make the mutation valid. Throws EtcdError of the kind `refused`: nothing was
-   * written.
+   * Catches up with etcd before a mutation is refused for good, because a change that another
+   * server has acknowledged may make the mutation valid. Throws EtcdError of the kind `refused`:
+   * nothing was written.
    */
   async #reachNewest(): Promise<void> {
     try {
@@ -284,7 +287,7 @@ export class EtcdCommitter {
     const { published, clock } = this.#parts;
     await this.#slots.acquire();
     const untilMs = (deadline.untilMs ??= clock.now() + this.#options.writeMsMax);
-    // If etcd applies the transaction, its revision is above this one.
+    // If etcd applies the transaction, the transaction's revision is above this one.
     let before = published.revision;
     try {
       const fence = await this.#fence.present(untilMs, 'refused');
@@ -323,8 +326,8 @@ export class EtcdCommitter {
   }
 
   /**
-   * After an unanswered transaction: the revision, above `decidedOn`, at which etcd applied the
-   * mutation, if it did.
+   * After an unanswered transaction: the revision above `decidedOn` at which etcd applied the
+   * mutation; undefined if it did not.
    */
   #seen(mutation: Mutation, decidedOn: Revision): Revision | undefined {
     for (const change of this.#parts.changesOf(mutation.key, decidedOn)) {
@@ -336,8 +339,8 @@ export class EtcdCommitter {
   }
 
   /**
-   * Returns the new object, or the deleted one. The latter is usually in history; otherwise it is
-   * read from etcd.
+   * Returns the new object, or the deleted one, which is usually in history and is otherwise read
+   * from etcd.
    */
   async #objectOf(mutation: Mutation, revision: Revision, held: IndexedObject | undefined): Promise<StoredObject> {
     const { key } = mutation;
@@ -360,8 +363,8 @@ function textOf(key: Key): string {
 
 /**
  * Limits how many transactions are under way at once. The limit halves after a transaction that
- * etcd did not answer in time, and rises by one with each answer. So it soon falls to what the
- * network and the disks can handle in time.
+ * etcd did not answer in time, and rises by one with each answer. So the limit soon falls to what
+ * the network and the disks can handle in time.
  */
 class TransactionSlots {
   readonly #max: number;

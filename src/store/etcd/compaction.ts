@@ -1,11 +1,11 @@
 /**
  * Compacts etcd as Kubernetes and kcp do. In each interval, the first server to change
- * `compact_rev_key` compacts etcd up to its revision of one interval earlier. This coordinates any
- * number of servers, of Strata and of others.
+ * `compact_rev_key` compacts etcd up to the revision that it saw one interval earlier. The key
+ * coordinates any number of servers, of Strata and of others.
  *
  * CO1 No revision younger than `ageMs` is compacted. While etcd's quota is nearly used up, that age
  *     is at most a minute.
- * Bound: one entry for each look within `ageMs`.
+ * Bound: one entry for each check within `ageMs`.
  */
 import type { Log } from '../../diagnostics/log.js';
 import type { Clock } from '../../domain/ports.js';
@@ -33,7 +33,7 @@ const nearAgeMs = 60_000;
 export class EtcdCompaction {
   readonly #parts: EtcdCompactionParts;
   readonly #ageMs: number;
-  /** etcd's revision at each look, ascending. */
+  /** etcd's revision at each check, ascending. */
   #revisions: Readonly<{ revision: Revision; atMs: number }>[] = [];
   /** The revision of the key, and when this server first saw it. */
   #changed: Readonly<{ revision: Revision; atMs: number }> | undefined;
