@@ -1,8 +1,7 @@
 /**
  * Decides requests to this engine by what is published here, and plans the writes to etcd. etcd
  * applies a write only if everything that the decision rests on is unchanged. Otherwise the
- * committer waits until the change is published here, and asks for a new plan. The decider itself
- * never writes to etcd.
+ * committer waits until the change is published here, and asks for a new plan.
  *
  * N2 One transaction changes one object. Otherwise several objects would share a revision, and a
  *    client that resumes at that revision could miss some of them.
@@ -31,7 +30,7 @@ import { valueOf } from './stored-values.js';
 import { RemovalPlans } from './removal-plans.js';
 import { SyncPlans } from './sync-plans.js';
 
-/** `server`: the id of this server. */
+/** `server`: this server's id. */
 export type DeciderParts = Readonly<{ prefix: string; cacheId: string; server: string; published: PublishedState; syncs: Syncs }>;
 
 type Spoken = Extract<Push, { by: Speaker }>;
@@ -88,8 +87,8 @@ export class Decider {
   }
 
   /**
-   * Plans the removal of an object that a walk has reached, if it has no mark. `by`: who sent the
-   * `end`; undefined if a shard or a type is removed.
+   * Plans the removal of an object that a walk has reached, if the object has no mark. `by`: who
+   * sent the `end`; undefined if a shard or a type is removed.
    */
   planRemoval(key: Key, { marks }: Walk, by: Speaker | undefined): Plan {
     const held = this.#held(key);
@@ -105,14 +104,15 @@ export class Decider {
   }
 
   /**
-   * Plans to write `survivor`, the newest namesake of a mark, again, and to remove a stored mark.
+   * Plans to write `survivor`, a mark's newest namesake, again, and to remove the mark if it is
+   * stored.
    */
   planRewrite(mark: string, survivor: IndexedObject | undefined, body: Body | undefined): Plan {
     const record: RecordKey = { kind: 'rewrite', of: mark };
     const revision = this.#published.marks.get(mark);
     if (revision === undefined && (survivor === undefined || !this.#published.needsRewrite(mark))) return unchanged;
     const compare: Compare[] = [{ key: this.#records.keyOf(record), revision: revision ?? 0 }];
-    // Either operation tells every server that this write does not count as a sync of the object
+    // By either operation, every server knows that this write is no sync of the object
     // (published-state.ts).
     const operations: Operation[] = [
       revision === undefined ? this.#records.put({ kind: 'swept' }, emptyValue) : this.#records.remove(record),
@@ -136,7 +136,7 @@ export class Decider {
     this.#removals.abandon(walk);
   }
 
-  /** Voids the syncs under way that the batch makes void, whichever server wrote it. */
+  /** Voids the syncs under way that the batch makes void, whichever server wrote the changes. */
   follow(batch: PublishedBatch): void {
     this.#syncs.follow(batch);
   }
@@ -154,8 +154,7 @@ export class Decider {
     const before = shards.facts(key);
     const facts = isNewState || unsyncs ? unsynced(before) : before;
     this.#records.putFacts(written, key, mutation.kind === 'put' ? { ...facts, cameOver: '' } : facts, unsyncs ? { voids: true } : {});
-    // Writing `swept` tells every server that this write does not count as a sync of the object
-    // (published-state.ts).
+    // By `swept`, every server knows that this write is no sync of the object (published-state.ts).
     if (keepsNames(mutation)) written.operations.push(this.#records.put({ kind: 'swept' }, emptyValue));
     if (mutation.kind === 'put') return this.#putting(key, mutation.body, held, written);
     assert(held !== undefined, 'what is deleted is there');
@@ -218,9 +217,9 @@ export class Decider {
   #deletion(held: IndexedObject, { compare, operations }: TransactionParts): Plan {
     const { key, revision } = held;
     const objectKey = this.#records.objectKey(key);
-    // Informers' keys lack the shard, so this delete removes namesakes from their caches too. The
-    // store then writes a surviving namesake again. A namesake that was written too recently to be
-    // known here is found when the delete is published (published-state.ts).
+    // Informers' keys lack the shard, so this delete also removes namesakes from informers' caches.
+    // The store therefore writes a surviving namesake again. A namesake that is not published here
+    // yet is found when the delete is published (published-state.ts).
     const of = formatClientKey(key);
     const marks = this.#isElsewhereToo(key) ? [this.#records.put({ kind: 'rewrite', of }, emptyValue)] : [];
     const planned = write(
@@ -233,13 +232,14 @@ export class Decider {
     return { ...planned, deletes: of };
   }
 
-  /** Removes the object's `written` record, which this write makes void. */
+  /** Removes the object's `written` record, which this write outdates. */
   #unwritten(held: IndexedObject | undefined): readonly Operation[] {
     return held?.writtenAt === undefined ? [] : [this.#records.remove(writtenRecord(held.key))];
   }
 
   /**
-   * Whether another shard has a namesake: an object of the same type, cluster, namespace and name.
+   * Whether another shard has a namesake: an object of the same type, logical cluster, namespace
+   * and name.
    */
   #isElsewhereToo({ resource: { group, resource, identity }, cluster, namespace, name, shard }: Key): boolean {
     const namesakes = this.#published.objects.valuesAt({ group, resource, identity, shard: '*', cluster, namespace, name });

@@ -3,8 +3,10 @@ import { status } from '@grpc/grpc-js';
 import { CacheError, type Refusal } from '../../domain/errors.js';
 
 /**
- * - `unknown`: a write may have been applied, or may yet be.
- * - `full`: etcd's quota is used up; etcd accepts no writes until an operator frees room.
+ * - `unknown`: etcd did not answer, or may answer otherwise at the next member. A write may have been
+ *   applied, or may yet be.
+ * - `full`: etcd's quota is used up; etcd accepts no writes until an operator frees space.
+ * - `too-large`: the request or the answer exceeds a limit of etcd or gRPC.
  * - `compacted`: the requested revision is gone.
  * - `outdated`: users or roles of etcd changed during the call. etcd did nothing; the call can be
  *   repeated.
@@ -35,7 +37,7 @@ export function refusalOf({ kind, message }: EtcdError): Refusal {
 }
 
 /**
- * `code`: the gRPC status code. For etcd's own errors see its rpctypes: a used-up quota is
+ * `code`: the gRPC status code. etcd's rpctypes lists its errors: a used-up quota is
  * RESOURCE_EXHAUSTED, a compacted revision OUT_OF_RANGE.
  */
 export function etcdErrorOf(endpoint: string, { code, details }: Readonly<{ code: number; details: string }>): EtcdError {
@@ -50,8 +52,8 @@ export function etcdErrorOf(endpoint: string, { code, details }: Readonly<{ code
       if (details.includes('revision of auth store is old')) return new EtcdError('outdated', message);
       return new EtcdError(details.includes('too large') ? 'too-large' : 'refused', message);
     case status.FAILED_PRECONDITION:
-      // A learner rejects reads; other members answer them. etcd's own client also asks the next
-      // member.
+      // A learner rejects reads, which other members answer. etcd's own client asks the next
+      // member, too.
       return new EtcdError(details.includes('learner') ? 'unknown' : 'refused', message);
     case status.PERMISSION_DENIED:
     case status.UNAUTHENTICATED:

@@ -6,18 +6,18 @@
  *                                                            │   member, from the last position
  *                                                            └─▶ data is lost: `failed` resolves
  *
- * L1 Batches have rising revisions, and no revision is split between two. No change is missing or
- *    repeated. All pages of the listing show one revision.
- * L2 Following fails if etcd has lost what was handed out, or may have lost it. Before it watches
- *    again, the follower reads etcd's revision with a quorum, because one member may lag for a
- *    while. It fails if that revision is below its position. It also fails if the next changes are
- *    compacted, because then nobody can know what they were, or whether etcd lost data. And it
- *    fails if etcd sends a change that an earlier progress report had covered.
+ * L1 Every page of the listing has the same revision. After it, batches have rising revisions, and
+ *    no revision is split between two batches. No change is missing or repeated.
+ * L2 Following fails if etcd has lost, or may have lost, what was handed out. Before each new
+ *    watch, the follower reads etcd's revision with a quorum, because one member may lag for a
+ *    while. Following fails if that revision is below the position. It fails if the next changes
+ *    are compacted, because they cannot be known then, nor whether etcd lost data. And it fails if
+ *    etcd sends a change that an earlier progress report covered.
  * L3 Every `askMs` the follower asks the watch for its progress. It closes a watch that leaves
- *    `silentMs / askMs` questions in a row unanswered, and waits longer for the next watch. It
- *    counts questions and not time, so a pause of this process (F7) is no silence. While a request
- *    waits for a revision, etcd is ahead of the watch. An answer without anything new then counts
- *    as none, because the disk of that member may have stalled.
+ *    `silentMs / askMs` questions in a row unanswered, and allows the next watch twice the silence.
+ *    It counts questions and not time, so a pause of this process (docs/guarantees.md, F7) is no
+ *    silence. While a request waits for a revision that etcd has and the watch does not, an answer
+ *    that brings nothing new counts as no answer: the disk of that member may have stalled.
  */
 import type { Log } from '../../diagnostics/log.js';
 import { deferred, pause, type Deferred } from '../../domain/base/promises.js';
@@ -40,9 +40,9 @@ export type FollowerParts = Readonly<{
   client: EtcdClient;
   clock: Clock;
   log: Log;
-  /** Called synchronously, before those who wait for the revision resume. */
+  /** Called synchronously, before callers that wait for the revision resume. */
   take: (batch: FollowedBatch) => void;
-  /** Whether etcd still holds what was handed out, as far as one can tell. Throws EtcdError. */
+  /** Returns false if etcd has certainly lost what was handed out. Throws EtcdError. */
   isKept: () => Promise<boolean>;
 }>;
 
@@ -58,15 +58,15 @@ export const followerOptions: FollowerOptions = Object.freeze({
 });
 
 /**
- * Each silent watch doubles the time of the next, up to this: etcd may read all history before it
- * sends, and large events take time.
+ * After each silent watch, the next may be silent twice as long, up to this: etcd may read all
+ * history before it sends, and large events take time.
  */
 const patienceMsMax = 64_000;
 /** `catchUp` fails after this many waits in a row without any event. */
 const eventlessWaitsMax = 4;
 /**
- * The interval of progress requests while a caller waits; etcd does not answer while the watch is
- * catching up.
+ * The interval of progress requests while a caller waits. They are repeated, because etcd answers
+ * none of them while the watch is catching up.
  */
 const askWhileWaitingMs = 10;
 const replacedBytesMax = 64 * 1024 * 1024;
@@ -87,11 +87,11 @@ export class Follower {
   readonly #fragments = new Fragments(replacedBytesMax);
   #eventsReceived = 0;
   #silenceMsMax: number;
-  /** Progress requests since the watch last answered. Opening the watch counts as one. */
+  /** Progress requests since the last answer. Opening the watch counts as one. */
   #unanswered = 0;
   /**
-   * Whether etcd has confirmed the watch. A progress report before that may be ahead of events that
-   * etcd still holds back.
+   * Whether etcd has confirmed the watch. An earlier progress report may be ahead of events that
+   * etcd has not sent yet.
    */
   #isAnnounced = false;
   #endWatch = (): void => {};
@@ -110,8 +110,8 @@ export class Follower {
   }
 
   /**
-   * Resolves once every key at revision `at` was handed out; 0: at the newest revision. Call
-   * `begin` next. Throws EtcdError.
+   * Resolves once every key at revision `at` (0: the newest) was handed out. Call `begin` next.
+   * Throws EtcdError.
    */
   static async open(range: KeyRange, parts: FollowerParts, at: Revision, options: FollowerOptions = followerOptions): Promise<Follower> {
     const follower = new Follower(range, parts, options);
@@ -119,7 +119,7 @@ export class Follower {
     return follower;
   }
 
-  /** Starts to hand out the changes after the listing. */
+  /** Starts the watch for the changes after the listing. */
   begin(): void {
     void this.#follow();
   }
@@ -129,7 +129,7 @@ export class Follower {
     return this.#position;
   }
 
-  /** When the watch last showed that it keeps up with etcd, in milliseconds of the clock. */
+  /** When the watch last kept up with etcd, in milliseconds of the clock. */
   get lastProgressMs(): number {
     return this.#lastProgressMs;
   }
@@ -151,16 +151,16 @@ export class Follower {
   }
 
   /**
-   * Resolves once everything was handed out that etcd held when it was called. Throws EtcdError.
+   * Resolves once everything that etcd held at the time of the call was handed out. Throws
+   * EtcdError.
    */
   async reachNewest(): Promise<void> {
     return this.reach(await this.#newest.ask());
   }
 
   /**
-   * Like `reach`, but for callers that can do nothing else meanwhile. Waits as long as events keep
-   * arriving, and fails after a minute without any. `revision`: etcd's newest if undefined. Throws
-   * EtcdError.
+   * Like `reach`, but waits as long as events keep arriving, and fails after a minute without any.
+   * `revision`: etcd's newest if undefined. Throws EtcdError.
    */
   async catchUp(revision?: Revision): Promise<void> {
     const newest = revision ?? (await this.#newest.ask());
@@ -235,8 +235,8 @@ export class Follower {
     const { revision, created, canceled, compacted, reason, isFragment, events } = response;
     if (this.#isClosed) return;
     if (created) this.#isAnnounced = true;
-    // The confirmation restores no patience: the first events may be too large to arrive in the
-    // normal time.
+    // The confirmation does not reset the limit of silence: the first events may be too large to
+    // arrive within the normal one.
     else if (events.length > 0 || revision > this.#position || !this.#waiters.hasWaiters) {
       this.#recordProgress();
       this.#silenceMsMax = this.#options.silentMs;
@@ -246,8 +246,8 @@ export class Follower {
     if (canceled) return end(new EtcdError('unknown', `etcd has ended the watch: ${reason}`));
     const whole = this.#fragments.add(events, isFragment);
     if (isFragment && whole.length === 0) return;
-    // With events, `revision` is etcd's own, and changes below it may still come. Without events,
-    // everything up to `revision` has come.
+    // In a response with events, `revision` is etcd's newest; changes below it may still come. In
+    // one without events, everything up to `revision` has come.
     const last = whole.at(-1);
     if (last !== undefined) this.#paced.add({ revision: last.kv.revision, events: whole });
     else if (!created && this.#isAnnounced && revision > this.#position) this.#paced.add({ revision, events: [] });
@@ -266,7 +266,7 @@ export class Follower {
 
   #deliverWatched(batch: FollowedBatch): void {
     const [first] = batch.events;
-    // Batches before this progress report have reached its revision.
+    // This report is outdated: batches before it have already reached its revision.
     if (first === undefined && batch.revision <= this.#position) return;
     if (first !== undefined && first.kv.revision <= this.#position)
       return this.#fail(`etcd has said that all up to revision ${this.#position} was sent, and then sent revision ${first.kv.revision}`);
@@ -303,7 +303,7 @@ export class Follower {
     else if (!(await this.#parts.isKept())) this.#fail('etcd does not hold what it has shown: it was restored');
   }
 
-  /** Hands out every key at revision `at`; 0: at the newest revision. */
+  /** Hands out every key at revision `at`; 0: the newest. */
   async #list(at: Revision): Promise<void> {
     for await (const { revision, kvs } of listed(this.#parts.client, this.#range, { at, keysMax: this.#options.pageKeysMax }))
       this.#deliver({ revision, events: kvs.map((kv) => ({ kind: 'put', kv, previous: undefined })) });
@@ -312,7 +312,7 @@ export class Follower {
   #fail(why: string): void {
     this.close();
     this.#failed.resolve(new CacheError(why));
-    // Writes that callers wait for may have been applied.
+    // The kind is `unknown`, because writes that callers wait for may have been applied.
     this.#waiters.fail(new EtcdError('unknown', why));
   }
 
@@ -328,7 +328,7 @@ export class Follower {
 
 type Waiter = Readonly<{ revision: Revision }> & Deferred<void>;
 
-/** Callers that wait, for a limited time, until everything up to a revision was handed out. */
+/** Callers that wait until everything up to a revision was handed out. */
 class RevisionWaiters {
   readonly #clock: Clock;
   readonly #waiting = new Set<Waiter>();
@@ -365,8 +365,8 @@ class RevisionWaiters {
 }
 
 /**
- * Asks etcd for its newest revision. One request is under way at a time; all who wait for the next
- * one share it.
+ * Asks etcd for its newest revision. One request is under way at a time; all callers that wait for
+ * the next request share it.
  */
 class NewestRevision {
   readonly #client: Pick<EtcdClient, 'revision'>;
@@ -382,8 +382,8 @@ class NewestRevision {
   }
 
   /**
-   * Returns etcd's revision at some moment after the call. A request that is already under way may
-   * miss what happened since it was sent, so it is not shared. Throws EtcdError.
+   * Returns etcd's revision at some moment after the call. So a request that is already under way
+   * is not shared. Throws EtcdError.
    */
   ask(): Promise<Revision> {
     this.#next ??= this.#asked.then(() => {

@@ -2,9 +2,9 @@
  * Collects the events of a watch into whole revisions. etcd may split a response into fragments,
  * and a fragment may end in the middle of a revision.
  *
- * Bound: at most `replacedBytesMax` of replaced values wait for the rest of their revision. A range
- * delete may exceed that bound. The replaced values are then dropped, and watches that need them
- * get 410. What one revision puts is bounded by etcd's --max-request-bytes.
+ * Bound: at most `replacedBytesMax` of replaced values wait for the rest of their revision. If a
+ * range delete exceeds that bound, they are dropped, and watches that need them get 410. What one
+ * revision puts is bounded by etcd's --max-request-bytes.
  */
 import type { WatchEvent } from './rpc.js';
 
@@ -16,7 +16,7 @@ export class Fragments {
     this.#replacedBytesMax = replacedBytesMax;
   }
 
-  /** Returns the events of every revision that is now complete. */
+  /** Returns the events of all revisions that are now complete. */
   add(events: readonly WatchEvent[], isFragment: boolean): readonly WatchEvent[] {
     for (const event of events) this.#events.push(event);
     const whole = this.#events.splice(0, isFragment ? wholeIn(this.#events) : this.#events.length);
@@ -37,7 +37,7 @@ function wholeIn(events: readonly WatchEvent[]): number {
   return events.filter(({ kv }) => kv.revision !== last).length;
 }
 
-/** The copy shares no memory with the message that brought the event. */
+/** A copy that shares no memory with the message of the event. */
 function withoutPrevious({ kind, kv }: WatchEvent): WatchEvent {
   return { kind, kv: { ...kv, key: Uint8Array.from(kv.key), value: Uint8Array.from(kv.value) }, previous: undefined };
 }

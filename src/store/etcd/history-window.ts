@@ -1,7 +1,7 @@
 /**
  * Keeps the changes of the last minutes in memory, for watches that resume and for lists at an
- * earlier revision. etcd has these changes too, but sends a late watch only a thousand revisions in
- * a tenth of a second.
+ * earlier revision. etcd has these changes, too, but sends a late watch only a thousand revisions
+ * in a tenth of a second.
  *
  *   compacted ──┬──────────┬───────────┬──▶ newest        Changes above `compacted` are here, each
  *            dropped:   one revision may have several     with what it replaced.
@@ -9,8 +9,8 @@
  *            too many   together
  *
  * Bounds: `ageMs`, `changesMax`, and `bytesMax` of the bodies that changes brought and replaced.
- * The window keeps changes above `heldRevision` for readers, until a bound is exceeded by a
- * twentieth.
+ * Until a bound is exceeded by a twentieth, the window keeps changes above `heldRevision` for
+ * readers.
  */
 import type { Change } from '../../domain/change.js';
 import type { Key } from '../../domain/key.js';
@@ -25,17 +25,17 @@ export type WindowLimits = Readonly<{ ageMs: number; changesMax: number; bytesMa
 
 type Range = Readonly<{ after: Revision; upTo: Revision }>;
 
-/** Bounds of one chunk, which is read in one turn of the event loop. */
+/** Bounds of one chunk, which takes one turn of the event loop. */
 const chunkChangesMax = 256;
 const chunkBytesMax = 256 * 1024;
 /** From this share of a bound on, trimming ignores `heldRevision`. */
 const urgentExcess = 1.05;
-/** An array with fewer dropped changes than this is not copied, unless all are dropped. */
+/** See `isWorthACopy`. */
 const slack = 1_024;
-/** Changes that one turn drops, besides the rest of their last revision. */
+/** How many changes one turn drops, besides the rest of the last revision. */
 const trimmedAtOnce = 1_000;
 
-/** Changes by ascending revision. The first `left` of them have been dropped. */
+/** Changes by ascending revision. The first `dropped` of them have been dropped. */
 type Run = { changes: (Change | undefined)[]; dropped: number };
 
 /** The changes of one key, ascending. */
@@ -53,15 +53,14 @@ export class HistoryWindow implements History {
   #timesLeft = 0;
   #compacted: Revision;
   /**
-   * Whether several dropped changes had the revision `compacted`; initially true, because nobody
-   * knows.
+   * Whether several dropped changes had the revision `compacted`; true at first, because that is
+   * not known.
    */
   #isCompactedShared = true;
   #bytes = 0;
-  /** The bytes of the new and the replaced body of each change. */
+  /** Of the new and the replaced body of each change. */
   readonly #bytesOf = new WeakMap<Change, number>();
 
-  /** `from`: the revision at which history begins. */
   constructor(from: Revision, limits: WindowLimits) {
     this.#compacted = from;
     this.#limits = limits;
@@ -72,7 +71,9 @@ export class HistoryWindow implements History {
     return this.#compacted;
   }
 
-  /** A client at `compacted` may lack some changes of that revision, if it had several. */
+  /**
+   * A client at `compacted` may lack some changes of that revision, if the revision had several.
+   */
   remembers(after: Revision): boolean {
     return after >= (this.#isCompactedShared ? this.#compacted + 1 : this.#compacted);
   }
@@ -90,10 +91,7 @@ export class HistoryWindow implements History {
     return this.size > this.#limits.changesMax || this.#bytes > this.#limits.bytesMax;
   }
 
-  /**
-   * Adds whole revisions, ascending. `replacedBytes`: the bytes of the body that each change
-   * replaced.
-   */
+  /** Adds whole revisions, ascending. `replacedBytes`: of the body that each change replaced. */
   add(changes: readonly Change[], nowMs: number, replacedBytes: ReadonlyMap<Change, number> = new Map()): void {
     for (const change of changes) {
       this.#bytesOf.set(change, bytesOf(change) + (replacedBytes.get(change) ?? 0));
@@ -112,8 +110,8 @@ export class HistoryWindow implements History {
   }
 
   /**
-   * Drops changes that are too old or too many, as many as one turn of the event loop may. Stops at
-   * `heldRevision` unless a bound is exceeded by a twentieth. Returns whether more must go.
+   * Drops changes that are too old or too many, at most `trimmedAtOnce`. Stops at `heldRevision`
+   * unless a bound is exceeded by a twentieth. Returns whether more must be dropped.
    */
   trim(nowMs: number, heldRevision: Revision): boolean {
     const { ageMs, changesMax, bytesMax } = this.#limits;
@@ -178,8 +176,8 @@ export class HistoryWindow implements History {
   }
 
   /**
-   * Whether several objects of the scope may have changed at the revision: a transaction of another
-   * program can do that.
+   * Whether several objects of the scope may have changed at the revision, by a transaction of
+   * another program.
    */
   hasSeveral(scope: Scope, revision: Revision): boolean {
     if (!this.remembers(revision)) return true;
@@ -227,7 +225,6 @@ export class HistoryWindow implements History {
     return this.#bytesOf.get(change) ?? 0;
   }
 
-  /** The newest revision that arrived before that time. */
   #agedRevision(beforeMs: number): Revision {
     let revision = this.#compacted;
     for (let at = this.#timesLeft; (this.#times[at]?.atMs ?? Infinity) < beforeMs; at += 1) revision = this.#times[at]!.revision;
@@ -235,13 +232,14 @@ export class HistoryWindow implements History {
   }
 }
 
-/** The change that replaced what the key held at the revision. */
+/** The change that replaced the object that the key had at the revision. */
 export function firstChangeAbove(known: ChangedKey, revision: Revision): Change | undefined {
   return known.changes[firstAbove(known, revision)];
 }
 
 /**
- * Copies are rare: all of an array must have been dropped, or `slack` changes and an eighth of it.
+ * Copies are rare: all changes of an array must have been dropped, or at least `slack` changes and
+ * an eighth of the array.
  */
 function isWorthACopy(left: number, length: number): boolean {
   return left === length || (left >= slack && left * 8 >= length);

@@ -1,10 +1,9 @@
 /**
  * Decides who has a shard, and which cache is at the other end of a link (domain/claim.ts).
  *
- * N1 Each transaction of a pusher or link compares the shard's record. A link's transaction also
- *    compares the link's record. Every new connection writes its record again, with a session that
- *    only the server of that connection remembers. So whatever a former connection has under way
- *    fails.
+ * N1 Each transaction of a pusher or link compares the shard's record, and that of a link also the
+ *    link's. Every new connection writes its record again, with a session that only the server of
+ *    that connection remembers. So all transactions of a former connection fail.
  */
 import { arrived, claimed, decideClaim, removedAt } from '../../domain/claim.js';
 import type { Speaker } from '../../domain/push.js';
@@ -22,8 +21,7 @@ export type HoldersParts = Readonly<{ cacheId: string; published: PublishedState
 export class Holders {
   readonly #parts: HoldersParts;
   /**
-   * The sessions of the pushers and links that connected to this server, keyed by shard or
-   * neighbour.
+   * The sessions of pushers and links that connected to this server, keyed by shard or neighbour.
    */
   readonly #sessions = new Map<string, number>();
 
@@ -66,15 +64,14 @@ export class Holders {
     return link === undefined || this.#sessions.get(by.neighbour) === link.record.session;
   }
 
-  /** Records that an operator removed the shard, then continues with `next`. */
   remove({ shard, nowMs }: Pick<PushOf<'clear'>, 'shard' | 'nowMs'>, next: () => Plan): Plan {
     const state = removedAt(this.#parts.cacheId, this.#parts.published.shards.state(shard), { shard, nowMs });
     return write({ compare: [this.#parts.records.compareShard(shard)], operations: [this.#parts.records.putShard(state)] }, next);
   }
 
   /**
-   * Deletes the records of the shard's slices before its own, or with it. An empty slice that was
-   * once synced would otherwise bring the shard's name back.
+   * Deletes the records of the shard's slices before the shard's own, or with it. Otherwise an
+   * empty slice that was once synced would bring the shard's name back.
    */
   forget(shard: ShardName): Plan {
     const { published, records } = this.#parts;
@@ -83,7 +80,7 @@ export class Holders {
     const slices = shards.recordedSlices(shard);
     const holds = slices.some(({ objects }) => objects > 0);
     if (!isForgettable(known, holds)) return decided({ kind: 'fenced', holder: known });
-    // An earlier transaction without an answer may have deleted the shard already.
+    // An earlier, unanswered transaction may have deleted the shard already.
     const again = (): Plan => (shards.state(shard) === undefined ? unchanged : this.forget(shard));
     const written: TransactionParts = { compare: [records.compareShard(shard)], operations: [] };
     for (const { slice } of slices.slice(0, recordsAtOnce)) {
@@ -141,8 +138,8 @@ export class Holders {
   }
 
   /**
-   * Clears the via of the neighbour's shards in steps, then continues with `next`. Undefined if it
-   * has no shard.
+   * Clears the via of the neighbour's shards in steps, then continues with `next`. Undefined if the
+   * neighbour has no shard.
    */
   #leaveVias(neighbour: Neighbour, next: () => Plan): Plan | undefined {
     const states = this.#parts.published.shards

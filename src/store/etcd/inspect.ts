@@ -1,5 +1,5 @@
 /**
- * Checks every key that etcd holds for a cache, and reports what no server would serve. Writes
+ * Checks every key that etcd holds for a cache, and reports keys that no server would serve. Writes
  * nothing.
  */
 import type { Clock } from '../../domain/ports.js';
@@ -43,7 +43,7 @@ function look(prefix: string, { key, value }: KeyValue, { objects, records, othe
   if (isOfUpstream(prefix, text)) return;
   if (isRecordKey(prefix, text)) {
     const recordKey = parseRecordKey(prefix, text);
-    // Skip the records of later versions of this engine.
+    // Records of later versions of this engine are skipped.
     if (recordKey !== undefined)
       records.add(parseRecord(recordKey, value) === undefined ? `${text}: its value is none of this engine's` : undefined);
     return;

@@ -1,6 +1,6 @@
 /**
  * An index from keys to values, in etcd's order. One index holds the objects that exist, another
- * the keys that have changed. A read can start at any key. Bound: that of its owner. A key takes
+ * the keys that have changed. A read can start at any key. Bound: set by the owner. A key takes
  * some 200 bytes beside its texts.
  */
 import { compareUtf8, OrderedMap } from './ordered-map.js';
@@ -13,7 +13,7 @@ import type { ShardName } from '../../domain/shard.js';
 type TypeEntries<Value> = Readonly<{
   resource: Resource;
   values: OrderedMap<Value>;
-  /** The number of values of each shard; a shard without values has no entry. */
+  /** How many values each shard has, if any. */
   shards: Map<ShardName, number>;
 }>;
 
@@ -28,7 +28,6 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
     return this.#size;
   }
 
-  /** Resources with at least one value. */
   get resources(): readonly Resource[] {
     return [...this.#types.entries()].map(([, { resource }]) => resource);
   }
@@ -61,8 +60,8 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
   }
 
   /**
-   * The values at one place on all shards of the scope, which must name cluster, namespace and
-   * name.
+   * The values at one place on all shards of the scope, which must name logical cluster, namespace
+   * and name.
    */
   valuesAt({ cluster, namespace, name, ...scope }: Scope): readonly Value[] {
     if (cluster === '*' || namespace === undefined || name === undefined) throw new Error('a place names cluster, namespace and name');
@@ -73,14 +72,14 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
   }
 
   /**
-   * The values of the scope's shard and cluster behind `after`, or all: by type, then by key.
-   * Ignores the scope's namespace and name.
+   * The values of the scope behind `after`, or all: by type, then by key. Ignores the scope's
+   * namespace and name.
    */
   *scan(scope: Scope, after?: Key): Iterable<Value> {
     for (const { value } of this.#entries(scope, after)) yield value;
   }
 
-  /** Like `scan`, but merges two indexes by key: what each of them has of a key. */
+  /** Like `scan`, but merges two indexes by key: both values of each key. */
   *scanWith<Other extends Readonly<{ key: Key }>>(
     other: KeyIndex<Other>,
     scope: Scope,
@@ -96,7 +95,6 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
     }
   }
 
-  /** Every value of a logical cluster on a shard. */
   *inCluster({ shard, cluster }: Readonly<{ shard: ShardName; cluster: ClusterName }>): Iterable<Value> {
     for (const [, { resource, shards }] of this.#types.entries()) if (shards.has(shard)) yield* this.scan({ ...resource, shard, cluster });
   }
@@ -126,7 +124,7 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
   }
 }
 
-/** The prefixes of the places of a scope, in order. */
+/** The prefixes of the scope's places, in order. */
 function startsOf({ shard, cluster }: Scope, shards: ReadonlyMap<ShardName, number>): readonly string[] {
   if (shard !== '*') return [cluster === '*' ? `${shard}/` : `${shard}/${cluster}/`];
   return cluster === '*' ? [''] : [...shards.keys()].map((each) => `${each}/${cluster}/`).toSorted(compareUtf8);
@@ -138,6 +136,6 @@ function compare(one: Entry<unknown>, two: Entry<unknown>): number {
 
 /** The part of etcd's key behind the type (object-keys.ts). */
 function placeText({ shard, cluster, namespace, name }: Omit<Key, 'resource'>): string {
-  // `join` makes a flat string. For `+`, V8 would keep a tree of the parts.
+  // `join` makes a flat string; with `+`, V8 would keep a tree of the parts.
   return (namespace === '' ? [shard, cluster, name] : [shard, cluster, namespace, name]).join('/');
 }

@@ -1,7 +1,7 @@
 /**
  * Finishes what another server left undone when it ended. The leader completes half-done removals
  * of shards, at most every ten seconds. It writes namesakes of deleted objects again, if the other
- * server has not done so between two looks. Doing the work twice is harmless.
+ * server has not done so between two checks. Doing the work twice is harmless.
  */
 import type { Clock } from '../../domain/ports.js';
 import { halfRemoved } from '../../domain/push.js';
@@ -16,7 +16,7 @@ export type LeaderDutiesParts = Readonly<{
   clock: Clock;
   intervalMs: number;
   isLeader: () => boolean;
-  /** Resolves when nothing is left of the shards, or when the removal has failed. */
+  /** Resolves when the removal is complete or has failed. */
   clear: (shards: readonly ShardName[]) => Promise<void>;
   rewrite: (mark: string) => Promise<void>;
 }>;
@@ -25,7 +25,7 @@ const removalsIntervalMs = 10_000;
 
 export class LeaderDuties {
   readonly #parts: LeaderDutiesParts;
-  /** The rewrites that were owed at the previous look. */
+  /** The rewrites that were pending at the previous check. */
   #marks: ReadonlyMap<string, Revision> = new Map();
   #clearedMs = -Infinity;
   #isClearing = false;

@@ -1,10 +1,11 @@
 /**
  * Lists all keys of a range at one revision, page by page. etcd counts the remaining keys for each
  * page, so few large pages are several times as fast as many small ones. But a page must arrive
- * within the time limit of a call. If one does not, it and all later pages become smaller.
+ * within the time limit of a call. If a page does not, it is requested again, and it and all later
+ * pages are smaller.
  *
  * Bound: two pages in memory, each of `pageBytes` if its objects are as large as those of the page
- * before. The next type may have larger ones. So a page that may reach into the next type has at
+ * before. The next type may have larger objects. So a page that may reach into the next type has at
  * most `mixedKeysMax` keys, which gRPC can carry at any size. The first page has `firstKeys`.
  */
 import { setImmediate as immediately } from 'node:timers/promises';
@@ -28,7 +29,7 @@ const turnKeysMax = 64;
 export type ListedPage = Readonly<{ revision: Revision; kvs: readonly KeyValue[] }>;
 
 /**
- * `at`: the revision; 0: etcd's newest. Requests the next page while the caller works on one.
+ * `at`: the revision; 0: etcd's newest. Requests the next page while the caller works on the last.
  * Throws EtcdError.
  */
 export async function* listed(
@@ -42,7 +43,7 @@ export async function* listed(
       try {
         return await client.range({ key: after, rangeEnd: end, limit, revision });
       } catch (error) {
-        // If one key alone fails, or the first page gets no answer, the size is not the cause.
+        // If a page of one key fails, or the first page gets no answer, the size is not the cause.
         const isSize = error instanceof EtcdError && (error.kind === 'too-large' || (error.kind === 'unknown' && after !== key));
         if (!isSize || limit === 1) throw error;
         limit = limitMax = Math.ceil(limit / smaller);
@@ -62,7 +63,7 @@ export async function* listed(
     const page: RangeResponse = await asked;
     if (revision === 0) revision = page.revision;
     asked = askBehind(page);
-    // A caller that stops reading never awaits this request.
+    // If the caller stops reading, nobody awaits this request.
     asked?.catch(() => {});
     for (let from = 0; from === 0 || from < page.kvs.length; from += turnKeysMax) {
       // gRPC sends the request for the next page in this turn.
@@ -72,13 +73,11 @@ export async function* listed(
   }
 }
 
-/** How many keys of this page's average size fit into `bytes`. */
 function keysIn(bytes: number, kvs: readonly KeyValue[]): number {
   const taken = kvs.reduce((sum, { value }) => sum + value.length, 0);
   return Math.max(1, Math.floor((kvs.length * bytes) / Math.max(1, taken)));
 }
 
-/** The first key behind `key`. */
 function nextKey(key: Uint8Array): Uint8Array {
   const next = new Uint8Array(key.length + 1);
   next.set(key);

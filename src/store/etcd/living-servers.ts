@@ -1,9 +1,9 @@
 /**
  * Finds out whether another server of this etcd runs, before a start begins a life of the cache. A
  * running server keeps writing its heartbeat (peers.ts). Records and leases prove nothing, because
- * a restored etcd has those of servers that are gone.
+ * a restored etcd has records and leases of servers that are gone.
  *
- * Bound: a lease of `probeLeaseSeconds` for each look.
+ * Bound: a lease of `probeLeaseSeconds` for each check.
  */
 import type { Log } from '../../diagnostics/log.js';
 import { pause } from '../../domain/base/promises.js';
@@ -17,7 +17,7 @@ export type LivingServersParts = Readonly<{
   client: Pick<EtcdClient, 'grantLease'>;
   published: PublishedPeers;
   /**
-   * Resolves once everything is published here that etcd held at the call. Throws a CacheError; an
+   * Resolves once everything that etcd held at the call is published here. Throws a CacheError; an
    * EtcdError if a retry may help.
    */
   reachNewest: () => Promise<void>;
@@ -28,8 +28,8 @@ export type LivingServersParts = Readonly<{
 
 const checkIntervalMs = 300;
 /**
- * A server with the same heartbeat for this many looks does not run. Looks are counted, not time: a
- * pause of this process (F7) says nothing about other servers.
+ * A server with the same heartbeat for this many checks does not run. Checks are counted and not
+ * time, because a pause of this process (docs/guarantees.md, F7) says nothing about other servers.
  */
 const silentChecksMax = Math.ceil((leaseMs + 1_000) / checkIntervalMs);
 /** The shortest lease that etcd grants. */
@@ -37,8 +37,8 @@ const probeLeaseSeconds = 2;
 const never = new AbortController().signal;
 
 /**
- * A look counts only while etcd accepts writes: otherwise no server can write a heartbeat. Throws a
- * CacheError if a retry would not help.
+ * A check counts only while etcd accepts writes, because otherwise no server can write a heartbeat.
+ * Throws a CacheError if a retry would not help.
  */
 export async function someServerLives({ client, published, reachNewest, clock, log, random }: LivingServersParts): Promise<boolean> {
   const seen = new Map(published.heartbeats);
@@ -46,7 +46,7 @@ export async function someServerLives({ client, published, reachNewest, clock, l
   for (let silentLooks = 0; published.heartbeats.size > 0 && silentLooks < silentChecksMax;) {
     await pause(clock, checkIntervalMs, never);
     try {
-      // Shows that etcd accepts writes, and leaves no key behind.
+      // Proves that etcd accepts writes, and leaves no key behind.
       await client.grantLease({ id: randomLease(random), ttlSeconds: probeLeaseSeconds });
       await reachNewest();
       silentLooks += 1;

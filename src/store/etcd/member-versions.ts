@@ -8,8 +8,8 @@ const [neededMajor, neededMinor] = [3, 5];
 const versionPattern = /^(\d{1,6})\.(\d{1,6})(?:\.\d{1,6})?(?:[+-]|$)/;
 
 /**
- * Asks every member, because an unfinished upgrade leaves several versions. Only logs a member that
- * does not answer. Throws CacheError.
+ * Asks every member, because an unfinished upgrade leaves several versions. A member that does not
+ * answer is only logged. Throws CacheError.
  */
 export async function assertVersions(client: Pick<EtcdClient, 'statuses'>, log: Log): Promise<void> {
   for (const { endpoint, status } of await client.statuses()) {

@@ -1,6 +1,6 @@
 /**
  * Holds one connection to each member of an etcd, and decides which member gets the next call. A
- * connection opens with its first call. Calls that are under way on a replaced connection continue.
+ * connection opens with its first call. Calls under way on a replaced connection continue.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { Client, credentials, type ChannelCredentials } from '@grpc/grpc-js';
@@ -14,18 +14,21 @@ export type EtcdTls = Readonly<{ ca: string; certificate: string | undefined; ke
 
 export type Member = Readonly<{ endpoint: string; client: Client }>;
 
-/** A page of large objects exceeds gRPC's default limit. etcd itself limits what it receives. */
+/**
+ * Without limits of size: a page of large objects exceeds gRPC's default, and etcd itself limits
+ * what it receives.
+ */
 const channelOptions = {
   'grpc.max_receive_message_length': -1,
   'grpc.max_send_message_length': -1,
   'grpc.enable_http_proxy': 0,
-  // After an outage of any length, gRPC tries a member again within two seconds: it adds up to a
-  // fifth.
+  // After an outage of any length, gRPC tries a member again within two seconds: gRPC adds up to a
+  // fifth to the backoff.
   'grpc.initial_reconnect_backoff_ms': 200,
   'grpc.max_reconnect_backoff_ms': 1_600,
-  // Otherwise a new client would share the former one's connection, which may be dead.
+  // Otherwise a new client would share the former client's connection, which may be dead.
   'grpc.use_local_subchannel_pool': 1,
-  // Room for one page while another is processed, or for the events of a paused watch.
+  // Holds one page while another is processed, or the events of a paused watch.
   'grpc-node.flow_control_window': 8 * 1024 * 1024,
 };
 
@@ -38,7 +41,7 @@ export class Members {
 
   /**
    * `readTls`: called again after a failed call, because certificates are renewed in place; throws
-   * CacheError. The constructor throws an Error if an endpoint is not a URL.
+   * CacheError. Throws an Error if an endpoint is not a URL.
    */
   constructor(endpoints: readonly string[], readTls: () => EtcdTls | undefined) {
     this.#readTls = readTls;
@@ -50,7 +53,6 @@ export class Members {
     return this.#members;
   }
 
-  /** The member that gets the next call. */
   get current(): Member {
     const member = this.#members[this.#current];
     if (member === undefined) throw new Error('a client of etcd needs an endpoint');
@@ -58,8 +60,8 @@ export class Members {
   }
 
   /**
-   * Reports that this endpoint did not answer. If it is the current one, the next call goes to the
-   * next endpoint, with the certificate that the files hold by then.
+   * This endpoint did not answer. If it is the current one, the next call goes to the next
+   * endpoint, with the certificate that the files then hold.
    */
   moveOn(endpoint: string): void {
     if (endpoint !== this.current.endpoint) return;
@@ -70,10 +72,7 @@ export class Members {
     this.#replace(() => true);
   }
 
-  /**
-   * Replaces a connection that does not answer: it may be dead, and TCP retries more and more
-   * rarely.
-   */
+  /** Replaces a connection that does not answer: it may be dead, and TCP's retries become rarer. */
   reconnect(silent: Member): void {
     this.#replace((member) => member === silent);
   }
@@ -93,8 +92,8 @@ export class Members {
   }
 
   /**
-   * Ignores files that do not match yet, such as half of a new pair. The next failure reads them
-   * again.
+   * Ignores files that do not match yet, such as half of a new pair. They are read again after the
+   * next failure.
    */
   #tlsNow(): EtcdTls | undefined {
     try {

@@ -5,10 +5,10 @@
  *   PREFIX/GROUP/RESOURCE/IDENTITY/SHARD/CLUSTER/[NAMESPACE/]NAME           a declared type
  *   PREFIX/RESOURCE/IDENTITY/SHARD/CLUSTER/[NAMESPACE/]NAME                 of the core group
  *
- * Six segments are ambiguous: a named group without a namespace, or the core group with one. A
- * first segment with a dot is a group, because no resource's name has a dot. Otherwise the position
- * of the identity decides. An identity is 64 hexadecimal digits, which no resource and no shard can
- * have as its name.
+ * Six segments are ambiguous: a named group without a namespace, or the core group with a
+ * namespace. A first segment with a dot is a group, because no resource's name has a dot. Otherwise
+ * the position of the identity decides: no resource and no shard can have a name of 64 hexadecimal
+ * digits.
  *
  * kcp's cache server keeps its own definitions below PREFIX/apiextensions.k8s.io. None of them is
  * an object here.
@@ -22,12 +22,12 @@ const builtIn = 'customresources';
 const ownGroup = 'apiextensions.k8s.io';
 const identityPattern = /^[0-9a-f]{64}$/;
 /**
- * Other rooms validate names and namespaces by type. This only rejects a segment that could not be
- * written back as the same key.
+ * Only rejects segments that could not be written back as the same key. Other rooms validate names
+ * and namespaces by type.
  */
 const segmentPattern = /^[^/]+$/;
 
-/** The key as text. A key that is not UTF-8 becomes a text that no key of this engine has. */
+/** A key that is not UTF-8 becomes a text that no key of this engine has. */
 export function keyText(key: Uint8Array): string {
   const bytes = Buffer.from(key.buffer, key.byteOffset, key.byteLength);
   return isUtf8(bytes) ? bytes.toString() : `binary ${bytes.toString('hex')}`;
@@ -39,7 +39,7 @@ export function formatObjectKey(prefix: string, { resource: { group, resource, i
   return [prefix, ...type, identity === '' ? builtIn : identity, shard, ...place, name].join('/');
 }
 
-/** Whether the key is one that kcp's cache server keeps for itself. */
+/** Whether kcp's cache server keeps the key for itself. */
 export function isOfUpstream(prefix: string, text: string): boolean {
   return text.startsWith(`${prefix}/${ownGroup}/`);
 }

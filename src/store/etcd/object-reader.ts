@@ -13,8 +13,8 @@ import { readValue, Unreadable } from './stored-values.js';
 
 /**
  * An object without its body. `bytes`: the length of the body. `path`: the canonical path that the
- * object names. `kept`: the kept names that were set on this copy (KEPT-2). `writtenAt`: present if
- * the store wrote the object again; the revision at which somebody else last wrote it.
+ * object names. `kept`: the kept names that were set on this copy (KEPT-2). `writtenAt`: if the
+ * store itself wrote the object again: the revision of the last write by anyone else.
  */
 export type IndexedObject = Readonly<{
   key: Key;
@@ -31,7 +31,10 @@ export type ReadObject = Readonly<{ indexed: IndexedObject; stored: StoredObject
 export class ObjectReader {
   readonly #prefix: string;
   readonly #keptNames: KeptNames;
-  /** The last key; the next one mostly shares its type, shard and cluster. */
+  /**
+   * The last key: the next key mostly has the same type, shard and logical cluster, and shares
+   * their memory.
+   */
   #last: Key | undefined;
   readonly #scratch = scratchBuffer();
 

@@ -29,7 +29,7 @@ const answerMsMax = 5_000;
 /** Attempts to list, if etcd is compacted during the listing. */
 const triesMax = 3;
 
-/** Throws a CacheError that says what is wrong. */
+/** Throws CacheError. */
 export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: EtcdParts): Promise<EtcdStore> {
   const { prefix } = options;
   const client = new EtcdClient(parts, options);
@@ -71,7 +71,7 @@ export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: 
   }
 }
 
-/** The state of some minutes ago. `take` receives the batches after that. */
+/** The state as of some minutes ago. `take` receives the later batches. */
 type Loaded = Readonly<{ follower: Follower; published: PublishedState; bodies: RecentBodies }> & Receiver;
 
 type Receiver = { take: (batch: FollowedBatch) => void; isKept: () => Promise<boolean> };
@@ -92,8 +92,7 @@ async function load(client: EtcdClient, loading: Loading): Promise<Loaded> {
 }
 
 /**
- * Returns etcd's compacted revision, which etcd reports to a watch that begins below it. Throws
- * EtcdError.
+ * etcd's compacted revision, which etcd reports to a watch that begins below it. Throws EtcdError.
  */
 async function compactedUpTo(client: EtcdClient, clock: Clock): Promise<Revision> {
   const compacted = deferred<Revision>();
@@ -124,7 +123,7 @@ async function loadFrom(client: EtcdClient, from: Revision, { prefix, limits, pa
   return Object.assign(receiver, { follower, published, bodies });
 }
 
-/** The revision from which history is read; 0: etcd's newest. */
+/** The revision at which history begins; 0: etcd's newest. */
 async function beginning(client: EtcdClient, revisionsMax: number): Promise<Revision> {
   const { revision, kvs } = await client.range({ key: compactionKey });
   const compacted = Number(kvs[0] === undefined ? 0 : Buffer.from(kvs[0].value).toString());
@@ -142,13 +141,14 @@ type Beginning = Readonly<{
 }>;
 
 /**
- * Decides which cache this is, and which life of it. A server that finds no other one running
- * begins a new life, because nobody knows what happened to etcd meanwhile. One transaction writes
- * the life and the server's record, so whoever finds the life finds a server of it.
+ * Decides which cache this is, and which life of it. A server that finds no other server running
+ * begins a new life, because nobody knows what happened to etcd in between. One transaction writes
+ * the life and the server's record, so a server that finds the life also finds a server of it.
  */
 async function beginLife({ client, follower, published, peers, prefix, parts }: Beginning): Promise<CacheRecord> {
   const key = Buffer.from(formatRecordKey(prefix, { kind: 'cache' }));
-  // Read this before the wait: a server that begins a life meanwhile runs, and this one joins it.
+  // Read before the wait. If another server begins a life during the wait, that server is running,
+  // and this one joins its life.
   const known = published.cache;
   const reachNewest = async (): Promise<void> => {
     const failure = await Promise.race([follower.reachNewest(), follower.failed]);

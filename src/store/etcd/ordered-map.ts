@@ -1,7 +1,7 @@
 /**
- * A map that is read in the order of its keys' UTF-8 bytes, which is etcd's order, from any key on.
- * A change costs the logarithm of the size and a shift within one leaf of `leafMax` keys. The map
- * may change during a read, which then misses no key that was there all the time.
+ * A map that is read from any key on, in the order of the keys' UTF-8 bytes, which is etcd's order.
+ * A change costs the logarithm of the size and a shift within one leaf of `leafMax` keys. If the
+ * map changes during a read, the read still yields every key that was there all the time.
  */
 type Leaf<Value> = { readonly keys: string[]; readonly values: Value[] };
 
@@ -9,10 +9,10 @@ const leafMax = 512;
 const surrogate = /[\ud800-\udfff]/;
 
 export class OrderedMap<Value> {
-  /** A leaf has no keys only if the map is empty. */
+  /** No leaf is empty, unless the map is. */
   readonly #leaves: Leaf<Value>[] = [{ keys: [], values: [] }];
   #size = 0;
-  /** Rises when a key is added or removed, so that a read under way finds its place again. */
+  /** Rises when a key is added or removed. A read under way then searches its place again. */
   #changes = 0;
   #hasSurrogates = false;
 
@@ -72,13 +72,9 @@ export class OrderedMap<Value> {
     }
   }
 
-  /**
-   * The leaf that holds the key or would hold it, and the index of the first key there that is not
-   * lower.
-   */
+  /** The leaf for the key, and the index there of the first key that is not lower. */
   #find(key: string): readonly [leaf: number, at: number] {
-    // JavaScript's own comparison is several times as fast, and right where there are no
-    // surrogates.
+    // JavaScript's own comparison is several times as fast, and correct without surrogates.
     const compare = this.#hasSurrogates || surrogate.test(key) ? compareUtf8 : compareUtf16;
     let [low, high] = [0, this.#leaves.length - 1];
     while (low < high) {

@@ -1,10 +1,10 @@
 /**
- * Hands out the batches of a watch in steps, each small enough for a turn of the event loop. It
- * keeps the order, and never splits a revision.
+ * Hands out the batches of a watch in order, in steps that are small enough for a turn of the event
+ * loop. A revision is never split.
  *
  *   responses of the watch ──▶ waiting ──▶ one step in this turn ──▶ the next in the next turn …
  *
- * Bound: the follower pauses the watch while more than `waitingBytesMax` wait (`isFull`), and
+ * Bound: the follower pauses the watch once more than `waitingBytesMax` wait (`isFull`), and
  * resumes it when fewer bytes wait (`drained`).
  */
 import { setImmediate } from 'node:timers';
@@ -65,7 +65,7 @@ export class PacedBatches {
   }
 }
 
-/** Splits a batch between revisions. The events must be in the order of their revisions. */
+/** Splits a batch between revisions. The events must be in order of revision. */
 function stepsOf(batch: FollowedBatch): readonly FollowedBatch[] {
   const steps: FollowedBatch[] = [];
   let [events, bytes]: [WatchEvent[], number] = [[], 0];

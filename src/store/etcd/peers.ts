@@ -1,28 +1,29 @@
 /**
  * The servers that share one etcd. Each attaches a record to its lease, so etcd deletes the record
- * once the server is gone. One server leads, and does what must be done only once.
+ * once the server is gone. One server leads, and does the work of which there must be only one.
  *
  *   joins: a lease, a record ──▶ renews the lease, ──┬─▶ leaves: ends the lease; another server
  *             ▲                  writes heartbeats   │   leads at once
  *             │                                      └─▶ the lease is gone: the server was frozen,
  *             └──────────────────────────────────────────  or cut off
  *
- * Each server has a fence, which all its writes compare. Once the server has renewed the fence,
- * etcd can apply nothing that the server sent before.
+ * Each server has a fence: a key that all its writes compare. Once the server has renewed the
+ * fence, etcd can apply no write that the server sent before.
  *
  * Each server keeps writing its heartbeat. Only a changing heartbeat proves that a server runs,
  * because a new leader of etcd restarts the time of every lease. `others` omits a server whose
- * heartbeat stays the same for four heartbeats of this one. A leader that is silent three times as
- * long is replaced.
+ * heartbeat stays the same for four heartbeats of this server. A leader that is silent three times
+ * as long is replaced.
  *
  * No server can write its heartbeat to a restored etcd, so each notices the restore. The write
- * compares the previous heartbeat, which a restored etcd may lack. If etcd has it, the server still
- * waits until etcd's revision is published here, which never happens after a restore.
+ * compares the previous heartbeat, which a restored etcd may lack. If etcd has the previous
+ * heartbeat, the server still waits until etcd's revision is published here, which never happens
+ * after a restore.
  *
  * V1 Two servers never both act as the leader, if their clocks run equally fast. A leader stops one
- *    lease time after it asked to renew its lease, and etcd gives the lead away no earlier. It also
- *    stops 30 s after it last wrote its heartbeat. Others take the lead 40 s after that heartbeat
- *    was published.
+ *    lease time after it asked to renew its lease, and etcd ends the lease no earlier. A leader
+ *    also stops 30 s after it last wrote its heartbeat; others take the lead 40 s after that
+ *    heartbeat was published.
  */
 import type { Log } from '../../diagnostics/log.js';
 import { pause, untilAborted } from '../../domain/base/promises.js';
@@ -45,7 +46,7 @@ export type EtcdPeersParts = Readonly<{
   prefix: string;
   /** Resolves once everything up to the revision is published here. */
   reach: (revision: Revision) => Promise<void>;
-  /** Reports that etcd has lost something that is published here. */
+  /** Reports that etcd lacks something that is published here. */
   contradicted: () => void;
 }>;
 
@@ -53,15 +54,15 @@ const leaseSeconds = 10;
 export const leaseMs = leaseSeconds * 1_000;
 const keepIntervalMs = leaseMs / 3;
 const retryMs = 200;
-/** A new leader of etcd is elected sooner, and never answers what the former one was asked. */
+/** etcd elects a new leader in less time, and the new one never answers requests to the former. */
 const answerMsMax = 2_000;
 /**
- * Another server is silent if its heartbeat stays the same for this many of this server's, which
- * are `keepIntervalMs` apart.
+ * Another server is silent if its heartbeat stays the same for this many heartbeats of this server,
+ * which are `keepIntervalMs` apart.
  */
 const silentAfter = 4;
 /**
- * A silent leader is replaced after this many. It gets longer, because a server far behind etcd
+ * A leader is replaced after this many. It gets more, because a server that is far behind etcd
  * writes no heartbeat, and yet may lead.
  */
 const leaderSilentAfter = 12;
@@ -86,14 +87,12 @@ export class EtcdPeers implements Peers {
   /** The revision of the last heartbeat that etcd confirmed. */
   #heartbeat: Revision = 0;
   /**
-   * etcd's revision when last asked. It must be published here before the next heartbeat; a server
-   * that stays some seconds behind asks once for each.
+   * The revision that etcd last reported. It must be published here before the next heartbeat. A
+   * server that stays some seconds behind asks only once for each heartbeat.
    */
   #revisionToReach: Readonly<{ revision: Revision; askedMs: number }> | undefined;
   #leadsUntilMs = 0;
-  /**
-   * The last heartbeat of each server, and how often this server has written its own since then.
-   */
+  /** The last heartbeat of each server, and how many this server has written since. */
   readonly #silence = new Map<string, Readonly<{ heartbeat: Revision; raised: number }>>();
   /** Why the last request to etcd failed; undefined if it succeeded. */
   #failure: EtcdError | undefined;
@@ -108,29 +107,26 @@ export class EtcdPeers implements Peers {
       .padStart(12, '0');
   }
 
-  /**
-   * Gets a lease if this server has none yet (`enter`), then keeps renewing it. Throws EtcdError.
-   */
+  /** Gets a lease if this server has none (`enter`), then keeps renewing it. Throws EtcdError. */
   async join(): Promise<void> {
     if (this.#lease === 0) await this.#enterAgain();
     this.checkLeader();
     void this.#keep();
   }
 
-  /** Reports that etcd does not hold what is published here. */
   contradicted(): void {
     this.#parts.contradicted();
   }
 
-  /** This server's fence as published; undefined if it has none now. */
+  /** This server's fence as published; undefined if there is none. */
   get fence(): Compare | undefined {
     const revision = this.#parts.published.fenceOf(this.id);
     return revision === undefined ? undefined : { key: this.#keyOf({ kind: 'fence', id: this.id }), revision };
   }
 
   /**
-   * Once this resolves, etcd can apply nothing that this server sent before, and what it has
-   * applied is published here. Throws EtcdError.
+   * Once this resolves, etcd can apply no write that this server sent before, and the writes that
+   * it has applied are published here. Throws EtcdError.
    */
   async renewFence(): Promise<void> {
     if (this.#lease === 0 || this.#parts.clock.now() >= this.#leaseUntilMs) return this.#enterAgain();
@@ -174,8 +170,8 @@ export class EtcdPeers implements Peers {
 
   /**
    * Whether etcd has the last confirmed heartbeat or a later one; otherwise it was restored to an
-   * earlier state. A missing one proves nothing here, because it goes with its lease (see
-   * `#enterIfKept`). Throws EtcdError.
+   * earlier state. A missing heartbeat proves nothing here, because it is deleted with its lease
+   * (see `#enterIfKept`). Throws EtcdError.
    */
   async isKept(): Promise<boolean> {
     const confirmed = this.#heartbeat;
@@ -183,7 +179,7 @@ export class EtcdPeers implements Peers {
     return at === 0 || at >= confirmed;
   }
 
-  /** Why etcd rejects this server's requests; undefined if it does not, or gave no answer. */
+  /** Why etcd rejects this server's requests; undefined if it does not, or does not answer. */
   get refusal(): string | undefined {
     return this.#failure?.kind === 'unknown' ? undefined : this.#failure?.message;
   }
@@ -192,7 +188,7 @@ export class EtcdPeers implements Peers {
     return this.#listeners.subscribe(listener);
   }
 
-  /** Checks who leads. Call this when published records of servers may have changed. */
+  /** Call this when published records of servers may have changed. */
   checkLeader(): void {
     const { published, log, clock } = this.#parts;
     const { leader } = published;
@@ -206,7 +202,7 @@ export class EtcdPeers implements Peers {
     this.#listeners.notify();
   }
 
-  /** Resolves once the lease has ended, or that has failed. */
+  /** Resolves once the lease has ended, or could not be ended. */
   async leave(): Promise<void> {
     this.#closing.abort();
     this.#cancelReport?.();
@@ -234,15 +230,15 @@ export class EtcdPeers implements Peers {
     return succeeded;
   }
 
-  /** Callers that find at the same time that the lease is gone share one new lease. */
+  /** Concurrent callers share one new lease. */
   async #enterAgain(): Promise<void> {
     this.#entering ??= this.#enterIfKept().finally(() => (this.#entering = undefined));
     await this.#entering;
   }
 
   /**
-   * If the last published heartbeat is not in etcd, nor a later one, a restore has lost it. One
-   * that went with its lease is published as deleted.
+   * If etcd has neither the last published heartbeat nor a later one, a restore has lost it. A
+   * heartbeat that was deleted with its lease is published as deleted.
    */
   async #enterIfKept(): Promise<void> {
     const { published, reach, contradicted } = this.#parts;
@@ -259,7 +255,7 @@ export class EtcdPeers implements Peers {
   async #keep(): Promise<void> {
     const { clock } = this.#parts;
     for (let failure: EtcdError | undefined; !this.#closing.signal.aborted;) {
-      // Retry quickly only if etcd did not answer. A rejection would repeat, and an etcd whose
+      // Only without an answer is the retry quick: a rejection would repeat, and an etcd whose
       // quota is used up still renews leases.
       await pause(clock, failure === undefined || failure.kind !== 'unknown' ? keepIntervalMs : retryMs, this.#closing.signal);
       if (this.#closing.signal.aborted) return;
@@ -273,11 +269,11 @@ export class EtcdPeers implements Peers {
     const { client, clock } = this.#parts;
     const askedMs = clock.now();
     const leftSeconds = await client.keepLease(this.#lease, answerMsMax).catch(async (error: unknown) => {
-      // The next answer may come from another etcd, so ask for its revision again.
+      // The next answer may come from a restored etcd, so its revision is asked for again.
       this.#revisionToReach = undefined;
       if (clock.now() < this.#leaseUntilMs) throw error;
-      // Some endpoints answer every call but this one. End the lease first: its leader record may
-      // name this server.
+      // Some endpoints answer every call but this one. The lease is ended first, because its leader
+      // record may name this server.
       await client.endLease(this.#lease);
       return 0;
     });
@@ -297,12 +293,12 @@ export class EtcdPeers implements Peers {
     const asked: TxnRequest = { compare, success: [this.#putHeartbeat(this.#lease)], failure: [{ kind: 'range', request: { key } }] };
     const askedMs = this.#parts.clock.now();
     const { succeeded, revision, ranges } = await this.#parts.client.txn(asked, answerMsMax).catch((error: unknown) => {
-      // An etcd whose quota is used up accepts no heartbeats, and needs a leader that compacts it.
+      // An etcd whose quota is used up accepts no heartbeats, but needs a leader that compacts it.
       if (error instanceof EtcdError && error.kind === 'full') this.#leadsUntilMs = askedMs + leadsSilentlyMsMax;
       throw error;
     });
     const at = succeeded ? revision : (ranges[0]?.kvs[0]?.revision ?? 0);
-    // A later heartbeat is no loss: etcd has applied an unanswered write, or this server has a new
+    // A later heartbeat is no loss: etcd applied an unanswered write, or this server has a new
     // lease.
     if (at < this.#heartbeat) return this.#enterAgain();
     this.#heartbeat = at;
@@ -312,8 +308,8 @@ export class EtcdPeers implements Peers {
   }
 
   /**
-   * Counts for how many heartbeats of this server those of the others have not changed. What etcd
-   * held shortly before is published by now.
+   * Counts for how many heartbeats of this server the heartbeats of others have stayed the same.
+   * This is fair, because what etcd held shortly before is published by now.
    */
   #countSilence(): void {
     const { heartbeats } = this.#parts.published;
@@ -329,8 +325,8 @@ export class EtcdPeers implements Peers {
   }
 
   /**
-   * Rejects with an EtcdError after `answerMsMax`, so that a server that is behind renews its
-   * lease.
+   * Rejects with an EtcdError after `answerMsMax`, because a server that is behind must still renew
+   * its lease.
    */
   async #reachSoon(revision: Revision): Promise<void> {
     const { clock, reach } = this.#parts;
@@ -341,10 +337,7 @@ export class EtcdPeers implements Peers {
     await untilAborted(reach(revision), late.signal).finally(cancel);
   }
 
-  /**
-   * This server's heartbeat: `at` is its revision, or 0 if there is none. `revision`: etcd's
-   * revision.
-   */
+  /** `at`: the revision of this server's heartbeat; 0 if there is none. `revision`: etcd's. */
   async #heartbeatInEtcd(): Promise<Readonly<{ at: Revision; revision: Revision }>> {
     const { kvs, revision } = await this.#parts.client.range({ key: this.#keyOf({ kind: 'heartbeat', id: this.id }) });
     return { at: kvs[0]?.revision ?? 0, revision };
@@ -354,7 +347,7 @@ export class EtcdPeers implements Peers {
     this.#isTaking = true;
     const key = this.#keyOf({ kind: 'leader' });
     const value = Buffer.from(this.id);
-    // A leader record that names an unknown server was copied here, and is replaced.
+    // A leader record that names an unknown server was copied into this etcd, and is replaced.
     const compare = [{ key, revision: this.#parts.published.leaderRevision }];
     await this.#attempt(async () => {
       await this.#parts.client.txn({ compare, success: [{ kind: 'put', key, value, lease: this.#lease }], failure: [] });
@@ -381,7 +374,7 @@ export class EtcdPeers implements Peers {
     return { kind: 'put', key: this.#keyOf({ kind: 'heartbeat', id: this.id }), value: emptyValue, lease };
   }
 
-  /** Resolves with the error, if any. Failures of one kind in a row are logged once. */
+  /** Resolves with the error, if any. Failures of one kind in a row are logged only once. */
   async #attempt(run: () => Promise<void>): Promise<EtcdError | undefined> {
     const before = this.#failure;
     try {

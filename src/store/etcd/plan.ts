@@ -11,9 +11,9 @@ export type Decision = PushDecision | Extract<Outcome, { kind: 'refused' }>;
 export type Plan = Readonly<
   | { kind: 'decided'; decision: Decision }
   /**
-   * `next`: the plan once the write is applied and published here. `otherwise`: the plan if
-   * something that the decision rests on has changed, once that is published; undefined: decide the
-   * whole request again. `deletes`: for a delete, the mark of its namesakes. If one is left, it is
+   * `next`: the plan once the write is applied and published here. `otherwise`: the plan once a
+   * change of something that the decision rests on is published; undefined: the whole request is
+   * decided again. `deletes`: for a delete, the mark of its namesakes; a namesake that is left is
    * written again after the delete.
    */
   | {
@@ -25,13 +25,13 @@ export type Plan = Readonly<
       deletes?: string;
     }
   /**
-   * Takes the walk one step further, and passes the number of removed objects to `next`.
-   * `isFenced`: `by`, who asked for the walk, no longer speaks for the shard.
+   * Takes the walk one step further, and passes the number of removed objects to `next`. `by`: who
+   * asked for the walk. `isFenced`: that speaker no longer speaks for the shard.
    */
   | { kind: 'sweep'; walk: Walk; by: Speaker | undefined; next: (removed: number, isFenced: boolean) => Plan }
 >;
 
-/** What a transaction compares, and what it does if all comparisons hold. */
+/** `operations` are done if all comparisons hold. */
 export type TransactionParts = Readonly<{ compare: Compare[]; operations: Operation[] }>;
 
 export type PushOf<Kind extends Push['kind']> = Extract<Push, { kind: Kind }>;
@@ -49,7 +49,7 @@ export function write(
   return { kind: 'write', compare, operations, next };
 }
 
-/** For more records than fit into one transaction: `next` decides again after each step. */
+/** Writes more records than fit into one transaction: `next` decides again after each step. */
 export function writeInSteps(written: TransactionParts, next: () => Plan): Plan {
   return { ...write(written, next), otherwise: next };
 }

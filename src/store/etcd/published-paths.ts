@@ -1,7 +1,7 @@
 /**
  * The canonical paths of logical clusters on shards. A logical cluster has the path that its newest
- * object with a path names. This depends only on the objects that exist, so every server of one
- * etcd comes to the same.
+ * object with a path names. The path depends only on the objects that exist, so it is the same at
+ * every server of one etcd.
  */
 import type { MovedPath } from '../../domain/change.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
@@ -12,17 +12,14 @@ import type { ShardName } from '../../domain/shard.js';
 
 export type ClusterPlace = Readonly<{ shard: ShardName; cluster: ClusterName }>;
 
-/**
- * The parts of an object that decide the path. `writtenAt`: if the store wrote it again, the
- * revision at which somebody else last wrote it.
- */
+/** The parts of an object that decide the path. `writtenAt`: as in `IndexedObject`. */
 export type PathBearer = Readonly<{ path: CanonicalPath | undefined; revision: Revision; writtenAt?: Revision }>;
 
 /**
  * - `bearers`: how many objects name each path; never 0.
  * - `named`: the path of the newest object that names one.
- * - `newest`: the revision since which it does.
- * - `owned`: the path in the cluster's path entry, which has precedence (PATH-2).
+ * - `newest`: the revision since which that object names it.
+ * - `owned`: the path in the logical cluster's path entry, which has precedence (PATH-2).
  */
 type Entry = {
   readonly cluster: ClusterName;
@@ -33,7 +30,7 @@ type Entry = {
 };
 
 export class PublishedPaths {
-  /** All objects of the logical cluster on the shard, without an object that was just deleted. */
+  /** All objects of the logical cluster on the shard, without one that was just deleted. */
   readonly #objectsIn: (place: ClusterPlace) => Iterable<PathBearer>;
   readonly #entries = new Map<string, Entry>();
   readonly #byPath = new Map<CanonicalPath, Set<Entry>>();
@@ -54,15 +51,15 @@ export class PublishedPaths {
     return clustersOf([...(this.#byPath.get(path) ?? [])].filter(({ owned }) => owned === path));
   }
 
-  /** Whether objects name different paths, so that the newest decides. */
+  /** Whether objects name different paths, so that the newest object decides. */
   isContested(place: ClusterPlace): boolean {
     return (this.#entries.get(placeOf(place))?.bearers.size ?? 0) > 1;
   }
 
   /**
-   * The object names `after` since `revision`, and named `before` until then; undefined: it named
-   * no path or did not exist. A first listing may bring objects in any order; after that, each is
-   * the newest.
+   * Since `revision`, the object names `after`; until then it named `before`. Undefined: no path,
+   * or no object. The first listing may bring objects in any order; after the listing, each changed
+   * object is the newest.
    */
   changed(
     key: Key,
@@ -83,7 +80,7 @@ export class PublishedPaths {
     return pathOf(entry) === former ? undefined : this.#move(entry, former);
   }
 
-  /** The path that is left once an object that named `before` names none. */
+  /** The path that remains after an object that named `before` names none. */
   #remaining(place: ClusterPlace, { bearers, named }: Entry, before: CanonicalPath | undefined): CanonicalPath | undefined {
     if (bearers.size <= 1) return [...bearers.keys()][0];
     if (before !== named) return named;
@@ -125,8 +122,8 @@ export function sinceOf({ revision, writtenAt = revision }: Pick<PathBearer, 're
 }
 
 /**
- * Of two that one transaction of another program wrote, the lower path counts as newer, because
- * servers may see them in any order.
+ * Of two objects that one transaction of another program wrote, the one with the lower path counts
+ * as newer, because servers may see them in any order.
  */
 function isNewer(one: PathBearer, other: PathBearer): boolean {
   const difference = sinceOf(one) - sinceOf(other);

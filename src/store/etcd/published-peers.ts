@@ -1,7 +1,7 @@
 /**
  * The published records, fences and heartbeats of the servers of one etcd, and which server leads.
- * Each key is attached to the lease of its server. One without a lease was copied here and would
- * never expire, so it does not count.
+ * Each key is attached to the lease of its server. A key without a lease was copied into this etcd
+ * and would never expire, so it does not count.
  */
 import type { Revision } from '../../domain/revision.js';
 import type { PeerState } from '../../domain/store-port.js';
@@ -18,12 +18,12 @@ export class PublishedPeers {
   #leader: Readonly<{ id: string; revision: Revision; isLeased: boolean }> | undefined;
   #isChanged = false;
 
-  /** The id of the leader; undefined if no server leads. */
+  /** Undefined if no server leads. */
   get leader(): string | undefined {
     return this.#leader?.isLeased === true ? this.#leader.id : undefined;
   }
 
-  /** The revision of the leader record; 0 if there is none. */
+  /** 0 if there is no leader record. */
   get leaderRevision(): Revision {
     return this.#leader?.revision ?? 0;
   }
@@ -33,12 +33,11 @@ export class PublishedPeers {
     return this.#servers;
   }
 
-  /** The revision of each server's last heartbeat, keyed by the id of the server. */
+  /** The revision of each server's last heartbeat, keyed by server id. */
   get heartbeats(): ReadonlyMap<string, Revision> {
     return this.#heartbeats;
   }
 
-  /** The revision of a server's fence; undefined if it has none. */
   fenceOf(server: string): Revision | undefined {
     return this.#fences.get(server);
   }

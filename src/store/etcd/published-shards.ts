@@ -1,7 +1,7 @@
 /**
- * The published state of shards, slices and links: their records, and the contents of slices,
- * counted from the objects. A change of a shard or link does not rewrite the records of its slices.
- * Readers compare revisions instead:
+ * The published state of shards, slices and links: their records, and the size and digest of
+ * slices, computed from the objects. A change of a shard or link does not rewrite the records of
+ * its slices. Readers compare revisions instead:
  *
  *   shards/amber   9  its via since 9     slices/amber/t   7  synced     7 < 9: it is not synced
  *   links/parent  12  stale since 12      slices/amber/u  11  current    11 < 12: it is not current
@@ -24,14 +24,14 @@ import type { LinkRecord, ShardRecord, SliceRecord } from './records.js';
 /** A record, and the revision of its last change. */
 export type Versioned<Record> = Readonly<{ revision: Revision; record: Record }>;
 
-/** What one batch has changed. */
+/** What a batch changed. */
 export type ShardsChange = Readonly<{
   shards: readonly ShardState[];
   slices: readonly SliceState[];
   links: readonly LinkState[];
   /** Shards whose syncs under way are void. */
   voided: ReadonlySet<ShardName>;
-  /** Slices whose syncs under way are void, and the server that invalidated each. */
+  /** Slices whose syncs under way are void, and the servers that invalidated them. */
   invalidated: readonly Readonly<{ slice: Slice; by: string }>[];
 }>;
 
@@ -76,7 +76,7 @@ export class PublishedShards {
     return this.#links.size;
   }
 
-  /** The name of the child whose cache has that id; undefined if there is none. */
+  /** The name of the child that has this cache id. */
   nameOfChild(cacheId: string): string | undefined {
     for (const [neighbour, { record }] of this.#links) if (record.cacheId === cacheId && neighbour !== 'parent') return childOf(neighbour);
     return undefined;
@@ -109,7 +109,7 @@ export class PublishedShards {
     return this.#entry(slice)?.changedMs ?? 0;
   }
 
-  /** The record as it is stored; `facts` also considers the records of the shard and the link. */
+  /** The stored record; `facts` also considers the records of the shard and the link. */
   sliceRecord(slice: Slice): Versioned<SliceRecord> | undefined {
     return this.#entry(slice)?.stored;
   }
@@ -150,7 +150,7 @@ export class PublishedShards {
     }
   }
 
-  /** An object of the slice changed from `before` to `after`. `nowMs`: 0 if the time is unknown. */
+  /** `nowMs`: 0 if the time is unknown. */
   objectChanged(slice: Slice, before: IndexedObject | undefined, after: IndexedObject | undefined, nowMs: number): void {
     const entry = this.#touch(slice);
     entry.objects += Number(after !== undefined) - Number(before !== undefined);
@@ -161,7 +161,7 @@ export class PublishedShards {
     assert(entry.objects >= 0 && entry.bytes >= 0, 'no slice holds less than nothing');
   }
 
-  /** What has changed since the last call. Forgets slices without objects and without a record. */
+  /** The changes since the last call. Forgets slices without objects and without a record. */
   takeChange(): ShardsChange {
     const change: ShardsChange = {
       shards: [...this.#changedShards].map((shard) => this.state(shard) ?? unknownShard(shard)),
@@ -234,7 +234,7 @@ export function viaSinceOf({ revision, record }: Versioned<ShardRecord>): Revisi
   return record.viaSince === 0 ? revision : record.viaSince;
 }
 
-/** The revision before which no record of a slice that came over the link counts as current. */
+/** Slices that came over the link are current only if their records are not below this revision. */
 export function staleSinceOf({ revision, record }: Versioned<LinkRecord>): Revision {
   return record.staleSince === 0 ? revision : record.staleSince;
 }

@@ -1,10 +1,11 @@
 /**
  * Everything that etcd holds for this cache, as published here: the index of objects, the state of
- * shards, slices and links, and canonical paths. It depends only on the follower's batches, so
- * every server of one etcd comes to the same.
+ * shards, slices and links, and canonical paths. All of it depends only on the follower's batches,
+ * so it is the same at every server of one etcd.
  *
- * Other programs may write to this etcd too. A key that is not an object's, or a value that is not
- * an object of its type, is skipped and counted. An object whose value becomes unreadable is gone.
+ * Other programs may write to this etcd, too. A key that is no object's key, or a value that is no
+ * object of its key, is skipped and counted. An object whose value becomes unreadable counts as
+ * deleted.
  */
 import type { Log } from '../../diagnostics/log.js';
 import type { Change, Commit } from '../../domain/change.js';
@@ -38,14 +39,14 @@ import { readValue } from './stored-values.js';
 export type PublishedStateParts = Readonly<{ prefix: string; bodies: RecentBodies; log: Log; keptNames: KeptNames }>;
 
 /**
- * A write that does not count as a sync of the object. The store wrote the object again because a
- * namesake on another shard was deleted, or only kept names changed.
+ * A write that is no sync of the object: the store wrote the object again because a namesake on
+ * another shard was deleted, or only kept names changed.
  */
 export type Rewrite = Readonly<{ key: Key; from: Revision; to: Revision }>;
 
 /**
- * `arePeersNew`: a server's record or the leader has changed. `replacedBytes`: the bytes of the
- * body that each change replaced.
+ * `arePeersNew`: a server's record or the leader has changed. `replacedBytes`: of the body that
+ * each change replaced.
  */
 export type PublishedBatch = Readonly<{
   commit: Commit;
@@ -68,17 +69,16 @@ export class PublishedState {
   readonly #parts: PublishedStateParts;
   readonly #reader: ObjectReader;
   readonly #unreadableKeys: UnreadableKeys;
-  /** The revision of each stored mark. A mark says that a namesake must be written again. */
+  /** The revision of each stored mark (records.ts, `rewrites/`). */
   readonly #marks = new Map<string, Revision>();
   /**
-   * Namesakes to write again that have no stored mark, keyed by the mark that they would have. The
-   * server that deleted the object did not know them yet.
+   * Namesakes to write again without a stored mark, keyed by the mark that they would have: the
+   * server that deleted the object did not know of them yet.
    */
   readonly #unmarkedRewrites = new Map<string, Revision>();
   /**
-   * Keyed by the revision of a rewrite, which has one object (decider.ts N2). The value is the
-   * revision at which somebody else last wrote that object. An entry stays until the object
-   * arrives.
+   * Keyed by the revision of a rewrite, which has only one object (decider.ts N2). The value
+   * becomes that object's `writtenAt`. An entry stays until the object arrives.
    */
   readonly #written = new Map<Revision, Revision>();
   #cache: Readonly<{ revision: Revision; record: CacheRecord | undefined }> | undefined;
@@ -95,7 +95,7 @@ export class PublishedState {
     return this.#revision;
   }
 
-  /** Which cache this is; undefined if etcd has no record of it. */
+  /** Which cache this is; undefined if etcd has no such record. */
   get cache(): Readonly<{ revision: Revision; record: CacheRecord | undefined }> | undefined {
     return this.#cache;
   }
@@ -108,7 +108,9 @@ export class PublishedState {
     return this.#marks;
   }
 
-  /** The marks of all namesakes to write again, stored or not, and the revision of each delete. */
+  /**
+   * The marks of all namesakes to write again, stored or not, with the revisions of the deletes.
+   */
   get pendingRewrites(): ReadonlyMap<string, Revision> {
     return new Map([...this.#unmarkedRewrites, ...this.#marks]);
   }
@@ -147,7 +149,9 @@ export class PublishedState {
     return this.#unreadableKeys.revisionAt(text);
   }
 
-  /** Takes in the listing, which counts as no change. Call this before `apply`. */
+  /**
+   * Takes a part of the listing, which counts as no change. Called only before the first `apply`.
+   */
   load({ revision, events }: FollowedBatch): void {
     const { prefix } = this.#parts;
     for (const event of events) {
@@ -228,7 +232,7 @@ export class PublishedState {
     const { bodies } = this.#parts;
     const { revision, value } = event.kv;
     const key = this.#reader.keyOf(text);
-    // Most bodies of a large store are parsed but not kept in memory.
+    // Most bodies of a large store are only parsed and not kept.
     const isKept = bodies.hasRoomFor(value.length);
     const object = key && this.#read(key, event.kv, isKept);
     if (key === undefined || object === undefined) return this.#unreadableKeys.add(text, key, revision);
@@ -280,7 +284,7 @@ export class PublishedState {
 
   /**
    * Finds namesakes to write again. Informers' keys lack the shard, so namesakes replace each other
-   * in their caches, which end up right unless the last change is a delete.
+   * in informers' caches. The caches end up right, unless the last change is a delete.
    */
   #recordNamesakes(key: Key, { isThere, revision, isMarked }: Readonly<{ isThere: boolean; revision: Revision; isMarked: boolean }>): void {
     if (isThere && this.#unmarkedRewrites.size === 0) return;
@@ -297,7 +301,7 @@ export class PublishedState {
   }
 
   /**
-   * What the change replaced: the body in memory, else the one that etcd sent along, else nothing.
+   * The object that the change replaced: from memory, else as etcd sent it along, else undefined.
    */
   #previous(held: IndexedObject | undefined, sent: KeyValue | undefined): () => StoredObject | undefined {
     if (held === undefined) return () => undefined;
@@ -326,10 +330,7 @@ function revisionsOf(records: readonly Recorded[], isWanted: (record: Recorded) 
 
 const loggedMax = 20;
 
-/**
- * The keys whose content cannot be served, each with its revision. The first `loggedMax` are
- * logged.
- */
+/** The keys that cannot be served, each with its revision. The first `loggedMax` are logged. */
 class UnreadableKeys {
   readonly #prefix: string;
   readonly #log: Log;
@@ -344,13 +345,13 @@ class UnreadableKeys {
     return this.#revisions.size;
   }
 
-  /** The revision of the key's last change; 0 if it is not one of these. */
+  /** The revision of the key's last change; 0 for any other key. */
   revisionAt(text: string): Revision {
     return this.#revisions.get(text) ?? 0;
   }
 
   /**
-   * `key`: the parsed key, if it could be parsed. Ignores what kcp's cache server keeps for itself.
+   * `key`: undefined if it could not be parsed. Ignores what kcp's cache server keeps for itself.
    */
   add(text: string, key: Key | RecordKey | undefined, revision: Revision): void {
     if (isOfUpstream(this.#prefix, text)) return;

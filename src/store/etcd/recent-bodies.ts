@@ -6,7 +6,7 @@ import type { Revision } from '../../domain/revision.js';
 
 /** The bytes that an object takes beside its body. */
 const objectBytes = 768;
-/** When the bound is exceeded, objects are dropped until this share of it is left. */
+/** When the bound is exceeded, objects are dropped down to this share of it. */
 const keptShare = 63 / 64;
 
 export class RecentBodies {
@@ -51,8 +51,8 @@ export class RecentBodies {
   }
 
   /**
-   * Drops several at once: iterating over a Map first passes the slots of all deleted entries. An
-   * iterator kept open would hold all that it has passed.
+   * Drops several objects at once, because each iteration over a Map first passes the slots of all
+   * deleted entries. An iterator that stays open would keep everything that it has passed.
    */
   #dropOldest(): void {
     for (const [oldest, each] of this.#objects) {
@@ -73,6 +73,6 @@ function sizeOf({ body }: StoredObject): number {
 }
 
 function textOf(key: Key): string {
-  // `join` makes a flat string. For `+`, V8 would keep a tree of the parts.
+  // `join` makes a flat string; with `+`, V8 would keep a tree of the parts.
   return [key.shard, formatClientKey(key)].join('|');
 }

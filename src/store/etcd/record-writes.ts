@@ -1,4 +1,4 @@
-/** Builds the comparisons and writes for the published records of shards, slices and links. */
+/** Builds comparisons and writes of the records of shards, slices and links. */
 import type { ShardState } from '../../domain/claim.js';
 import type { Key } from '../../domain/key.js';
 import type { Speaker } from '../../domain/push.js';
@@ -22,7 +22,7 @@ export class RecordWrites {
   readonly #published: PublishedState;
   readonly #shards: PublishedShards;
 
-  /** `server`: the id of this server. */
+  /** `server`: this server's id. */
   constructor(prefix: string, server: string, published: PublishedState) {
     this.#prefix = prefix;
     this.#server = server;
@@ -31,11 +31,11 @@ export class RecordWrites {
   }
 
   /**
-   * Adds the facts of a slice to `written`, if they differ from the stored ones.
+   * Adds a write of the slice's facts to `written`, if they differ from the stored ones.
    *
    * - `removal`: the server that removes from the slice, if that changes.
    * - `voids`: voids every sync of the slice under way. If the record says so already, it is only
-   *   compared, so many transactions may say so at once.
+   *   compared and not written, so many transactions may do this at once.
    * - `begins`: a sync begins.
    */
   putFacts(
@@ -105,8 +105,8 @@ export class RecordWrites {
   }
 
   /**
-   * Holds while the object is as the decision saw it. `held`: its revision; undefined if there is
-   * no readable one.
+   * Holds while the object is unchanged since the decision. `held`: its revision; undefined if
+   * there is no readable object.
    */
   compareObject(key: Key, held: Revision | undefined): Compare {
     return this.#compareText(formatObjectKey(this.#prefix, key), held);
@@ -120,7 +120,7 @@ export class RecordWrites {
     return this.#compareText(formatRecordKey(this.#prefix, key), stored?.revision);
   }
 
-  /** A value that cannot be read counts as absent. The write replaces it. */
+  /** An unreadable value counts as absent, and is replaced by the write. */
   #compareText(text: string, stored: Revision | undefined): Compare {
     return { key: Buffer.from(text), revision: stored ?? this.#published.unreadableAt(text) };
   }

@@ -18,8 +18,8 @@
  *                                             once the object has another revision
  *
  * `.` sorts before `/`, so the range from PREFIX.strata/ to the end of PREFIX/ covers the records
- * and the objects. A watch of that range brings both in one order of revisions. Values are JSON. A
- * value that cannot be read counts as absent; the next write of its record replaces it.
+ * and the objects. A watch of that range brings both in order of revision. Values are JSON. An
+ * unreadable value counts as absent; the next write of its record replaces it.
  */
 import type { ShardState } from '../../domain/claim.js';
 import { parseClusterName } from '../../domain/cluster.js';
@@ -39,16 +39,16 @@ export type CacheRecord = Readonly<{ cacheId: string; epoch: number }>;
 
 /**
  * `viaSince`: the revision since which the shard has its via; 0: this record's. `session`: rises
- * with each pusher that connects, so what a former connection has under way fails.
+ * with each pusher that connects, so that all transactions of former connections fail.
  */
 export type ShardRecord = Readonly<Omit<ShardState, 'shard'> & { viaSince: Revision; session: number }>;
 
 /**
  * The facts hold for the via that the shard had at this record's revision.
  *
- * - `invalidations`: rises when something of the slice was lost, which voids the sync under way.
+ * - `invalidations`: rises whenever something voids the slice's syncs under way.
  * - `invalidatedBy`: the server that raised it last.
- * - `isVoid`: no sync has begun since then.
+ * - `isVoid`: no sync has begun since.
  * - `removal`: the server that removes from the slice (removal-plans.ts); '' if none does.
  */
 export type SliceRecord = Readonly<
@@ -80,7 +80,6 @@ export const recordsAtOnce = 50;
 
 const resourcePattern = /^([^.:/]+)(?:\.([^:/]+))?:([^/]*)$/;
 
-/** All records and all objects. */
 export function everyKey(prefix: string): Readonly<{ key: Uint8Array; rangeEnd: Uint8Array }> {
   return { key: Buffer.from(`${prefix}.strata/`), rangeEnd: Buffer.from(`${prefix}0`) };
 }
@@ -98,7 +97,7 @@ export function formatRecordKey(prefix: string, key: RecordKey): string {
   return recordsPrefix(prefix) + placeOf(key);
 }
 
-/** Undefined for any other key, such as a record of a later version of this engine. */
+/** Undefined for any other key, such as a record of a later version. */
 export function parseRecordKey(prefix: string, text: string): RecordKey | undefined {
   const start = recordsPrefix(prefix);
   if (!text.startsWith(start)) return undefined;
@@ -123,8 +122,8 @@ export function parseRecordKey(prefix: string, text: string): RecordKey | undefi
 }
 
 /**
- * The objects that a rewrite mark stands for, one on each shard. Undefined if this engine did not
- * write the mark.
+ * The scope of the objects that a rewrite mark stands for, one on each shard. Undefined if this
+ * engine did not write the mark.
  */
 export function namesakesOf(mark: string): Scope | undefined {
   const [type = '', cluster = '', ...rest] = mark.split('|');
@@ -162,7 +161,7 @@ export function parseServerRecord(value: Uint8Array): PeerState | undefined {
   return { pushers: shards(pushers, parsePeerPusher), lastWrites: shards(heard, (each) => (isNumber(each) ? each : undefined)) };
 }
 
-/** The parsed value, of whatever kind the key has; undefined if it cannot be parsed. */
+/** Undefined if the value cannot be parsed as the key's kind. */
 export function parseRecord(key: RecordKey, value: Uint8Array): unknown {
   switch (key.kind) {
     case 'cache':
@@ -273,7 +272,7 @@ function isFlag(value: unknown): value is boolean {
   return typeof value === 'boolean';
 }
 
-/** Older servers do not write `lacks`. A `lacks` that cannot be parsed counts as absent. */
+/** Older servers do not write `lacks`. An unreadable `lacks` counts as absent. */
 function parsePeerPusher(value: unknown): PeerPusher | undefined {
   if (!isObject(value)) return undefined;
   const { peer, isHeld, connected, lagMs, whole, lacks } = value;

@@ -1,17 +1,18 @@
 /**
- * Plans the removal of a shard or of a type. First the records of its slices say that they are not
- * synced, and which server removes from them. Then that server deletes their objects. Each delete
- * holds only while the record of its slice is unchanged.
+ * Plans the removal of a shard or of a type. First, the records of its slices get the state "not
+ * synced" and the name of the server that removes. Then that server deletes the objects. etcd
+ * applies each delete only while the record of its slice is unchanged.
  *
  *   slices/amber/t   removal: A ──▶ deletes by A, each compares this record ──▶ removal: none
  *                       └──▶ a sync begins at B: removal: none        A deletes nothing more here.
  *
  * RM1 A removal deletes no object that a valid sync at another server has confirmed. If that sync
  *     began after the record was written, its `begin` ended the removal. Otherwise the record voids
- *     the sync. The marks of the walk spare what is synced at this server (store/syncs.ts), so the
- *     removal continues.
- * RM2 Every server drops a type until nothing of it is left (intake/shards/declared-types.ts). So a drop
- *     skips each slice from which another running server removes.
+ *     the sync. Beside a sync at this server the removal continues, because the walk's marks spare
+ *     what that sync confirms (store/syncs.ts).
+ * RM2 Every server drops a type until nothing of the type is left
+ *     (intake/shards/declared-types.ts). So a drop skips each slice from which another running
+ *     server removes.
  */
 import type { Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
@@ -36,7 +37,7 @@ export type RemovalPlansParts = Readonly<{
 
 export class RemovalPlans {
   readonly #parts: RemovalPlansParts;
-  /** The slices that each walk under way removes from. */
+  /** The slices of each walk under way. */
   readonly #ranges = new Map<Walk, SliceRange>();
 
   constructor(parts: RemovalPlansParts) {
@@ -47,7 +48,8 @@ export class RemovalPlans {
     const { published } = this.#parts;
     const { shard, fence, nowMs, through } = push;
     if (isOvertaken(push, published.shards.state(shard))) return unchanged;
-    // Without a fence, other servers may write while the records are written. Those objects stay.
+    // Without a fence, other servers may write objects while the records are written. These objects
+    // stay.
     const last = through ?? (fence ? undefined : published.revision);
     const begin = (): Plan => this.#begin({ shard }, last);
     return fence ? this.#parts.holders.remove({ shard, nowMs }, begin) : begin();
@@ -57,7 +59,7 @@ export class RemovalPlans {
     return this.#begin({ resource: this.#parts.idOf(resource) }, through);
   }
 
-  /** Undefined: there is no such walk. */
+  /** Undefined if there is no such walk. */
   resume(walk: number): Plan | undefined {
     const known = this.#parts.syncs.removal(walk);
     return known && this.#remove(known);
@@ -81,7 +83,9 @@ export class RemovalPlans {
     return removal !== server && published.peers.servers.has(removal);
   }
 
-  /** Objects written after `through` stay, and so do those written or synced during the removal. */
+  /**
+   * Objects written after `through` stay, and so do objects written or synced during the removal.
+   */
   #begin(range: SliceRange, through: Revision | undefined): Plan {
     const { published, records, syncs, server, idOf } = this.#parts;
     const slices = this.#in(range).filter(({ slice }) => 'shard' in range || !this.#isRemovedElsewhere(slice));
@@ -89,7 +93,7 @@ export class RemovalPlans {
     const written: TransactionParts = { compare: [], operations: [] };
     for (const { slice } of slices) {
       if (written.operations.length >= recordsAtOnce) break;
-      // A sync may have begun here after this server's removal of the slice began. Void it.
+      // This also voids a sync that began here after this server's removal of the slice began.
       if (!this.mayRemove(slice) || published.shards.sliceRecord(slice)?.record.isVoid !== true)
         records.putFacts(written, slice, cleared(published.shards.facts(slice)), { voids: true, removal: server });
     }
@@ -118,10 +122,7 @@ export class RemovalPlans {
     };
   }
 
-  /**
-   * Ends this server's removal in the slices of the range, except slices that its other walks go
-   * through.
-   */
+  /** Ends this server's removal in the slices of the range, except slices of its other walks. */
   #end(range: SliceRange, next: () => Plan): Plan {
     const { published, records } = this.#parts;
     const others = new Set([...this.#ranges.values()].flatMap((other) => this.#in(other).map(({ slice }) => formatSlice(slice))));

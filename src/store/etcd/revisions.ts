@@ -1,4 +1,4 @@
-/** The published revision, and how far history goes back. Revisions are etcd's own. */
+/** The published revision, and how far history goes back. Revisions are etcd's. */
 import { Refused } from '../../domain/errors.js';
 import type { Located, Revision } from '../../domain/revision.js';
 import type { Revisions } from '../../domain/store-port.js';

@@ -1,14 +1,13 @@
 /**
- * The messages of etcd's API that this engine sends and receives, as bytes. Pure. Field numbers are
+ * Encodes and decodes the messages of etcd's API that this engine uses. Pure. Field numbers are
  * those of rpc.proto and kv.proto of etcd 3.6 (https://github.com/etcd-io/etcd/tree/main/api).
  * Unknown fields are skipped. Revisions are JavaScript numbers, because none comes near 2^53.
  */
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 
 /**
- * A key and its value, as etcd stores them. `created`: the revision of its first change; 0 in a
- * delete event. `revision`: that of its last change. `lease`: the lease that it is attached to; 0:
- * none.
+ * `created`: the revision of the key's first change; 0 in a delete event. `revision`: of its last
+ * change. `lease`: the lease that the key is attached to; 0: none.
  */
 export type KeyValue = Readonly<{ key: Uint8Array; value: Uint8Array; created: number; revision: number; lease: number }>;
 
@@ -16,7 +15,8 @@ export type KeyValue = Readonly<{ key: Uint8Array; value: Uint8Array; created: n
 export type LeaseRequest = Readonly<{ id: number; ttlSeconds: number }>;
 
 /**
- * `rangeEnd`: the first key behind the range; undefined: `key` alone. `revision`: 0: the newest.
+ * `rangeEnd`: the first key behind the range; undefined: `key` alone. `revision`: by default the
+ * newest.
  */
 export type RangeRequest = Readonly<{
   key: Uint8Array;
@@ -30,7 +30,7 @@ export type RangeRequest = Readonly<{
 /** `revision`: etcd's revision when it answered. */
 export type RangeResponse = Readonly<{ revision: number; kvs: readonly KeyValue[]; more: boolean; count: number }>;
 
-/** Holds if the key's last change has this revision; 0: if the key does not exist. */
+/** Holds if the key's last change has this revision, or, for 0, if the key does not exist. */
 export type Compare = Readonly<{ key: Uint8Array; revision: number }>;
 
 /** `lease`: the lease to attach the key to; 0: none. */
@@ -46,7 +46,8 @@ export type TxnRequest = Readonly<{ compare: readonly Compare[]; success: readon
 export type TxnResponse = Readonly<{ revision: number; succeeded: boolean; ranges: readonly RangeResponse[] }>;
 
 /**
- * Watches puts and deletes in the range from `startRevision` on. Each event has what it replaced.
+ * Watches puts and deletes in the range from `startRevision` on. Events include the replaced
+ * values.
  */
 export type WatchCreate = Readonly<{ key: Uint8Array; rangeEnd: Uint8Array; startRevision: number }>;
 
@@ -55,9 +56,9 @@ export type WatchRequest = Readonly<{ kind: 'create'; create: WatchCreate } | { 
 export type WatchEvent = Readonly<{ kind: 'put' | 'delete'; kv: KeyValue; previous: KeyValue | undefined }>;
 
 /**
- * `revision`: etcd's revision; without events, everything up to it was sent. `isFragment`: more
- * events follow, maybe of the last event's revision. `compacted`: the oldest revision that is left,
- * if the watch asked for an older one.
+ * `revision`: etcd's revision; in a response without events, everything up to it was sent.
+ * `isFragment`: more events follow, maybe of the last event's revision. `compacted`: the oldest
+ * revision that is left, if the watch asked for an older one.
  */
 export type WatchResponse = Readonly<{
   revision: number;
@@ -136,7 +137,7 @@ export function encodeLeaseId(id: number): Uint8Array {
   return new BinaryWriter().tag(1, WireType.Varint).int64(id).finish();
 }
 
-/** The seconds that a lease has left; 0 or less: it is gone. */
+/** The seconds that a lease has left; 0 or less if it is gone. */
 export function decodeLease(bytes: Uint8Array): number {
   let seconds = 0;
   read(bytes, (field, reader) => {
@@ -253,7 +254,7 @@ function numberOf(reader: BinaryReader): number {
   return Number(reader.int64());
 }
 
-/** Calls `take` with each field, and skips those for which it returns false. */
+/** Calls `take` with each field, and skips a field if `take` returns false. */
 function read(bytes: Uint8Array, take: (field: number, reader: BinaryReader) => boolean): void {
   const reader = new BinaryReader(bytes);
   while (reader.pos < reader.len) {

@@ -1,7 +1,7 @@
 /**
- * A scope as it stood at a revision, page by page. It reads the present objects. For a key that has
- * changed since, it shows what the key held. A snapshot stores nothing, because history knows every
- * changed key, in the same order.
+ * A scope as it was at a revision, page by page. The snapshot reads the present objects; for a key
+ * that has changed since, it takes the earlier object from history. It stores nothing, because
+ * history has every changed key, in the same order.
  *
  *   at 20     objects now         a 12    b 31    d 18      b changed at 31, c was deleted at 27:
  *             keys of history     b (14)  c (9)             a 12, b 14, c 9, d 18
@@ -29,7 +29,7 @@ export type EtcdSnapshotParts = Readonly<{
   release: () => void;
 }>;
 
-/** Keys that one snapshot looks at in one turn of the event loop: about 1 ms. */
+/** Keys that one snapshot examines in one turn of the event loop: about 1 ms. */
 const keysAtOnce = 1_000;
 
 type Found = IndexedObject | StoredObject;
@@ -52,7 +52,7 @@ export class EtcdSnapshot implements Snapshot {
     this.#parts.assertCovered();
     const { found, next } = this.#scan(after);
     const objects = await this.#withBodies(found);
-    // If all bodies were in memory, nothing above has let other work of the event loop run.
+    // If all bodies were in memory, other work of the event loop has not had a turn.
     if (next !== undefined) await turn();
     this.#parts.assertCovered();
     return { objects, next };
@@ -62,7 +62,7 @@ export class EtcdSnapshot implements Snapshot {
     this.#parts.release();
   }
 
-  /** The objects behind `after` at the revision, and the last key that was looked at. */
+  /** The objects behind `after` at the revision, and the last key examined. */
   #scan(after: Key | undefined): Readonly<{ found: readonly Found[]; next: Key | undefined }> {
     const { objects, history } = this.#parts;
     const { rowsMax, bytesMax } = this.#limits;
@@ -82,13 +82,13 @@ export class EtcdSnapshot implements Snapshot {
     return { found, next: undefined };
   }
 
-  /** What a key held at the revision. */
+  /** The object of a key at the revision. */
   #valueAt(object: IndexedObject | undefined, changed: ChangedKey | undefined): Found | undefined {
     const change = changed && firstChangeAbove(changed, this.revision);
     if (change === undefined) return object;
     if (change.kind === 'put' && change.created) return undefined;
     const held = change.previous();
-    // etcd did not send what the change replaced, or fragments.ts dropped it, and no memory has it.
+    // The replaced object is not in memory, and etcd did not send it, or fragments.ts dropped it.
     if (held === undefined) throw new Refused(expired(`too old resource version: ${this.revision}`));
     return held;
   }

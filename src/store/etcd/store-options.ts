@@ -19,7 +19,7 @@ export type EtcdLimits = Readonly<{
   recentBytesMax: number;
   /** Revisions of history that a start reads, so that watches of other servers can resume here. */
   resumedRevisionsMax: number;
-  /** How often the leader looks for what other servers have left undone. */
+  /** How often the leader checks for what other servers have left undone. */
   dutiesIntervalMs: number;
   keptNames: KeptNames;
 }>;
@@ -27,7 +27,7 @@ export type EtcdLimits = Readonly<{
 export type EtcdParts = Readonly<{
   log: Log;
   clock: Clock;
-  /** Returns a number in [0, 1). */
+  /** In [0, 1). */
   random: () => number;
   observe: StoreObserver;
 }>;
