@@ -81,8 +81,7 @@ export class Syncs {
 
   /**
    * The commit of this batch has failed; `revision` is still the last one. Syncs that the batch
-   * made void stay void. If the batch has a push of a link, all syncs become void, because several
-   * shards may be affected.
+   * made void stay void. If the batch has a push of a link, all syncs become void.
    */
   undo(revision: Revision, batch: readonly BatchItem[]): void {
     for (const asked of batch) {

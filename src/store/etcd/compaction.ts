@@ -1,7 +1,7 @@
 /**
  * Compacts etcd as Kubernetes and kcp do. In each interval, the first server to change
- * `compact_rev_key` compacts etcd up to the revision that it saw one interval earlier. The key
- * coordinates any number of servers, of Strata and of others.
+ * `compact_rev_key` compacts etcd up to the revision of one interval earlier. The key coordinates
+ * any number of servers, of Strata and of others.
  *
  * CO1 No revision younger than `ageMs` is compacted. While etcd's quota is nearly used up, that age
  *     is at most a minute.

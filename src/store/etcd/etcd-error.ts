@@ -3,8 +3,7 @@ import { status } from '@grpc/grpc-js';
 import { CacheError, type Refusal } from '../../domain/errors.js';
 
 /**
- * - `unknown`: etcd did not answer, or may answer otherwise at the next member. A write may have been
- *   applied, or may yet be.
+ * - `unknown`: no usable answer. A write may have been applied, or may yet be.
  * - `full`: etcd's quota is used up; etcd accepts no writes until an operator frees space.
  * - `too-large`: the request or the answer exceeds a limit of etcd or gRPC.
  * - `compacted`: the requested revision is gone.

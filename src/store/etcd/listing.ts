@@ -1,8 +1,8 @@
 /**
  * Lists all keys of a range at one revision, page by page. etcd counts the remaining keys for each
  * page, so few large pages are several times as fast as many small ones. But a page must arrive
- * within the time limit of a call. If a page does not, it is requested again, and it and all later
- * pages are smaller.
+ * within the time limit of a call. If a page does not, the request is repeated with fewer keys, and
+ * all later pages have fewer.
  *
  * Bound: two pages in memory, each of `pageBytes` if its objects are as large as those of the page
  * before. The next type may have larger objects. So a page that may reach into the next type has at

@@ -1,6 +1,6 @@
 /**
  * The etcd engine behind the Store port. It publishes what the follower brings. A write goes to
- * etcd, and is published when the follower brings it back.
+ * etcd, and is published once the follower brings that change.
  *
  *   submit ─▶ MutationQueue ─▶ committer ─▶ etcd ─▶ follower ─▶ take: index, history, state,
  *   push ───▶ (lanes)              ▲                             │    subscribers, in one tick
@@ -44,7 +44,7 @@ export type Opened = Readonly<{
   bodies: RecentBodies;
   prefix: string;
   peers: EtcdPeers;
-  /** Resolves when etcd does not hold what is published. */
+  /** Resolves when etcd lacks something that is published. */
   contradicted: Deferred<Error>;
   cacheId: string;
   epoch: number;
@@ -54,7 +54,8 @@ const closing: Refusal = { reason: 'ServiceUnavailable', message: 'the server is
 const anotherLife = 'another server has begun another life of the cache, because it found no server that runs';
 const trimIntervalMs = 1_000;
 /**
- * After this time without word from etcd, health reports a failure: what is served may be older.
+ * After this time without progress of the watch, health reports a failure, because the served
+ * objects may be outdated.
  */
 const silenceMsMax = 10_000;
 
@@ -186,7 +187,6 @@ export class EtcdStore implements Store {
     return this.#closed.promise;
   }
 
-  /** Does the periodic work of the leader, if this server leads. */
   runDuties(): void {
     this.#duties.runIfDue();
   }
@@ -197,7 +197,7 @@ export class EtcdStore implements Store {
     if (this.history.trim(nowMs, Math.min(this.revisions.published, this.#holds.lowest(nowMs) ?? Infinity))) this.#trimSoon();
   }
 
-  /** Takes in a batch of the follower, and publishes it. */
+  /** Publishes a batch of the follower. */
   take(batch: FollowedBatch): void {
     const { published, window } = this.#opened;
     const nowMs = this.#parts.clock.now();
@@ -258,7 +258,7 @@ export class EtcdStore implements Store {
 
   #failed(error: unknown): Extract<Outcome, { kind: 'unavailable' | 'unknown' }> {
     const message = error instanceof Error ? error.message : String(error);
-    // A failure that repeats is logged once.
+    // The same failure in a row is logged once.
     if (message !== this.#lastFailure) this.#parts.log.error('store.commit-failed', { message });
     if (!(error instanceof EtcdError) || error.kind !== 'too-large') this.#lastFailure = message;
     if (error instanceof Refused) return { kind: 'unavailable', refusal: error.refusal };
@@ -268,7 +268,7 @@ export class EtcdStore implements Store {
   }
 
   /**
-   * After a failed write, clients may write no more. So this server writes its own state until etcd
+   * After a failed write, clients may stop writing. So this server writes its own record until etcd
    * accepts a write.
    */
   async #probe(): Promise<void> {
@@ -287,7 +287,8 @@ export class EtcdStore implements Store {
   }
 
   /**
-   * Trims in a later turn: the committer still answers the writers of these changes from history.
+   * Trims in a later turn, because the committer still needs these changes in history to answer
+   * their writers.
    */
   #trimSoon(): void {
     if (this.#isTrimming) return;

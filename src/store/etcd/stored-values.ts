@@ -1,9 +1,10 @@
 /**
  * The values of objects in etcd, as kcp's own cache server reads and writes them. Pure.
  *
- * A value is the object's JSON and a line break. It has the place annotations that its writer sent,
- * but the object's place is that of its key. Readers skip a value that is not an object of its
- * type. They do not rewrite it, because another program owns it. A path entry is stored as it is.
+ * A value is the object's JSON and a line break. The place annotations in it are those that the
+ * writer sent; the object's place is that of the key. Readers skip a value that is not an object of
+ * the key's type, and do not rewrite it, because another program owns it. A path entry is stored as
+ * it is.
  */
 import { kcpTypes } from '../../domain/catalogue/catalogue-kcp.js';
 import type { CanonicalPath } from '../../domain/cluster.js';
@@ -18,20 +19,18 @@ import { member, type Members, NotJson, type ObjectText, valueText } from '../..
 import { ownBuffer, type Allocate } from '../../json/text-edits.js';
 
 /**
- * Above the limit for clients (read-object.ts), because the server adds members to what it
- * stores.
+ * Above the limit for clients (read-object.ts), because the server adds members to stored objects.
  */
 const membersMax = 20_000;
 const lineBreak = 0x0a;
 /**
- * A watch of a Go client ends at an object of another kind. The kinds of declared types are not
- * known here.
+ * Another kind would end the watch of a Go client. The kinds of declared types are not known here.
  */
 const builtInKinds: ReadonlyMap<string, string> = new Map(kcpTypes.map((type) => [formatGroupResource(type), type.kind]));
 
 type ReadValue = Readonly<{ body: Body; path: CanonicalPath | undefined }>;
 
-/** A value that cannot be served. The message says why. */
+/** A value that cannot be served; the message says why. */
 export class Unreadable extends Error {}
 
 export function valueOf({ bytes }: Body): Uint8Array {
@@ -42,8 +41,8 @@ export function valueOf({ bytes }: Body): Uint8Array {
 }
 
 /**
- * Returns the body as if a client had sent it to this server, and the canonical path that it names.
- * They share no memory with `value`. Throws Unreadable.
+ * Returns the body as if a client had sent it to this server, and the canonical path that the
+ * object names. Neither shares memory with `value`. Throws Unreadable.
  */
 export function readValue(key: Key, value: Uint8Array, allocate = ownBuffer): ReadValue {
   const bytes = value.at(-1) === lineBreak ? value.subarray(0, -1) : value;

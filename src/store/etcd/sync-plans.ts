@@ -1,7 +1,7 @@
 /**
  * Plans syncs: what counts as synced, and what is left to remove. Marks and walks are in the memory
- * of the server that the pusher connected to. If another server writes something that voids them,
- * this server learns it from what is published (`follow`).
+ * of the server that the pusher connected to. If another server's write voids them, this server
+ * sees that in the published batch (`follow`).
  */
 import type { PushOutcome } from '../../domain/push.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
@@ -35,7 +35,7 @@ export class SyncPlans {
     this.#parts = parts;
   }
 
-  /** Voids the syncs under way that the batch makes void, whichever server wrote it. */
+  /** Voids the syncs under way that the batch makes void, whichever server wrote the changes. */
   follow({ change, rewrites }: Pick<PublishedBatch, 'change' | 'rewrites'>): void {
     const { syncs } = this.#parts;
     for (const shard of change.voided) syncs.forgetRange({ shard });
@@ -61,7 +61,7 @@ export class SyncPlans {
     const facts = published.shards.facts(slice);
     const written: TransactionParts = { compare: records.spokenBy(slice.shard, by), operations: [] };
     const removal = published.shards.sliceRecord(slice)?.record.removal ?? '';
-    // Ends a removal by another server, which must not remove what this sync confirms
+    // Ends another server's removal, because that server must not remove what this sync confirms
     // (removal-plans.ts). Clears `isVoid`, which is about earlier syncs.
     const begins = { begins: true, ...(removal === server ? {} : { removal: '' }) };
     records.putFacts(written, slice, cluster === undefined ? unsynced(facts) : facts, begins);
@@ -69,8 +69,8 @@ export class SyncPlans {
   }
 
   /**
-   * Voids the sync under way, whichever server has it. published-shards.ts reports that to every
-   * server.
+   * Voids the sync under way, whichever server has it: through published-shards.ts, every server
+   * learns that.
    */
   invalidate({ slice, by }: PushOf<'invalidate'>): Plan {
     const { published, syncs } = this.#parts;
@@ -118,8 +118,8 @@ export class SyncPlans {
   }
 
   /**
-   * Ends a sync that has nothing left to remove. The slice counts as synced once its own sync has
-   * ended, and the syncs of logical clusters that were under way then have ended too.
+   * Ends a sync that has nothing left to remove. When the slice then counts as synced: see
+   * store/syncs.ts.
    */
   #ended(push: PushOf<'end'>, id: number, decision: Decision): Plan {
     if (this.#parts.syncs.running(push.slice.shard, id, push.cluster) === undefined) return decided(unbegun);

@@ -1,6 +1,6 @@
 /**
- * Keeps etcd from applying an unanswered transaction after a later one: this server renews its
- * fence (peers.ts) in between.
+ * Keeps etcd from applying an unanswered transaction after a later one: between the two, this
+ * server renews its fence (peers.ts).
  */
 import { pause } from '../../domain/base/promises.js';
 import type { Clock } from '../../domain/ports.js';
@@ -9,11 +9,11 @@ import type { Compare } from './rpc.js';
 
 export type WriteFenceParts = Readonly<{
   clock: Clock;
-  /** This server's fence as published; undefined if it has none now. */
+  /** This server's fence as published; undefined if there is none. */
   fence: () => Compare | undefined;
   /**
-   * Resolves once etcd can apply nothing that was sent before, and what it has applied is published
-   * here. Throws EtcdError.
+   * Resolves once etcd can apply no write that was sent before, and the writes that it has applied
+   * are published here. Throws EtcdError.
    */
   renewFence: () => Promise<void>;
 }>;
@@ -23,7 +23,7 @@ const never = new AbortController().signal;
 
 export class WriteFence {
   readonly #parts: WriteFenceParts;
-  /** Transactions without an answer, and how many of them were sent before the latest renewal. */
+  /** Transactions without an answer; `#settled` of them were sent before the latest renewal. */
   #unanswered = 0;
   #settled = 0;
   #renewing: Promise<void> | undefined;
@@ -32,14 +32,13 @@ export class WriteFence {
     this.#parts = parts;
   }
 
-  /** Records that a transaction got no answer. */
   recordUnanswered(): void {
     this.#unanswered += 1;
   }
 
   /**
-   * Returns the comparison for the next transaction, once etcd can apply no unanswered one. Throws
-   * an EtcdError of the given kind if that is not so by `untilMs`.
+   * Returns the comparison for the next transaction, once etcd can no longer apply any unanswered
+   * one. Throws an EtcdError of the given kind if that takes longer than until `untilMs`.
    */
   async present(untilMs: number, kind: 'refused' | 'unknown'): Promise<Compare> {
     const { clock, fence } = this.#parts;

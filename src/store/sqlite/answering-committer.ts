@@ -1,6 +1,6 @@
 /**
- * Answers each message to the committer with one message. It runs in the committer's thread, and a
- * bug ends that thread.
+ * Answers each message to the committer with one message. Runs in the committer's thread; a bug
+ * ends that thread.
  */
 import { performance } from 'node:perf_hooks';
 import { failpoint } from '../../diagnostics/failpoint.js';
@@ -58,8 +58,8 @@ export class AnsweringCommitter {
       case 'close':
         this.#leave();
         failpoint('close.noted');
-        // SQLite makes no checkpoint at close while the reader is open. After this checkpoint, a
-        // copy of the database file alone is a complete backup.
+        // While the reader is open, SQLite makes no checkpoint at close. After this one, the
+        // database file alone is a complete backup.
         this.#database.pragma('wal_checkpoint(TRUNCATE)');
         failpoint('close.truncated');
         this.#database.close();
@@ -69,7 +69,7 @@ export class AnsweringCommitter {
     }
   }
 
-  /** Records a clean end. If the disk refuses that, the next start checks the store. */
+  /** Records a clean end. If the disk refuses this write, the next start checks the store. */
   #leave(): void {
     try {
       recordOpen(this.#database, false);
@@ -79,7 +79,7 @@ export class AnsweringCommitter {
   }
 }
 
-/** Reports what the disk or SQLite refused. Rethrows damage and bugs, and so ends the thread. */
+/** The refusal of the disk or of SQLite. Rethrows damage and bugs, which end the thread. */
 function refusalOf(error: unknown): { message: string; code: string } {
   if (isDamage(error)) throw new CacheError(`the store is damaged: ${error.message}`);
   if (!isRefusal(error)) throw error;

@@ -1,10 +1,10 @@
 /**
- * Copies a database while the store writes to it: SQLite's online backup, page by page, through its
- * own read-only connection.
+ * Copies a database while the store writes to it: SQLite's online backup, page by page, through a
+ * read-only connection of its own.
  *
- * The copy shows one moment. A read transaction holds that moment until the copy is done, because
- * otherwise SQLite restarts the copy after each commit, and it would never end. The writer does not
- * wait, but its log (-wal) cannot start over, and grows by all that is written meanwhile.
+ * The copy shows one moment. A read transaction pins that moment until the copy is done, because
+ * otherwise SQLite would restart the copy after each commit, and never finish. The writer does not
+ * wait, but its log (-wal) cannot start over, and grows by everything written during the copy.
  *
  * K1 A file with the requested name is complete and on the disk. An unfinished copy has another
  *    name.
@@ -19,11 +19,11 @@ import { openPlain, openReader, type Connection } from './database.js';
 import { ensurePrivate } from './private-files.js';
 import { bytesOf } from './store-files.js';
 
-/** 2 MiB, which take a few milliseconds. */
+/** 2 MiB: a few milliseconds. */
 const pagesInStep = 256;
 const logGrowthBytesMax = 1024 * 1024 * 1024;
 
-/** Returns the bytes of the copy. The copy replaces any file `to`. */
+/** Returns the size of the copy in bytes. The copy replaces any file `to`. */
 export async function copyDatabase(from: string, to: string, growthBytesMax = logGrowthBytesMax): Promise<number> {
   const unfinished = `${to}.partial`;
   removeDatabase(unfinished);
@@ -36,8 +36,8 @@ export async function copyDatabase(from: string, to: string, growthBytesMax = lo
     } finally {
       source.close();
     }
-    // Without WAL mode the copy is one file, readable in any directory. A store that opens it
-    // switches to WAL mode.
+    // Without WAL mode, the copy is a single file that can be read in any directory. A store that
+    // opens the copy switches it to WAL mode.
     const copy = openPlain(unfinished);
     copy.pragma('journal_mode = DELETE');
     copy.close();

@@ -1,6 +1,6 @@
 /**
- * Reads the change log between two revisions, in chunks of rising revision. Each chunk is one short
- * read transaction.
+ * Reads the change log between two revisions, in chunks of rising revision, each in one short read
+ * transaction.
  *
  * I10 No gap: a reader gets 410 as soon as its position is below the compacted revision.
  */
@@ -19,7 +19,8 @@ import type { Rows } from './rows.js';
 const rowsMax = 256;
 const chunkBytesMax = 256 * 1024;
 /**
- * Larger for a link, because rows read beyond the end of a chunk are read again for the next chunk.
+ * Larger for a link, because rows that were read beyond the end of a chunk are read again for the
+ * next one.
  */
 const everyChunkBytesMax = 1024 * 1024;
 
@@ -30,8 +31,8 @@ type IsWanted = (key: Key) => boolean;
 type Reading = Readonly<{ isWanted: IsWanted; chunkBytesMax: number; takesMoves?: boolean }>;
 
 /**
- * A row, and how the change moved the canonical path of its logical cluster: null if it did not, ''
- * for no path.
+ * A row, and how the change moved the canonical path of its logical cluster: both null if it did
+ * not; '' is no path.
  */
 type LogRow = ChecksummedRow & Readonly<{ pathBefore: CanonicalPath | '' | null; pathAfter: CanonicalPath | '' | null }>;
 
@@ -72,14 +73,14 @@ export class ChangeLog implements History {
     }
   }
 
-  /** In SQLite, each change has its own revision. */
+  /** In SQLite, each change has a revision of its own. */
   hasSeveral(): boolean {
     return false;
   }
 
   /**
-   * The log keeps all deletes above `tombstones_from`. The value comes from the database, because
-   * compaction may have raised it further than it has reported.
+   * The log keeps all deletes above `tombstones_from`. The value is read from the database, because
+   * compaction may have raised it further than this thread knows.
    */
   remembers(after: Revision): boolean {
     return after >= (this.#statements.rememberedFrom.get() ?? 0);
@@ -87,8 +88,8 @@ export class ChangeLog implements History {
 
   /**
    * Reads the rows of the range that still exist. The newest row of each key and all remembered
-   * tombstones exist. If the newest row is above `upTo`, the one in the range exists while `upTo`
-   * is covered.
+   * tombstones exist. If a key's newest row is above `upTo`, its last row in the range exists while
+   * `upTo` is covered.
    */
   async *touched(scope: Scope, { after, upTo }: Range): AsyncGenerator<readonly Touch[]> {
     for (let end = upTo; end > after;) {
@@ -119,7 +120,7 @@ export class ChangeLog implements History {
     return { changes, upTo: rows.length < rowsMax ? upTo : (rows.at(-1)?.revision ?? upTo) };
   }
 
-  /** The change of a row; undefined for a put whose row was compacted meanwhile. */
+  /** The change of a row; undefined if the row was a put and has been compacted. */
   change(row: ChangeRow, key: Key): Change | undefined {
     const { revision, replaced } = row;
     const previous = once(() => this.#rows.object(replaced));

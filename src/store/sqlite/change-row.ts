@@ -1,13 +1,13 @@
 /**
  * A row of the change log and its checksums. Every reader verifies them, so that the store never
  * serves a bit that the disk has flipped. CRC-32 detects every error burst of up to 32 bits, and
- * nearly all other errors. The drawing shows which columns each checksum covers:
+ * nearly all other errors. Each checksum covers these columns:
  *
  *   revision … name │ checksum │ born │ version, marks │ body_checksum │ body
  *   └── checksum ───┘                 └── body_checksum, begun with `checksum` ──┘
  *
- * No checksum covers `born`: it changes when a delete becomes a tombstone, and readers read it from
- * indexes alone.
+ * No checksum covers `born`, because `born` changes when a delete becomes a tombstone, and is read
+ * from indexes alone.
  */
 import { crc32 } from 'node:zlib';
 import type { Body, Marks } from '../../domain/object.js';
@@ -18,7 +18,7 @@ import type { Connection } from './database.js';
 /** The values of the column `kind`. */
 export const put = 1;
 /**
- * The key holds nothing from this revision on. The row outlives the object, so that readers can
+ * From this revision on, the key has no object. The row outlives the object, so that readers can
  * still learn of the delete.
  */
 export const tombstone = 2;
@@ -35,7 +35,6 @@ export type ChangeRow = Readonly<{
   name: string;
 }>;
 
-/** A row as it is read, with its checksum. */
 export type ChecksummedRow = ChangeRow & Readonly<{ checksum: number }>;
 
 export type BodyRow = ChecksummedRow &
@@ -90,13 +89,13 @@ export function checksumOf({ revision, resource, kind, replaced, shard, cluster,
   return crc32(`${revision} ${resource} ${kind} ${replaced}\0${shard}\0${cluster}\0${namespace}\0${name}`);
 }
 
-/** The checksum of a body. `checksum`: that of the row. */
+/** `checksum`: of the row. */
 export function bodyChecksumOf(checksum: number, { version, marks, bytes }: Body): number {
   const { metadataStart, metadataEnd, annotationsAt, revisionAt } = marks;
   return crc32(bytes, crc32(`${version} ${metadataStart} ${metadataEnd} ${annotationsAt} ${revisionAt}`, checksum));
 }
 
-/** Returns the row. Throws Unsound if its checksum is wrong. */
+/** Throws Unsound if the checksum is wrong. */
 export function verifyRow<Row extends ChecksummedRow>(row: Row): Row {
   if (checksumOf(row) !== row.checksum) throw new Unsound(`revision ${row.revision} is not the row that was written`);
   return row;
@@ -113,10 +112,7 @@ export function verifyBody(row: BodyRow): Body | undefined {
   return body;
 }
 
-/**
- * Defines the SQL functions that compute checksums. Migrations and rewrites of objects copy rows
- * with them.
- */
+/** Defines the SQL functions that compute checksums, for migrations and for rewrites of objects. */
 export function defineChecksumFunctions(database: Connection): void {
   type Names = [shard: string, cluster: string, namespace: string, name: string];
   const rowChecksum = (revision: Revision, resource: number, kind: number, replaced: Revision, ...names: Names): number => {

@@ -1,9 +1,10 @@
 /**
- * Writes changes, and updates all that follows from them: the index of current objects, canonical
+ * Writes changes, and updates all that depends on them: the index of current objects, canonical
  * paths, survivors of deletes, and the counts of slices. Part of the committer's transaction.
  *
  * I2 Revisions are gapless: each change takes the last revision + 1, in queue order.
- * I4 For every key, `objects` names the newest put in `changes`. A body is stored only there, once.
+ * I4 For every key, `objects` names the newest put in `changes`. A body is stored only in
+ *    `changes`, once.
  */
 import assert from 'node:assert/strict';
 import type { CanonicalPath } from '../../domain/cluster.js';
@@ -37,7 +38,7 @@ import type { Syncs } from '../syncs.js';
 export type Place = [resource: number, shard: string, cluster: string, namespace: string, name: string];
 
 /**
- * What a key holds. `bytes`: of its body. `versions`: how often the object changed since its
+ * The object of a key. `bytes`: of its body. `versions`: how often the object changed since its
  * create.
  */
 export type CurrentObject = Counted & Version & Readonly<{ versions: number }>;
@@ -45,7 +46,7 @@ export type CurrentObject = Counted & Version & Readonly<{ versions: number }>;
 type Put = Readonly<{ body: Body; path: CanonicalPath | undefined; cameOver: SliceState['cameOver'] }>;
 
 /**
- * One version in this many is a milestone. A reader of the past follows at most this many steps
+ * One version in this many is a milestone, so a reader of the past follows at most this many steps
  * (0004-lives.sql).
  */
 const versionsPerMilestone = 16;
@@ -107,7 +108,6 @@ export class ChangeWriter {
     this.#resources.clear();
   }
 
-  /** Compaction has removed this many bytes from the log. */
   shrink(bytes: number): void {
     this.#logBytes -= bytes;
   }
@@ -122,8 +122,8 @@ export class ChangeWriter {
   }
 
   /**
-   * As `held`, and whether the body is the same. SQLite compares the bytes itself, and only if
-   * lengths and versions are equal, so no body crosses into JavaScript.
+   * As `held`, and whether the body is the same. SQLite itself compares the bytes, and only if
+   * lengths and versions are equal, so no body is copied into JavaScript.
    */
   compare(place: Place, { bytes, version }: Body): Readonly<{ held: CurrentObject | undefined; isSame: boolean }> {
     const row = this.#statements.compare.get(bytes.length, version, bytes, ...place);
@@ -176,7 +176,7 @@ export class ChangeWriter {
     return revision;
   }
 
-  /** The id of a type. The first use of a type assigns it. */
+  /** The id of a type; its first use assigns the id. */
   resource(resource: Resource): number {
     const text = formatResource(resource);
     const known = this.#resources.get(text);
@@ -189,8 +189,8 @@ export class ChangeWriter {
   }
 
   /**
-   * Informers' keys have no shard. If an object with the same key survives on another shard, this
-   * rewrites it: the informers' last event is then a put of the survivor.
+   * Informers' keys have no shard. If an object with the same informer key survives on another
+   * shard, this rewrites the survivor, so that the informers' last event is a put of it.
    */
   #rewriteSurvivor(key: Key, resource: number): void {
     const survivor = this.#statements.survivor.get(key.cluster, resource, key.namespace, key.name);
@@ -207,7 +207,7 @@ export class ChangeWriter {
     this.#rewritten.push({ key: { ...key, shard }, revision, replaced });
   }
 
-  /** This revision is one more version of the object. */
+  /** Counts this revision as one more version of the object. */
   #age({ born, versions }: Pick<CurrentObject, 'born' | 'versions'>, revision: Revision): Pick<CurrentObject, 'born' | 'versions'> {
     if ((versions + 1) % versionsPerMilestone === 0) this.#statements.addMilestone.run(revision, born);
     return { born, versions: versions + 1 };
@@ -236,7 +236,7 @@ function prepare(database: Connection) {
   defineChecksumFunctions(database);
   const pluck = <Parameters extends unknown[], Result>(sql: string) => database.prepare<Parameters, Result>(sql).pluck();
   return {
-    // The row of a current object exists, so the join finds it.
+    // Every current object has a row, so the join always finds one.
     held: database
       .prepare<
         Place,
@@ -262,7 +262,7 @@ function prepare(database: Connection) {
     appendDelete:
       database.prepare(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, checksum, born, version, metadata_start, metadata_end, annotations_at, revision_at, body_checksum, body)
                VALUES (?, ?, ${tombstone}, ?, ?, ?, ?, ?, ?, ?, '', 0, 0, 0, 0, 0, NULL)`),
-    // The statement copies a row only if its checksums are correct.
+    // Copies a row only if its checksums are correct.
     rewrite: pluck<
       [{ revision: Revision; replaced: Revision }],
       number

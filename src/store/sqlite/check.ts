@@ -1,12 +1,12 @@
 /**
  * Looks for damage in a database to which nobody writes. It checks first whether the file is a
- * sound SQLite database, then whether its tables agree with the change log, which is the truth.
+ * sound SQLite database, then whether the tables agree with the change log, which is the truth.
  *
  *   quick      the structure of every page, the checksums of every row of the log, and counts.
  *              A start does this after an unclean end.
  *   thorough   also whether indexes name the right rows, and whether bodies match their digests
  *
- * Bounds: each step reports at most `problemsMax` problems. Memory: the sums of the slices.
+ * Bounds: each step reports at most `problemsMax` problems, and keeps one sum per slice in memory.
  */
 import { addDigest, digestOf, emptyDigest, type Digest } from '../../domain/slices/digest.js';
 import type { Key } from '../../domain/key.js';
@@ -16,7 +16,7 @@ import { isDamage } from './damage.js';
 import { readEpochs, readMeta } from './life.js';
 import { bodyColumns, put, verifyBody, tombstone, type BodyRow, type ChangeRow } from './change-row.js';
 
-/** Yields each step when it is done. If the file itself is unsound, there are no further steps. */
+/** Yields the result of each step. If the file itself is unsound, there are no further steps. */
 export function* checkDatabase(database: Connection, { thorough }: Readonly<{ thorough: boolean }>): Generator<CheckResult> {
   const file = checked('file', (found) => checkFile(database, thorough, found));
   yield file;
@@ -33,7 +33,7 @@ export function* checkDatabase(database: Connection, { thorough }: Readonly<{ th
 
 type Found = (problem: string) => void;
 
-/** `look` returns how many rows it has read. */
+/** `look`: returns how many rows it has read. */
 function checked(what: string, look: (found: Found) => number): CheckResult {
   const problems: string[] = [];
   const found = (problem: string): void => void (problems.length < problemsMax && problems.push(problem));
@@ -102,9 +102,7 @@ function checkSlices(database: Connection, found: Found): number {
   return countOf(database, 'slices');
 }
 
-/**
- * Every row has a known kind and type. Every put is either current or replaced by another change.
- */
+/** Every row has a known kind and type. Every put is current or was replaced by another change. */
 function checkChanges(database: Connection, found: Found): number {
   const strange = database.prepare<[number, number, number], number>(/*sql*/ `
     SELECT revision FROM changes WHERE kind NOT IN (?, ?) OR replaced >= revision OR resource NOT IN (SELECT id FROM resources) LIMIT ?`);

@@ -1,5 +1,5 @@
 /**
- * The messages between the serving thread and the committer's thread. Bodies are copied as whole
+ * The messages between the serving thread and the committer's thread. Bodies cross in whole
  * buffers, never as views of a pool.
  */
 import type { Worker } from 'node:worker_threads';
@@ -36,12 +36,12 @@ export type Decided =
   | SweepProgress;
 
 /**
- * `settled`: compaction is done, and the database file and the log are no longer than they should
- * be.
+ * `settled`: compaction is done, and the database file and the log are within their bounds
+ * (wal-file.ts).
  */
 export type SettledStep = Omit<CompactionStep, 'bytes'> & Readonly<{ settled: boolean }>;
 
-/** A change that no writer asked for by its key. */
+/** A change whose key no writer named. */
 export type Byproduct = Readonly<{ key: Key; revision: Revision; replaced: Revision }>;
 
 /** How the change of that revision moved the canonical path of its logical cluster. */
@@ -53,7 +53,7 @@ export type Committed = Readonly<{
   decided: readonly Decided[];
   /** Survivors that were rewritten because their namesakes on another shard were deleted. */
   rewritten: readonly Byproduct[];
-  /** What sweeps have deleted. */
+  /** Deletes by sweeps. */
   swept: readonly Byproduct[];
   moves: readonly PathMove[];
   /** The shards, slices and links that the commit has changed. */
@@ -62,8 +62,8 @@ export type Committed = Readonly<{
   links: readonly LinkState[];
   logBytes: number;
   /**
-   * The epoch that began before the first of these changes, because the previous one could have run
-   * out of counts.
+   * The epoch that began before the first of these changes, because the previous epoch could have
+   * run out of counts.
    */
   begun: Epoch | undefined;
 }>;

@@ -1,10 +1,10 @@
 /**
- * The only writer: one transaction per batch. The decision on each mutation and push is part of the
+ * The only writer: one transaction per batch. Each mutation and push is decided inside the
  * transaction, in queue order. Revisions are gapless (change-writer.ts I2).
  *
- * I3 A batch is durable before anyone learns of it. A batch that fails changes nothing, except that
- *    every sync and removal ends that has a part in it. Some objects of these syncs are lost, and
- *    the callers of these removals are answered.
+ * I3 A batch is durable before anyone learns of it. A batch that fails changes nothing, but ends
+ *    every sync and removal that has a part in it: objects of these syncs are lost, and the callers
+ *    of these removals have their answer.
  */
 import assert from 'node:assert/strict';
 import { failpoint } from '../../diagnostics/failpoint.js';
@@ -34,7 +34,7 @@ export class Committer {
   readonly #slices: SliceTable;
   readonly #writer: ChangeWriter;
   readonly #decider: Decider;
-  /** Created once, because that costs a tenth of a small commit. */
+  /** Created once, because its creation costs a tenth of a small commit. */
   readonly #transaction: Transaction<(batch: readonly BatchItem[], nowMs: number) => Done>;
   #epoch: Epoch | undefined;
   #momentMs: number;
@@ -61,7 +61,7 @@ export class Committer {
     this.#momentMs = this.#statements.lastMoment.get() ?? 0;
   }
 
-  /** Throws SQLite's error if the disk refuses the batch. The state is then as before. */
+  /** Throws SQLite's error if the disk refuses the batch, and leaves the state as before. */
   commit(batch: readonly BatchItem[], nowMs: number): Committed {
     const momentMs = this.#momentMs;
     this.#writer.open();
@@ -95,8 +95,8 @@ export class Committer {
   }
 
   /**
-   * Compaction has taken this many bytes out of the log, and has recorded that in the database
-   * itself.
+   * Compaction has removed this many bytes from the log, and has recorded that in the database.
+   * Returns the bytes of the log.
    */
   shrink(bytes: number): number {
     this.#writer.shrink(bytes);
@@ -105,17 +105,17 @@ export class Committer {
 
   /**
    * After a failed fsync, SQLite's log still contains the transaction, and a start after a crash
-   * would find it there. So this overwrites it with a write that means nothing.
+   * would apply it. So this overwrites the transaction with a meaningless write.
    */
   #replaceWritten(): void {
     try {
       this.probe();
     } catch {
-      // This write was not synchronised either, but it has overwritten the transaction.
+      // This write was not synchronised either, but has overwritten the transaction.
     }
   }
 
-  /** Writes something that means nothing. Throws SQLite's error if the disk refuses it. */
+  /** Makes a meaningless write. Throws SQLite's error if the disk refuses it. */
   probe(): void {
     this.#statements.countProbe.run();
   }
@@ -136,8 +136,8 @@ export class Committer {
   #nextEpoch(nowMs: number): Epoch | undefined {
     const { revision } = this.#writer;
     if (this.#epoch === undefined || !isUsedUp(this.#epoch, revision)) return undefined;
-    // No random part is needed: two lives from one state cannot both make nine thousand million
-    // changes and get here in the same second.
+    // Needs no random part: two lives from one state cannot both make nine thousand million changes
+    // and get here in the same second.
     return beginEpoch(this.#database, this.#epoch, revision + 1, { nowMs, random: () => 0 });
   }
 

@@ -1,18 +1,19 @@
 /**
  * Gives compaction its turns (compactor.ts). A step follows a commit as soon as the log is over a
- * bound. The next step follows after a rest that keeps compaction within its share of the writer's
- * time. Every commit adds to the time that compaction is owed. While it is owed more than a step,
+ * bound. After a step comes a rest that keeps compaction within its share of the writer's time.
+ * Every commit adds to the time that compaction is owed. While compaction is owed a step or more,
  * steps come first and commits wait.
  *
- * A step should take `stepMs`, or the time owed up to `stepMsMax`, including its fsync. How much of
- * that is left for work depends on the disk, so the schedule learns it from the steps before.
+ * A step should take `stepMs`, or the time owed up to `stepMsMax`, including its fsync. How much
+ * time the fsync leaves for work depends on the disk, so the schedule learns that from earlier
+ * steps.
  *
  *   idle ──over a bound──▶ stepping ──owed less than a step──▶ resting ──timer──▶ stepping
  *                           ▲    └──owed a step──┐
  *                           └────────────────────┘  commits wait
  *
- * The timer of `idle` finds changes that have become too old, and files that were still too long
- * when the last step was done.
+ * The timer of `idle` finds changes that have become too old, and files that the last step could
+ * not shorten.
  */
 import type { Clock } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
@@ -25,10 +26,7 @@ export type CompactionParts = Readonly<{
   state: () => LogState;
   /** The newest revision that is older than `tombstoneAgeMs`. */
   agedTombstones: () => Revision;
-  /**
-   * From now on no reader may read below `compacted`, because the committer may remove those
-   * changes.
-   */
+  /** Forbids readers to read below `compacted`, because the committer may remove those changes. */
   raise: (compacted: Revision) => void;
   /** Makes the committer take a step; `stepped` or `failed` follows. */
   step: (order: CompactionOrder) => void;
@@ -36,24 +34,21 @@ export type CompactionParts = Readonly<{
 
 const stepMs = 5;
 const stepMsMax = 20;
-/**
- * The part of a step's time that is work; the rest is the fsync. The first, least and greatest
- * value.
- */
+/** The part of a step's time that is work, not fsync: its first, least and greatest value. */
 const workPart = { first: 0.25, min: 0.05, max: 0.8 };
 /**
- * The schedule finds changes that have become too old, and a disk that accepts writes again, within
- * this time.
+ * Within this time, the schedule finds changes that have become too old, and a disk that accepts
+ * writes again.
  */
 const idleMsMax = 1_000;
-/** That time is also at most this part of `historyAgeMs`. */
+/** The time is also at most this part of `historyAgeMs`. */
 const idlePart = 0.02;
 
 export class CompactionSchedule {
   readonly #parts: CompactionParts;
   readonly #limits: HistoryLimits;
   readonly #idleMs: number;
-  /** False at first, because the previous life may have left compaction undone. */
+  /** False at first, because the previous life may have left compaction unfinished. */
   #isSettled = false;
   #rememberedFrom: Revision = 0;
   #state: 'idle' | 'stepping' | 'resting' | 'closed' = 'idle';
@@ -91,8 +86,8 @@ export class CompactionSchedule {
     this.#rememberedFrom = tombstonesFrom;
     this.#owedMs = Math.max(0, this.#owedMs - elapsedMs);
     const { upTo, compacted, share } = this.#decide();
-    // If a reader keeps the files from shrinking, the next attempt follows after `idleMsMax`, even
-    // if a short history makes `#idleMs` shorter.
+    // If a reader keeps the files from shrinking, the next attempt waits `idleMsMax`, even if a
+    // short history makes `#idleMs` shorter.
     if (done && upTo === compacted) this.#rest(settled ? this.#idleMs : idleMsMax);
     else if (this.#owedMs >= stepMs) this.#step(upTo);
     else this.#wait('resting', elapsedMs * (1 / share - 1));
@@ -148,7 +143,7 @@ export class CompactionSchedule {
   }
 }
 
-/** `times`: the duration of a step, divided by the target. */
+/** `times`: a step's duration, divided by the target. */
 function learnt(part: number, times: number): number {
   const next = times > 1.2 ? part * 0.8 : times < 0.8 ? part * 1.1 : part;
   return Math.min(workPart.max, Math.max(workPart.min, next));

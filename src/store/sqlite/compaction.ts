@@ -1,7 +1,7 @@
 /**
- * Removes from the change log what no reader above the compacted revision C can need, in small
- * steps in the committer's thread. A row is removed when the change that superseded it is at or
- * below C. Its own age does not count.
+ * Removes the rows of the change log that no reader above the compacted revision C can need, in
+ * small steps in the committer's thread. A row is removed when the change that superseded it is at
+ * or below C; the row's own age does not count.
  *
  *   revision   10 put a ── 25 put a ── 31 delete a
  *                 └ replaced by 25  └ replaced by 31
@@ -12,11 +12,11 @@
  * I6 C never falls. A step that was cut short is repeated without harm.
  *
  * When nothing is left to remove, steps give free pages back, until at most an eighth of the file
- * is free. The next writes use those pages.
+ * is free. The next writes use that eighth.
  *
  * Bounds: a step works for `budgetMs` and one page of rows, not counting the end of its
- * transaction. Its cost does not depend on the number of tombstones: they are counted once, and the
- * oldest are removed first.
+ * transaction. The cost of a step does not depend on the number of tombstones: they are counted
+ * once, and the oldest are removed first.
  */
 import { performance } from 'node:perf_hooks';
 import { failpoint } from '../../diagnostics/failpoint.js';
@@ -31,17 +31,17 @@ import type { Connection } from './database.js';
  */
 export type CompactionOrder = Readonly<{ upTo: Revision; tombstonesUpTo: Revision; tombstonesMax: number; budgetMs: number }>;
 
-/** `bytes`: bodies removed from the log. The log keeps all deletes above `tombstonesFrom`. */
+/** `bytes`: of the removed bodies. The log keeps all deletes above `tombstonesFrom`. */
 export type CompactionStep = Readonly<{ compacted: Revision; tombstonesFrom: Revision; bytes: number; done: boolean }>;
 
-/** A step checks its time after this many rows, or after `pageBytes` if the rows are large. */
+/** A step checks its time after this many rows, or after `pageBytes` of bodies. */
 const pageRows = 32;
 const pageBytes = 512 * 1024;
 
 /** The part of the file that may be free, and the number of pages that may always be free. */
 const freePart = 1 / 8;
 const freePagesMin = 1024;
-/** A step checks its time after it has given back this many pages. */
+/** A step checks its time after giving back this many pages. */
 const vacuumPages = 32;
 
 type Passed = ChecksummedRow & Readonly<{ bytes: number | null }>;
@@ -83,7 +83,7 @@ export class Compaction {
       const passed = this.#removeSuperseded(compacted, upTo);
       compacted = passed.at(-1)?.revision ?? Math.max(compacted, upTo);
       bytes += total(passed);
-      // Twice as many as a page can add, so that the number of tombstones falls.
+      // Up to twice as many tombstones as a page of rows can add, so that their number falls.
       const forgotten = this.#dropTombstones(Math.min(compacted, tombstonesUpTo), { compacted, tombstonesMax, rowsMax: 2 * pageRows });
       tombstonesFrom = Math.max(tombstonesFrom, forgotten.upTo);
       done = compacted >= upTo && forgotten.done && this.#freePages();
@@ -98,8 +98,8 @@ export class Compaction {
     const passed: Passed[] = [];
     let bytes = 0;
     for (const row of this.#statements.passed.all(from, upTo, pageRows)) {
-      // The next line deletes the row that `replaced` names, and a damaged row could name the wrong
-      // one.
+      // Verified first, because the next line deletes the row that `replaced` names, and damage
+      // could make it name the wrong row.
       verifyRow(row);
       if (row.replaced > 0) this.#statements.remove.run(row.replaced);
       if (row.kind === tombstone) this.#makeTombstone(row.revision);
@@ -111,8 +111,8 @@ export class Compaction {
   }
 
   /**
-   * A delete has become a tombstone. Its life is no longer needed, because no reader reads
-   * revisions before it.
+   * A delete has become a tombstone. Which life it ended is forgotten, because no reader reads a
+   * revision before the delete.
    */
   #makeTombstone(revision: Revision): void {
     this.#statements.forgetLife.run(revision);
@@ -120,8 +120,8 @@ export class Compaction {
   }
 
   /**
-   * Removes the oldest tombstones: those up to `aged`, and those above `tombstonesMax`. `upTo`:
-   * deletes up to this revision are forgotten.
+   * Removes the oldest tombstones: those up to revision `aged`, and as many as exceed
+   * `tombstonesMax`. `upTo`: deletes up to this revision are forgotten.
    */
   #dropTombstones(
     aged: Revision,
@@ -140,7 +140,7 @@ export class Compaction {
     return { upTo: isEnd ? Math.max(upTo, aged) : upTo, done: isEnd };
   }
 
-  /** Gives a few free pages back. Returns whether no more have to be given back. */
+  /** Gives a few free pages back. Returns true if enough have been given back. */
   #freePages(): boolean {
     const free = this.#pragma('freelist_count');
     const allowed = Math.max(freePagesMin, this.#pragma('page_count') * freePart);

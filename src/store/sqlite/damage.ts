@@ -1,7 +1,7 @@
 /**
  * A damaged database. The start that finds it moves it aside with its log, and neither serves nor
- * deletes it. An operator decides what happens, because clients would take an empty store for the
- * truth.
+ * deletes it. The start does not begin an empty store, which clients would take for the truth: an
+ * operator decides what happens.
  */
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
@@ -15,14 +15,14 @@ export class Unsound extends CacheError {}
 
 /**
  * Whether the error means that the file is damaged, or is no SQLite database. A full or failing
- * disk, or a file that another process holds, is no damage.
+ * disk, or a locked file, is no damage.
  */
 export function isDamage(error: unknown): error is Error {
   const code = (error as { code?: unknown }).code;
   return error instanceof Unsound || (typeof code === 'string' && (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB'));
 }
 
-/** Whether the disk has failed an operation. A full disk does not count. */
+/** Whether an operation of the disk failed. A full disk does not count. */
 export function isFailureOfDisk(error: unknown): boolean {
   return String((error as { code?: unknown }).code).startsWith('SQLITE_IOERR');
 }
@@ -36,7 +36,7 @@ export function setDamagedAside(directory: string, problem: string, nowMs: numbe
 /**
  * The newest damaged database that an earlier start has moved aside, if it is still there. If that
  * start was cut short before it moved the log, this moves the log. If the damaged database already
- * has a log, another one does not belong to it, and stays.
+ * has a log, a log beside `strata.db` is another database's, and stays.
  */
 export function damagedBefore(directory: string): DamagedStore | undefined {
   const name = namesOf(directory, damaged).at(-1);

@@ -14,14 +14,14 @@ const sqliteVersionMin = [3, 51, 3] as const;
 const pageBytes = 8192;
 const pageCacheKiB = 8192;
 const walPagesBeforeCheckpoint = 2000;
-/** SQLite cuts the file of the write-ahead log to this length when it starts over. */
+/** When the write-ahead log starts over, SQLite cuts its file to this length. */
 export const walKeptBytes = walPagesBeforeCheckpoint * pageBytes;
 export const busyTimeoutMs = 5000;
 
 /** The only connection that writes and makes checkpoints. */
 export function openWriter(file: string): Connection {
   const database = open(file, false);
-  // The next two settings have an effect only in a new file. The order matters.
+  // The next two settings have an effect only in a new file, and must precede WAL mode.
   database.pragma(`page_size = ${pageBytes}`);
   database.pragma('auto_vacuum = INCREMENTAL');
   database.pragma('journal_mode = WAL');
@@ -33,8 +33,9 @@ export function openWriter(file: string): Connection {
 
 /**
  * A connection that only reads. A process that was killed before the database had a write-ahead log
- * leaves a rollback journal beside it. That can happen at a first start, or at the first start
- * after a restore. A read-only connection cannot roll it back, so another one does so first.
+ * leaves a rollback journal. That can happen at the first start, or at the first start after a
+ * restore. A read-only connection cannot roll the journal back, so another connection does that
+ * first.
  */
 export function openReader(file: string): Connection {
   if (bytesOf(file) !== undefined && bytesOf(`${file}-journal`) !== undefined) rollBack(file);
@@ -43,7 +44,7 @@ export function openReader(file: string): Connection {
   return database;
 }
 
-/** Opens a file with SQLite's defaults: a file that is no store yet, or that no store has open. */
+/** Opens, with SQLite's defaults, a file that is no store yet or that no store has open. */
 export function openPlain(file: string): Connection {
   return open(file, false);
 }
@@ -69,15 +70,15 @@ export function assertSqliteVersion(version: string): void {
   }
 }
 
-/** Whether the disk or SQLite refused something. Any other error is a bug. */
+/** Whether the disk or SQLite refused an operation. Any other error is a bug. */
 export function isRefusal(error: unknown): error is Error & { code: string } {
   const code = (error as { code?: unknown }).code;
   return typeof code === 'string' && code.startsWith('SQLITE_');
 }
 
 /**
- * Throws Unsound, without opening the file, if the database is empty and its log is not. SQLite
- * would delete the log of an empty database, and with it acknowledged writes.
+ * Throws Unsound, without opening the file, if the database is empty and its log is not: SQLite
+ * would delete that log, and with it acknowledged writes.
  */
 function open(file: string, readonly: boolean): Connection {
   if ((bytesOf(file) ?? 0) === 0 && (bytesOf(`${file}-wal`) ?? 0) > 0) throw new Unsound(`${file} is empty, and its log is not`);

@@ -1,10 +1,10 @@
 /**
- * Decides the items of a batch one after the other, inside the committer's transaction. The result
- * depends on who has the shard, what the key holds, and which syncs are under way.
+ * Decides the items of a batch in order, inside the committer's transaction. The result depends on
+ * who has the shard, which object the key has, and which syncs are under way.
  *
  * I20 Only the speaker that has a shard may push for it, in queue order (shard-table.ts). When a
- *     shard changes its via, its slices no longer count as synced, and its syncs under way are
- *     void. Its objects stay until the new via has ended its own sync.
+ *     shard's via changes, the shard's slices no longer count as synced, and their syncs under way
+ *     are void. The objects stay until a sync over the new via ends.
  */
 import { type BatchItem, type Sweeping, oneStepObjectsMax } from '../batch-item.js';
 import assert from 'node:assert/strict';
@@ -66,7 +66,7 @@ export class Decider {
     this.#parts = parts;
   }
 
-  /** What sweeps have deleted since `open`. */
+  /** Deletes by sweeps since `open`. */
   get swept(): readonly Byproduct[] {
     return this.#swept;
   }
@@ -127,8 +127,8 @@ export class Decider {
   }
 
   /**
-   * A pusher that acquires its shard starts over: syncs that an earlier connection left unfinished
-   * are void.
+   * A pusher that acquires its shard starts over, so unfinished syncs of an earlier connection are
+   * void.
    */
   #acquire(arrival: PushOf<'acquire'>): Decided {
     const { shards, syncs } = this.#parts;
@@ -138,7 +138,7 @@ export class Decider {
     return decided;
   }
 
-  /** If the change gives the shard another via, syncs of the former via are void. */
+  /** If `change` gives the shard another via, syncs over the former via are void. */
   #moved<T>(shard: ShardName, change: () => T): T {
     const { shards, slices, syncs } = this.#parts;
     const viaNow = (): Via | undefined => shards.known(shard)?.via;
@@ -186,7 +186,7 @@ export class Decider {
     return unchanged;
   }
 
-  /** The body that a pusher sends, with the kept names of the copy under the key added (KEPT-1). */
+  /** The pushed body, and the kept names of the stored copy (KEPT-1). */
   #keeping({ key, body, by }: PushOf<'upsert'>, place: Place): Body {
     const names = by.kind === 'link' ? undefined : namesOfType(this.#parts.keptNames, key.resource);
     const copy = names && this.#parts.writer.body(place);
@@ -241,8 +241,8 @@ export class Decider {
     if (verdict === 'unbegun' || sync === undefined) return unbegun;
     const spared = (): ReadonlySet<string> | undefined => (cluster === undefined ? syncs.clustersUnderWay(slice.shard, id) : undefined);
     sync.walk ??= syncs.walk(sync.marks, [{ id, slice }], { ...push, spared: spared() });
-    // If the slice held little before this commit, other pushes of the lane follow in the same
-    // commit. So the `end` must finish in one step.
+    // If the slice was small before this commit, other pushes of the lane follow in the same
+    // commit, so the `end` must finish in one step.
     const held = slices.objectsOf(slice, id);
     const decided = this.#step(sync.walk, held <= oneStepObjectsMax + this.#asked ? held : 0);
     return decided.kind === 'partial' ? decided : this.#ended(push, id, decided);
@@ -270,7 +270,7 @@ export class Decider {
   #assume({ shard }: PushOf<'assume'>): Decided {
     const { shards, slices } = this.#parts;
     const known = shards.known(shard);
-    // Skips slices that this commit has emptied, because the commit forgets them.
+    // Slices that this commit has emptied are skipped, because the commit forgets them.
     if (isAssumable(known)) slices.updateAllFacts({ shard }, (facts) => (isForgotten(facts) ? facts : assumed(facts, known.term)));
     return unchanged;
   }
@@ -310,8 +310,8 @@ export class Decider {
   }
 
   /**
-   * Also forgets the slices of the shard. Otherwise slices that hold nothing but were synced would
-   * bring its name back at the next start.
+   * Also forgets the shard's slices. Otherwise empty slices that were once synced would bring the
+   * shard's name back at the next start.
    */
   #forget({ shard }: PushOf<'forget'>): Decided {
     const { shards, slices, syncs } = this.#parts;
@@ -322,10 +322,7 @@ export class Decider {
     return unchanged;
   }
 
-  /**
-   * Begins a removal. Objects that are written after `through`, or written or synced while the
-   * removal is under way, belong to the time after it and stay.
-   */
+  /** Objects that are written after `through`, or written or synced during the removal, stay. */
   #beginRemoval(range: SliceRange, through: Revision | undefined): Decided {
     const { slices, writer, syncs } = this.#parts;
     syncs.forgetRange(range);

@@ -1,17 +1,17 @@
 /**
  * better-sqlite3, in the release that this Node can run. Both releases have the same API and the
- * same files.
+ * same format of files.
  *
  *   Node 20, 22.0 to 22.13   12.9: compiled for one version of Node. From Node 24.19 on, it ends
  *                            the process when a statement is garbage-collected.
  *   Node 22.14 and later     13: uses Node-API 10. A Node without it crashes.
  *
- * npm installs release 13 only where it runs.
+ * npm installs release 13 only where that release runs.
  * https://github.com/WiseLibs/better-sqlite3/releases/tag/v13.0.0
  *
  * Either package may lack its binary: npm ran with --ignore-scripts, or the package's script
- * failed. The package looks for the binary only when it opens a database. So `load` opens one in
- * memory, and the first thread that loads this file reports why SQLite is missing.
+ * failed. The package looks for the binary only when it opens a database. So `load` opens a
+ * database in memory, and the first thread that loads this file reports why SQLite is missing.
  */
 import type Sqlite from 'better-sqlite3';
 import { createRequire } from 'node:module';
@@ -38,8 +38,8 @@ function load(): typeof Sqlite {
 }
 
 /**
- * Returns one line. The original message lists on a dozen lines where Node looked for the module or
- * the binary.
+ * Returns one line. The original message has a dozen, which list where Node looked for the module
+ * or the binary.
  */
 export function explainLoading(error: unknown, { isNewer, node }: Readonly<{ isNewer: boolean; node: string }>): string {
   const [why = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1);

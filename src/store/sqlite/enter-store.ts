@@ -1,7 +1,7 @@
 /**
  * Turns the files of a data directory into a database that the committer can open. It finishes a
- * restore, looks for damage after an unclean end, keeps a copy from before a migration, and begins
- * a life. The caller holds the lock.
+ * restore, looks for damage after an unclean end, keeps a copy before a migration, and begins a
+ * life. The caller holds the lock.
  *
  *   small            checked thoroughly
  *   closed cleanly   not checked
@@ -9,9 +9,9 @@
  *   damaged          moved aside. No store opens here until an operator has put one back, or has
  *                    removed the damaged one.
  *
- * SQLite also reports damage if the disk cannot be read. So after such an error the start reads all
- * files once more. If that fails, the start ends and the files stay as they are. If the files are
- * readable, it checks again whether they are damaged.
+ * SQLite also reports damage if the disk cannot be read. So after a report of damage, the start
+ * reads all files. If the disk cannot read them, the start ends, and the files stay as they are.
+ * Otherwise the start checks again whether the files are damaged.
  */
 import { join } from 'node:path';
 import { failpoint } from '../../diagnostics/failpoint.js';
@@ -29,7 +29,9 @@ import { bytesOf, databaseName, namesOf, readAll } from './store-files.js';
 
 export type EnterParts = EpochParts & Readonly<{ log: Log; startCheckBytesMax: number }>;
 
-/** A thorough check of this much takes 100 to 300 ms, depending on how small the objects are. */
+/**
+ * A thorough check of this many bytes takes 100 to 300 ms, the longer the smaller the objects are.
+ */
 const smallBytesMax = 8 * 1024 * 1024;
 
 const olderSchema = `${databaseName}.schema-`;
@@ -65,7 +67,7 @@ function checkAtStart(file: string, migrations: string, { log, startCheckBytesMa
     const schema = schemaOf(database);
     const bytes = bytesOf(file) ?? 0;
     const thorough = bytes <= Math.min(smallBytesMax, startCheckBytesMax);
-    // Schema 0: the very first start was cut short.
+    // Schema 0: the first start was cut short.
     if (schema === 0 || !(thorough || wasLeftOpen(database))) return;
     if (bytes > startCheckBytesMax) return log.warn('store.not-checked', { file, bytes, startCheckBytesMax });
     const problem = firstProblem(database, { thorough, isOlder: schema < knownSchema(migrations) });
@@ -77,8 +79,8 @@ function checkAtStart(file: string, migrations: string, { log, startCheckBytesMa
 }
 
 /**
- * Only the first step checks a database of an older schema, because this release does not know what
- * its tables should contain.
+ * For a database of an older schema, only the check of the file itself runs, because this release
+ * does not know what its tables should contain.
  */
 function firstProblem(database: Connection, { thorough, isOlder }: { thorough: boolean; isOlder: boolean }): string | undefined {
   for (const { problems } of checkDatabase(database, { thorough })) if (isOlder || problems.length > 0) return problems[0];
@@ -106,7 +108,7 @@ async function migrateAndBegin(directory: string, migrations: string, parts: Ent
   }
 }
 
-/** Keeps one copy, from before the last migration, until an operator removes it. */
+/** Keeps only the copy from before the last migration, until an operator removes it. */
 function dropCopies(directory: string, kept: string): void {
   for (const name of namesOf(directory, olderSchema)) if (name !== kept) removeDatabase(join(directory, name));
 }

@@ -1,16 +1,15 @@
 /**
- * The first `max` keys of several runs of keys. Each run is in order, and no run is read further
- * than the others need.
+ * The first `max` keys of several sorted runs of keys. No run is read further than needed.
  *
  *   run 1   a c e g i k …
  *   run 2   b c d ┊              first 4: a b c d; from then on, no run is read beyond d
  *
- * Invariant: this holds all keys up to `last` of every run that was added.
+ * Invariant: the instance has all keys up to `last` of every run that was added.
  */
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
 
-/** A key and the revision that it held; undefined if that cannot be found. */
+/** A key and the revision of its object; undefined if that cannot be found. */
 export type KeyAt = Readonly<{ key: Key; revision: Revision | undefined }>;
 
 export class FirstKeys {
@@ -24,13 +23,13 @@ export class FirstKeys {
     this.#max = max;
   }
 
-  /** The key up to which runs must be read; undefined: to their end. */
+  /** The key up to which runs must be read; undefined if to their end. */
   get last(): Key | undefined {
     return this.#last;
   }
 
   /**
-   * `last`: the run continues behind this key; undefined if it contains all keys up to `this.last`.
+   * `last`: the run continues behind this key; undefined if `run` has all keys up to `this.last`.
    */
   add(run: readonly KeyAt[], last: Key | undefined): void {
     this.#held = this.#held.length === 0 ? run : [...this.#held, ...run];

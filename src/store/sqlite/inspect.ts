@@ -1,4 +1,4 @@
-/** Opens a database only to inspect it: its schema, and whether it is sound. */
+/** Inspects a database: its schema, and whether it is sound. */
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
 import type { CheckResult } from '../damaged-store.js';
@@ -14,15 +14,16 @@ import { bytesOf, databaseName } from './store-files.js';
 export type Inspected = Readonly<{
   schema: number;
   /**
-   * Undefined for an older schema. Only a start, which migrates such a store, can read its tables.
+   * Undefined for an older schema, whose tables only a start can read, by migrating them, and for a
+   * damaged database.
    */
   resourceVersion: string | undefined;
   checks: readonly CheckResult[];
 }>;
 
 /**
- * Inspects the store of a directory. No server may have it open: of a running server, check a
- * backup instead. Throws CacheError.
+ * Inspects the store of a directory. No server may have the store open; for a running server, check
+ * a backup instead. Throws CacheError.
  */
 export function inspectStopped(directory: string, migrations: string, how: Readonly<{ thorough: boolean }>): Inspected {
   if (bytesOf(join(directory, databaseName)) === undefined) throw new CacheError(`there is no store in ${directory}`);
@@ -35,8 +36,8 @@ export function inspectStopped(directory: string, migrations: string, how: Reado
 }
 
 /**
- * Throws CacheError if the file is no store, or if a newer release wrote it. Reports damage as a
- * problem of the checks.
+ * Throws CacheError if the file is no store, or if a newer release wrote it. Damage is a problem in
+ * `checks`.
  */
 export function inspect(file: string, migrations: string, how: Readonly<{ thorough: boolean }>): Inspected {
   try {

@@ -1,8 +1,8 @@
 /**
- * A store's life: its birth, its epochs, and its state at a start. This runs before the committer,
- * with the lock held. All other files here may rely on the database that it leaves.
+ * A store's life: its creation, its epochs, and its state at a start. `begin` runs before the
+ * committer, under the lock. All other files here may rely on the database that `begin` leaves.
  *
- * Bound: one epoch for each start that was followed by writes, while those are stored or
+ * Bound: one epoch for each start that was followed by writes, while these writes are stored or
  * remembered.
  */
 import { failpoint } from '../../diagnostics/failpoint.js';
@@ -11,9 +11,9 @@ import type { Connection } from './database.js';
 import { newCacheId, nextEpoch, nextNonce, type Epoch, type EpochParts } from '../epochs.js';
 
 export type Life = Readonly<{
-  /** Created once, at the birth of the store. A copy of the store has the same. */
+  /** Created with the store. A copy of the store has the same id. */
   cacheId: string;
-  /** The last epoch begins with this life. */
+  /** The last of them begins with this life. */
   epochs: readonly Epoch[];
   revision: Revision;
   compacted: Revision;
@@ -33,8 +33,8 @@ export function begin(database: Connection, parts: EpochParts): Life {
       const last = readEpochs(database).at(-1);
       dropEpochs(database, revision);
       dropResources(database);
-      // The revisions of a store without epochs had resourceVersions of another form. The first
-      // epoch covers all these revisions, and the old resourceVersions are foreign.
+      // In a store without epochs, resourceVersions had another form. The first epoch covers all
+      // revisions of such a store, and the old resourceVersions are foreign.
       beginEpoch(database, last, last === undefined ? 1 : revision + 1, parts);
       failpoint('epoch.before');
       return {
@@ -51,9 +51,8 @@ export function begin(database: Connection, parts: EpochParts): Life {
 }
 
 /**
- * Drops types that hold nothing and that the log does not mention, because identities come and go.
- * It does so only at a start, because a running process may know their ids, and only if there are
- * many.
+ * Drops types that have no slice and no change, because identities come and go. It does so only at
+ * a start, because a running process remembers ids, and only if there are many such types.
  */
 function dropResources(database: Connection): void {
   const unused = database
@@ -66,14 +65,14 @@ function dropResources(database: Connection): void {
 }
 
 /**
- * A store of an older schema may have had no id at its migration. Its local shards get their origin
- * here.
+ * A store of an older schema may have had no cache id at its migration. Its local shards get their
+ * origin here.
  */
 function fillOrigins(database: Connection): void {
   database.prepare(/*sql*/ `UPDATE shards SET origin = ? WHERE via = 'local' AND origin = ''`).run(readCacheId(database));
 }
 
-/** Begins the epoch that counts from `firstRevision` on. The caller has opened a transaction. */
+/** Begins the epoch of `firstRevision` and later ones. The caller has opened a transaction. */
 export function beginEpoch(database: Connection, last: Epoch | undefined, firstRevision: Revision, parts: EpochParts): Epoch {
   const epoch = { epoch: nextEpoch(last?.epoch ?? 0, parts), firstRevision, nonce: nextNonce(parts) };
   database
@@ -83,8 +82,8 @@ export function beginEpoch(database: Connection, last: Epoch | undefined, firstR
 }
 
 /**
- * Whether the last life did not end with a close. The process was killed, or this is a copy of an
- * open store.
+ * Whether the last life did not end with a close: the process was killed, or the file is a copy of
+ * an open store.
  */
 export function wasLeftOpen(database: Connection): boolean {
   return readMeta(database, 'open') === 1;
@@ -95,15 +94,15 @@ export function recordOpen(database: Connection, isOpen: boolean): void {
 }
 
 /**
- * If the clock was set back, times in the future become the present. Otherwise nothing would age
- * until the clock reaches them.
+ * If the clock was set back, times in the future become the present. Otherwise their changes would
+ * not age until the clock reaches those times.
  */
 function clampFutureTimes(database: Connection, nowMs: number): void {
   database.prepare(/*sql*/ `UPDATE moments SET at_ms = @nowMs WHERE at_ms > @nowMs`).run({ nowMs });
   database.prepare(/*sql*/ `UPDATE slices SET changed_ms = @nowMs WHERE changed_ms > @nowMs`).run({ nowMs });
 }
 
-/** Adds what every store needs and an older one may lack. */
+/** Adds rows that every store needs and an older or new store may lack. */
 function addMissingMeta(database: Connection, random: () => number): void {
   const born = {
     revision: 0,
@@ -119,9 +118,9 @@ function addMissingMeta(database: Connection, random: () => number): void {
 }
 
 /**
- * Drops two kinds of epochs. Of those in which nothing was written, nobody can have a
- * resourceVersion. Of the others, it drops those whose rows are all removed and whose deletes are
- * forgotten. Their resourceVersions become foreign, with the same result: 410.
+ * Drops epochs in which nothing was written, because nobody can have a resourceVersion of them.
+ * Drops epochs whose rows are all removed and whose deletes are forgotten: their resourceVersions
+ * become foreign, with the same result, 410.
  */
 function dropEpochs(database: Connection, revision: Revision): void {
   const epochs = readEpochs(database);
@@ -132,7 +131,8 @@ function dropEpochs(database: Connection, revision: Revision): void {
   const drop = database.prepare(/*sql*/ `DELETE FROM epochs WHERE epoch = ?`);
   epochs.forEach(({ epoch, firstRevision }, i) => {
     const end = (epochs[i + 1]?.firstRevision ?? revision + 1) - 1;
-    // An empty store has a resourceVersion too: that of its birth.
+    // An unused first epoch stays, because an empty store has a resourceVersion, too: that of its
+    // creation.
     const isUnused = end < firstRevision && i > 0;
     if (isUnused || (end < remembered && anyRow.get(firstRevision, end) === undefined)) drop.run(epoch);
   });
@@ -142,7 +142,6 @@ export function readEpochs(database: Connection): readonly Epoch[] {
   return database.prepare<[], Epoch>(/*sql*/ `SELECT epoch, first_revision AS firstRevision, nonce FROM epochs ORDER BY epoch`).all();
 }
 
-/** The table `meta`: one value for each fact about this store's life. */
 export function readCacheId(database: Connection): string {
   return String(database.prepare(/*sql*/ `SELECT value FROM meta WHERE name = 'cache_id'`).pluck().get());
 }

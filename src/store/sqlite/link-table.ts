@@ -2,12 +2,13 @@
  * The links of this cache (the table `links`, also held in memory). For each link: the cache at the
  * other end, and the position up to which that cache has sent everything.
  *
- * I18 A position belongs to the cache that the link last met. Another cache at the other end voids
- *     it.
- * I19 No two children have one id. An id belongs to the child that last came with it, until that
- *     child comes with another id or is forgotten.
+ * I18 A position belongs to the cache that was last at the other end. Another cache there voids the
+ *     position.
+ * I19 No two children have one cache id. An id belongs to the child that last connected with it,
+ *     until that child connects with another id or is forgotten.
  *
- * Bound: `linksMax` rows. Beyond them the store refuses new children, and still accepts known ones.
+ * Bound: `linksMax` rows. Beyond them, the store refuses new children, and still accepts known
+ * children.
  */
 import { leftLink, type LinkState, type Push } from '../../domain/push.js';
 import { childOf, type Neighbour } from '../../domain/via.js';
@@ -17,7 +18,7 @@ import type { Connection } from './database.js';
 export class LinkTable {
   readonly #statements: ReturnType<typeof prepare>;
   readonly #links: Map<Neighbour, LinkState>;
-  /** The links that the commit under way has changed, as they were before it. */
+  /** The links that the commit under way has changed, as they were before the commit. */
   readonly #before = new Map<Neighbour, LinkState | undefined>();
 
   constructor(database: Connection) {
@@ -25,7 +26,7 @@ export class LinkTable {
     this.#links = new Map(readLinks(database).map((state) => [state.neighbour, state]));
   }
 
-  /** Records a new cache at the other end. It has sent nothing yet. */
+  /** Records a new cache at the other end, with an empty position. */
   meet(asked: Extract<Push, { kind: 'meet' }>): Meeting {
     const { neighbour, cacheId } = asked;
     const [known, links] = [this.#links.get(neighbour), this.#links.size];
@@ -34,7 +35,7 @@ export class LinkTable {
     return met;
   }
 
-  /** Returns whether the link is known. The position of a forgotten link is dropped. */
+  /** Returns whether the link is known. A position of a forgotten link is ignored. */
   reach(neighbour: Neighbour, position: string): boolean {
     const known = this.#links.get(neighbour);
     if (known !== undefined && known.position !== position) this.#set({ ...known, position });

@@ -1,7 +1,7 @@
 /**
  * One server per data directory. The lock is SQLite's exclusive lock on an empty database beside
- * the store. The kernel releases it when the process ends, however that ends, so it can never be
- * stale.
+ * the store. The kernel releases the lock whenever and however the process ends, so the lock can
+ * never be stale.
  */
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
@@ -12,17 +12,15 @@ import { lockName } from './store-files.js';
 
 export type Lock = Readonly<{ release: () => void }>;
 
-/**
- * Throws CacheError if another process holds the directory, or if the disk does not permit a lock.
- */
+/** Throws CacheError if another process has the lock, or if the disk does not permit one. */
 export function lockStore(directory: string): Lock {
   const file = join(directory, lockName);
   ensurePrivate(file);
   const database = new Database(file, { timeout: 0 });
   try {
     // With the journal in memory, nothing is ever written, so the lock works on a full disk. This
-    // setting must come before the exclusive mode, which keeps the locks of a read: two processes
-    // that start at once would refuse each other.
+    // setting must precede the exclusive mode. In that mode even a read keeps its lock, and two
+    // processes that start at once would refuse each other.
     database.pragma('journal_mode = MEMORY');
     database.pragma('locking_mode = EXCLUSIVE');
     database.exec('BEGIN EXCLUSIVE');

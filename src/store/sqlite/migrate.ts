@@ -1,12 +1,12 @@
 /**
  * Brings a database to the newest schema, forward only, all steps in one transaction.
  * `user_version` counts the steps taken. `migrate` refuses a database of a newer release, because
- * this one cannot read it. It first rewrites a database that an older release made without
+ * this release cannot read it. It first rewrites a database that an older release made without
  * `auto_vacuum`, so that the file can shrink.
  *
- * A migration that is cut short leaves the old schema, and the next start repeats all of it. If it
- * stopped between two steps, the schema could be one that no release ever had. The next start's
- * copy would have it too.
+ * A migration that is cut short leaves the old schema, and the next start repeats all steps. They
+ * share one transaction, because a stop between two steps would leave a schema that no release ever
+ * had. The copy that the next start keeps (enter-store.ts) would have that schema, too.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,7 +31,6 @@ export function knownSchema(directory: string): number {
   return stepsIn(directory).length;
 }
 
-/** The directory of this release's steps. */
 export const ownMigrations = fileURLToPath(new URL('../../../../migrations', import.meta.url));
 
 export function migrate(database: Connection, directory: string): void {
@@ -56,9 +55,9 @@ export function migrate(database: Connection, directory: string): void {
 }
 
 /**
- * SQLite builds the new database in a temporary file, then copies it over this one: it needs twice
- * the length of the file on the disk. Without that room, free pages stay in the file, and SQLite
- * uses them again.
+ * SQLite builds the new database in a temporary file and copies it over this one, which needs twice
+ * the length of the file on the disk. Without that space, the old file stays; SQLite uses its free
+ * pages again.
  */
 function rewrite(database: Connection): void {
   if (Number(database.pragma('auto_vacuum', { simple: true })) !== 0) return;
@@ -81,8 +80,8 @@ function stepsIn(directory: string): readonly string[] {
 }
 
 /**
- * Defines SQL functions for objects that are older than digests: they compute the two halves of an
- * object's digest, and verify it.
+ * Defines SQL functions that compute the halves of an object's digest, and verify a digest.
+ * Migrations need them for objects stored before digests existed.
  */
 function defineDigestFunctions(database: Connection): void {
   type Names = [cluster: Key['cluster'], namespace: string, name: string];

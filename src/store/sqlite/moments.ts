@@ -1,7 +1,7 @@
 /**
- * When revisions were reached, as the committer records it at intervals. Compaction uses it to find
- * revisions older than an age. Each call continues at the last moment found, because every commit
- * calls it. A revision that has aged stays aged, whatever the clock does.
+ * When revisions were reached: the committer records a moment at intervals. By these moments,
+ * compaction finds revisions older than an age. Every commit calls `aged`, so each call continues
+ * at the last moment found. A revision that has aged stays aged, whatever the clock does.
  */
 import type { Revision } from '../../domain/revision.js';
 import type { Connection } from './database.js';
@@ -13,8 +13,8 @@ const intervalPart = 0.02;
 const intervalMsMax = 60_000;
 
 /**
- * How often the committer records a moment, in milliseconds. The interval follows the shortest age,
- * so that this age is kept closely.
+ * How often the committer records a moment, in milliseconds. The shortest age decides, so that even
+ * this age is kept closely.
  */
 export function momentInterval(...agesMs: readonly number[]): number {
   return Math.min(intervalMsMax, ...agesMs.map((ageMs) => Math.ceil(ageMs * intervalPart)));
@@ -43,7 +43,10 @@ export class Moments {
     }
   }
 
-  /** The time since the change after `compacted` passed the age, as far as is known; else 0. */
+  /**
+   * For how long the change after `compacted` has been older than the age; 0 if it is not, or if
+   * that is not known.
+   */
   overdueMs(compacted: Revision, nowMs: number): number {
     if (this.aged(nowMs) <= compacted) return 0;
     const oldest = this.#statements.behind.get(compacted);

@@ -17,7 +17,7 @@ import { SqliteStore } from './store.js';
 import { databaseName } from './store-files.js';
 import type { StoreLimits, StoreParts } from './store-options.js';
 
-/** Opens or creates the store in `directory`. Throws CacheError, with the reason in its message. */
+/** Opens or creates the store in `directory`. Throws CacheError. */
 export async function openSqlite(
   directory: string,
   migrations: string,
@@ -55,10 +55,8 @@ async function startCommitterThread(options: CommitterOptions): Promise<Committe
 type Read = (...parameters: unknown[]) => unknown;
 
 /**
- * A read-only connection that reports damage. A read that meets damage throws, and the store ends,
- * so that it serves nothing more. The next start finds a store that was not closed, and checks it.
- *
- * Each read that meets damage calls `damaged` before it throws.
+ * A read-only connection. A read that meets damage calls `damaged` and throws. The store then ends
+ * and serves nothing more; the next start checks it, because it was not closed.
  */
 function openGuardedReader(file: string, damaged: (error: Error) => void): Connection {
   const reader = openReader(file);

@@ -3,7 +3,7 @@
  *
  * If the path entry of a logical cluster names a path, that path counts (PATH-2). Otherwise the
  * path of the newest object that names one counts. The table records both. A path is removed with
- * the last object of its logical cluster on the shard.
+ * the last object of the logical cluster on the shard.
  */
 import type { CanonicalPath } from '../../domain/cluster.js';
 import type { Key } from '../../domain/key.js';
@@ -34,7 +34,7 @@ export class PathTable {
     this.#moves = [];
   }
 
-  /** The key now holds an object that names this path, or no path. */
+  /** The key now has an object that names this path, or no path. */
   put(key: Key, path: CanonicalPath | undefined, revision: Revision): void {
     const isEntry = isClusterEntry(key.resource);
     if (path === undefined && !isEntry) return;
@@ -49,7 +49,7 @@ export class PathTable {
     if (after !== before) this.#recordMove(key, { revision, before, after });
   }
 
-  /** The key now holds nothing. */
+  /** The key now has no object. */
   delete(key: Key, revision: Revision): void {
     const { shard, cluster } = key;
     const [before] = this.#statements.path.get(shard, cluster) ?? [];
@@ -72,7 +72,7 @@ function prepare(database: Connection) {
                ON CONFLICT (shard, cluster) DO UPDATE SET path = excluded.path, owned = excluded.owned, named = excluded.named`),
     remove: database.prepare(/*sql*/ `DELETE FROM paths WHERE shard = ? AND cluster = ?`),
     // One seek for each type that the logical cluster has on any shard. Without `types`, SQLite
-    // would read all its objects on other shards.
+    // would read all objects of the logical cluster on other shards.
     anyOfCluster: database
       .prepare<[Pick<Key, 'shard' | 'cluster'>], number>(/*sql*/ `WITH RECURSIVE types (resource) AS (
                  SELECT min(resource) FROM objects INDEXED BY objects_by_cluster WHERE cluster = @cluster

@@ -1,10 +1,10 @@
 /**
- * Only their owner may access the files of a store, whatever the permissions of their directory.
- * SQLite creates a database with the umask's mode, and its WAL and shared memory with the mode of
- * the database. So this creates the database before SQLite does.
+ * Only the owner may access the files of a store, whatever the permissions of the directory. SQLite
+ * creates a database with the umask's mode, and gives its WAL and shared memory the same mode. So
+ * this file creates the database before SQLite does.
  *
- * This opens no existing file. Closing one would release the locks that this process has on it
- * (POSIX), including SQLite's.
+ * It opens no existing file, because closing one would release the locks that this process has on
+ * that file (POSIX), including SQLite's.
  */
 import { chmodSync, closeSync, fchownSync, fstatSync, openSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -17,8 +17,8 @@ const permissionsMask = 0o7777;
 const ours = /^strata\./;
 
 /**
- * Creates an empty file if there is none. A file that root creates gets the owner of its directory,
- * because the server may run as that user.
+ * Creates an empty file if there is none. If root creates it, the file gets the owner of the
+ * directory, because the server may run as that user.
  */
 export function ensurePrivate(file: string): void {
   try {
@@ -32,8 +32,8 @@ export function ensurePrivate(file: string): void {
 }
 
 /**
- * Removes the permissions of other users from existing files. It skips symbolic links, because
- * their targets may belong to somebody else.
+ * Removes the permissions of other users from existing files. Skips symbolic links, because their
+ * targets may belong to somebody else.
  */
 export function restrictPermissions(directory: string, { log }: Readonly<{ log: Log }>): void {
   for (const { name } of readdirSync(directory, { withFileTypes: true }).filter((entry) => entry.isFile() && ours.test(entry.name))) {

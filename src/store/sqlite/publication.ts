@@ -1,6 +1,6 @@
 /**
- * Turns a commit into changes for its followers, in rising revision, and into an outcome for each
- * writer, in the writer's order.
+ * Turns a commit into changes for its followers, in rising revision, and into outcomes for its
+ * writers, each in the writer's order.
  */
 import type { BatchItem, PushDecision } from '../batch-item.js';
 import assert from 'node:assert/strict';
@@ -17,7 +17,7 @@ import type { MutationJob, Part, PushPart } from '../lane.js';
 import { put } from './change-row.js';
 import type { Rows } from './rows.js';
 
-/** A writer's answer. It is sent after all followers have the commit. */
+/** The answer to a writer. It is sent after all followers have the commit. */
 export type Answer =
   | Readonly<{ kind: 'mutation'; job: MutationJob; outcome: Outcome }>
   | Readonly<{ kind: 'pushes'; part: PushPart; outcomes: readonly PushDecision[] }>;
@@ -81,8 +81,8 @@ export class Publication {
   }
 
   /**
-   * `body`: as the writer sent it; undefined for a delete. Bodies are read back only where the
-   * committer may have added kept names.
+   * `body`: as the writer sent it, or as read back where the committer may have added kept names;
+   * undefined for a delete.
    */
   #changeOf(key: Key, body: Body | undefined, revision: Revision, replaced: Revision): Change {
     const resourceVersion = this.#revisions.format(revision);

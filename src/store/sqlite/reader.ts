@@ -1,7 +1,7 @@
 /**
- * Objects and canonical paths at the published revision. The database may be ahead of it, because a
- * commit is durable before it is published. From a newer row, the reader goes back to the rows that
- * it replaced.
+ * Objects and canonical paths at the published revision. The database may be ahead of that
+ * revision, because a commit is durable before it is published. From a row that is too new, the
+ * reader goes back to the rows that it replaced.
  */
 import assert from 'node:assert/strict';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
@@ -38,7 +38,7 @@ export type ReaderParts = Readonly<{
 }>;
 
 export type ReaderLimits = Readonly<{
-  /** The most changes of one commit, so the most that are durable and not yet published. */
+  /** The most changes of one commit, and so the most that are durable but not yet published. */
   commitMax: number;
   snapshot: SnapshotLimits;
 }>;
@@ -136,9 +136,9 @@ export class Reader implements Objects, CanonicalPaths {
   }
 
   /**
-   * The current object, which nearly every read wants. It makes two reads without a transaction.
-   * Returns undefined if the caller must use `#get`: there is no object, an unpublished commit
-   * wrote it, or it was removed between the two reads.
+   * The current object, by two reads without a transaction. Nearly every read ends here. Returns
+   * undefined if the caller must use `#get`: there is no object, an unpublished commit wrote it, or
+   * it was removed between the two reads.
    */
   #current(key: Key): StoredObject | undefined {
     const [id] = this.#parts.rows.resourceIds(key.resource);
@@ -158,7 +158,10 @@ export class Reader implements Objects, CanonicalPaths {
     return held === undefined ? undefined : this.#parts.rows.objectAt(key, held);
   }
 
-  /** Deletes that are durable but not published, in rising revision. Their keys may exist again. */
+  /**
+   * Deletes that are durable but not published, in rising revision. Their keys may have objects
+   * again.
+   */
   #deletedUnpublished(scope: Scope): readonly Deleted[] {
     const after = this.#parts.revisions.published;
     return this.#parts.rows

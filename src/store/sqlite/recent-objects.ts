@@ -1,31 +1,32 @@
 /**
- * Objects that were recently published or read, by revision, and the published object of each of
- * their keys. The content of a revision never changes, so no entry can be wrong. The oldest entries
- * leave first. A reader that misses one reads it from the change log.
+ * Objects that were recently published or read, by revision, and the published object of each key.
+ * The content of a revision never changes, so no entry can be wrong. The oldest entries are dropped
+ * first. A reader that finds no entry reads the change log.
  *
- * Informers that start, writers that repeat themselves and watchers a little behind find nearly
- * everything here. The store then reads and copies no row for them.
+ * Starting informers, writers that repeat themselves and watchers that are a little behind find
+ * nearly everything here, and cost the store no reading and copying of rows.
  *
  * Bound: `bytesMax` of the buffers that contain bodies, plus `objectBytes` for each object. Several
- * bodies may share a buffer, and one of them is enough to keep it.
+ * bodies may share a buffer, and any one of them keeps all of it in memory.
  */
 import { formatClientKey, type Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
 
-/** The memory of an object without its body. Measured with path entries: 20,000 take 10 MiB. */
+/** The memory of an object without its body, measured with path entries: 20,000 take 10 MiB. */
 const objectBytes = 512;
 
 export class RecentObjects {
   readonly #bytesMax: number;
-  /** In the order in which they leave. */
+  /** In the order in which they are dropped. */
   readonly #objects = new Map<Revision, StoredObject>();
-  /** Published objects, by the text of their key. */
+  /** Published objects, keyed by the text of the key. */
   readonly #current = new Map<string, StoredObject>();
   /** The text of the key under which an object is in `#current`. */
   readonly #places = new Map<Revision, string>();
   /**
-   * Continues from call to call. A new iterator would first step over all entries that have left.
+   * One iterator for all calls, because a new one would first pass the slots of all dropped
+   * entries.
    */
   #oldest: Iterator<StoredObject>;
   /** How many of the objects each buffer contains. */
@@ -46,7 +47,6 @@ export class RecentObjects {
     return this.#current.get(formatKey(key));
   }
 
-  /** The store now publishes this object under its key. */
   publish(object: StoredObject): void {
     const place = formatKey(object.key);
     const before = this.#current.get(place);
@@ -56,7 +56,7 @@ export class RecentObjects {
     this.add(object);
   }
 
-  /** The key now holds nothing. */
+  /** The key now has no object. */
   forget(key: Key): void {
     const place = formatKey(key);
     const before = this.#current.get(place);
@@ -74,8 +74,8 @@ export class RecentObjects {
   }
 
   /**
-   * For one of many objects that are read together. It displaces no other object, because most of
-   * these would leave before anybody reads them again.
+   * For one of many objects that are read together. Displaces no other object, because most of the
+   * many would be dropped before anybody reads them again.
    */
   addIfRoom(object: StoredObject): void {
     if (this.#bytes + objectBytes + object.body.bytes.buffer.byteLength <= this.#bytesMax) this.add(object);

@@ -5,10 +5,10 @@
  *        ─▶ strata.db becomes strata.db.replaced-TIME
  *        ─▶ strata.db.restored-TIME becomes strata.db
  *
- * Once strata.db.restored-TIME exists, the next start or restore finishes the restore, however
- * often it is cut short.
+ * Once strata.db.restored-TIME exists, the next start or restore finishes this one, however often
+ * it is cut short.
  *
- * K2 The log of the old database never meets the new one.
+ * K2 The log of the old database never lies beside the new database.
  * K3 The old store is kept, and so is the copy.
  */
 import { mkdirSync, realpathSync } from 'node:fs';
@@ -26,8 +26,8 @@ const restored = `${databaseName}.restored-`;
 const replaced = `${databaseName}.replaced-`;
 
 /**
- * Returns where the old store is, if there was one, and the state of the restored one. If it throws
- * CacheError, nothing has changed.
+ * Returns where the old store now is, if there was one, and the resourceVersion of the restored
+ * store. If this throws CacheError, nothing has changed.
  */
 export async function restoreStore(
   file: string,
@@ -37,9 +37,9 @@ export async function restoreStore(
   if (bytesOf(file) === undefined) throw new CacheError(`${file} is not there`);
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const copy = join(directory, `${databaseName}.restoring`);
-  // Every restore deletes `strata.db.restoring`. If an earlier restore was cut short, this one
-  // moves `strata.db` aside and puts `restored-TIME` in its place, before it reads `file`. So
-  // `file` must be none of these.
+  // Every restore deletes `strata.db.restoring`. If an earlier restore was cut short, this restore
+  // first moves `strata.db` aside and renames `restored-TIME` to `strata.db`. So `file`, which is
+  // read later, must be none of these.
   const cutShort = namesOf(directory, restored).map((name) => join(directory, name));
   const passing = [copy, ...cutShort, ...(cutShort.length > 0 ? [join(directory, databaseName)] : [])];
   if (passing.some((each) => bytesOf(each) !== undefined && realpathSync(each) === realpathSync(file)))
@@ -47,15 +47,16 @@ export async function restoreStore(
   const lock = lockStore(directory);
   try {
     finishRestore(directory);
-    // If a start was cut short while it moved a damaged database aside, this also moves the log.
+    // If a start was cut short while it moved a damaged database aside, this moves the log after
+    // it.
     damagedBefore(directory);
     removeDatabase(copy);
     await copyDatabase(file, copy);
     const { checks, resourceVersion } = inspect(copy, migrations, { thorough: true });
     const [problem] = checks.flatMap(({ problems }) => problems);
     if (problem !== undefined) throw new CacheError(`${file} is damaged and was not restored: ${problem}`);
-    // Switches the copy to WAL mode, which a store has. A start then need not wait for readers of
-    // the copy.
+    // Switches the copy to WAL mode, so that a start need not wait for readers of the copy to do
+    // so.
     openWriter(copy).close();
     failpoint('restore.checked');
     rename(copy, join(directory, restored + freeName(directory, replaced, nowMs).slice(replaced.length)));
@@ -71,7 +72,7 @@ export async function restoreStore(
 }
 
 /**
- * Finishes a restore that was cut short. Returns where the old store is, if there was one. The
+ * Finishes a restore that was cut short. Returns where the old store now is, if there was one. The
  * caller holds the lock.
  */
 export function finishRestore(directory: string): string | undefined {

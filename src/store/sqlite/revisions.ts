@@ -1,6 +1,5 @@
 /**
- * The published and the compacted revision, and the epochs in which revisions were given
- * (epochs.ts).
+ * The published and the compacted revision, and the epochs of revisions (epochs.ts).
  *
  * I11 `published` only rises.
  * I12 `compacted` is raised before the committer is asked to compact, so that no reader starts
@@ -13,7 +12,7 @@ import { countDigits, countOf, epochDigits, formatInEpoch, type Epoch } from '..
 import type { Life } from './life.js';
 
 export class SqliteRevisions implements Revisions {
-  /** In rising order. The last one is the current epoch. */
+  /** Rising. The last is the current epoch. */
   readonly #epochs: Epoch[];
   readonly #places: Map<number, number>;
   #published: Revision;
@@ -53,8 +52,8 @@ export class SqliteRevisions implements Revisions {
   }
 
   /**
-   * A later epoch does not rename older revisions. So the resourceVersion of an unchanged object is
-   * the same in every life.
+   * A revision keeps its epoch, so the resourceVersion of an unchanged object is the same in every
+   * life.
    */
   format(revision: Revision): string {
     const epoch = this.#epochs[this.#placeOf(revision)];
@@ -68,14 +67,14 @@ export class SqliteRevisions implements Revisions {
     if (epoch !== undefined && place !== undefined) {
       const revision = Number(text.slice(epochDigits)) - epoch.nonce + epoch.firstRevision - 1;
       const end = this.#epochs[place + 1]?.firstRevision ?? this.#published + 1;
-      // The first epoch also covers revision 0, because an empty store has a resourceVersion too.
+      // The first epoch also covers revision 0, because an empty store has a resourceVersion, too.
       const from = place === 0 ? epoch.firstRevision - 1 : epoch.firstRevision;
       if (revision >= from && revision < end) return { kind: 'ours', revision };
     }
     return { kind: BigInt(text) > BigInt(this.format(this.#published)) ? 'above' : 'below' };
   }
 
-  /** Every resourceVersion names the life of the store. */
+  /** Every resourceVersion names its epoch already. */
   formatPosition(revision: Revision): string {
     return this.format(revision);
   }
@@ -85,12 +84,13 @@ export class SqliteRevisions implements Revisions {
   }
 
   /**
-   * Nothing to wait for: this server is the only writer, and acknowledges only published commits.
+   * There is nothing to wait for: this server is the only writer, and acknowledges only published
+   * commits.
    */
   async reachNewest(): Promise<void> {}
 
   /**
-   * Mostly the current epoch. Otherwise a binary search, because old objects are read as often as
+   * Mostly the current epoch; otherwise by binary search, because old objects are read as often as
    * new ones.
    */
   #placeOf(revision: Revision): number {

@@ -1,5 +1,5 @@
 /**
- * Reads rows of the change log and makes objects of them. All readers share it: objects, snapshots,
+ * Reads rows of the change log and makes objects of them, for all readers: objects, snapshots,
  * change log.
  */
 import assert from 'node:assert/strict';
@@ -14,19 +14,22 @@ import { isDamage, Unsound } from './damage.js';
 import type { Connection } from './database.js';
 import type { RecentObjects } from './recent-objects.js';
 
-/** A revision of a key, and the revision of the create that began this life of the key. */
+/**
+ * A revision of a key, and the revision of the create that began this life of the key
+ * (0004-lives.sql).
+ */
 export type Version = Readonly<{ revision: Revision; born: Revision }>;
 
 /**
- * Rows with after < revision ≤ upTo, in rising order, or falling if `isFalling`. `resource`: of
- * this type only.
+ * Rows with after < revision ≤ upTo, in rising order, or falling if `isFalling`. `resource`: only
+ * of this type.
  */
 type RowRange = Readonly<{ resource?: number; after: Revision; upTo?: Revision; isFalling?: boolean }>;
 
 type RowsParts = Readonly<{
   recent: RecentObjects;
   revisions: Pick<Revisions, 'format'>;
-  /** Called when a row is read whose checksum is wrong, or which is not where it belongs. */
+  /** Called for a row whose checksum is wrong, or which an index misplaces. */
   damaged: (error: Error) => void;
 }>;
 
@@ -42,18 +45,18 @@ export class Rows {
     this.database = database;
     this.#parts = parts;
     this.#statements = prepare(database);
-    // Created once, because that costs more than most reads.
+    // Created once, because its creation costs more than most reads.
     this.#transaction = database.transaction((read: () => unknown) => read()) as <T>(read: () => T) => T;
   }
 
-  /** One read transaction: everything in it is read at one moment. */
+  /** One read transaction: all of it reads the same state. */
   read<T>(read: () => T): T {
     return this.#transaction(read);
   }
 
   /**
    * The object put at `revision`; undefined if the row is compacted, or is a delete. With
-   * `isOneOfMany`, it stays in memory only if there is room.
+   * `isOneOfMany`, the object stays in memory only if there is room.
    */
   object(revision: Revision, isOneOfMany = false): StoredObject | undefined {
     const { recent, revisions } = this.#parts;
@@ -71,7 +74,7 @@ export class Rows {
   }
 
   /**
-   * The object of a key, at the revision that an index names; undefined if the row is removed
+   * The object of a key, at the revision that an index names; undefined if the row has been removed
    * since.
    */
   objectOf(key: Key, revision: Revision, isOneOfMany = false): StoredObject | undefined {
@@ -82,8 +85,8 @@ export class Rows {
   }
 
   /**
-   * As `objectOf`, in the transaction that has read the index, or at a covered revision. Its row
-   * cannot have been removed.
+   * As `objectOf`, but in the transaction that read the index, or at a covered revision, so that
+   * the row cannot have been removed.
    */
   objectAt(key: Key, revision: Revision | undefined, isOneOfMany = false): StoredObject {
     const object = revision === undefined ? undefined : this.objectOf(key, revision, isOneOfMany);
@@ -91,8 +94,8 @@ export class Rows {
   }
 
   /**
-   * Verifies that each row of a range has its checksum and is where it belongs. A damaged index may
-   * name a row twice, or in the wrong order.
+   * Verifies the checksum and the place of each row. A damaged index may name a row twice, in the
+   * wrong order, or for another type.
    */
   verifyRows<Row extends ChecksummedRow>(
     rows: readonly Row[],
@@ -112,10 +115,10 @@ export class Rows {
   }
 
   /**
-   * The revision that a life of a key held at `at`. `revision`: a later one of this life. Undefined
-   * if the life had not begun, or if that row is compacted. From a milestone, a few steps along
-   * `replaced` lead there (0004-lives.sql). A damaged step leads to a row of another key, or to
-   * none, and the caller finds that.
+   * The revision of a key's object at `at`, in the life that began at `born`. `revision`: a later
+   * revision of that life. Undefined if the life had not begun, or if that row is compacted. From a
+   * milestone, a few steps along `replaced` lead there (0004-lives.sql). A damaged step leads to a
+   * row of another key, or to none; the caller detects that.
    */
   revisionAt({ revision, born }: Version, at: Revision): Revision | undefined {
     let row = this.#statements.link.get(this.#statements.milestone.get(born, at) ?? revision);
@@ -138,8 +141,7 @@ export class Rows {
   }
 
   /**
-   * The ids of the types that a scope covers, in rising order. An identity '*' may cover many:
-   * returns at most `max`.
+   * The ids of the types that a scope covers, rising. For the identity '*', at most `max` of them.
    */
   resourceIds({ group, resource, identity }: Pick<Scope, 'group' | 'resource' | 'identity'>, max = everyOne): readonly number[] {
     if (identity === '*') return this.#statements.resourceIds.all({ group, resource, identity, max });
@@ -147,7 +149,7 @@ export class Rows {
     const known = this.#ids.get(text);
     if (known !== undefined) return known;
     const ids = this.#statements.resourceIds.all({ group, resource, identity, max });
-    // A type keeps its id. A type without one may get one later.
+    // A type keeps its id, but a type without an id may get one later.
     if (ids.length > 0) this.#ids.set(text, ids);
     return ids;
   }

@@ -1,6 +1,6 @@
 /**
  * Which via and which term a shard has, and which shards were removed (the table `shards`, also
- * held in memory). The committer decides in queue order. So no push of an older process, or of a
+ * held in memory). The committer decides in queue order, so no push of an older process, or of a
  * neighbour that has lost the shard, takes effect after a newer claim. domain/claim.ts decides
  * which of two claims has the shard, and which term a new pusher gets.
  *
@@ -9,13 +9,13 @@
  *   local, term 7               accepted         fenced      accepted
  *   local, another term         fenced           fenced      accepted
  *   via S, any term             fenced           accepted    refused, or takes it, next term
- *   nobody's, of another cache  fenced           fenced      refused, or takes it, next term
- *   removed, or nobody's        fenced           fenced      makes it local, plain, next term
+ *   no via, of another cache fenced fenced refused, or takes it, next term removed, or no via
+ *   fenced fenced makes it local, plain, next term
  *
- * I14 The order of what is known of a shard never falls (claim.ts R1), until the shard is
- *     forgotten.
+ * I14 Until a shard is forgotten, no state that is earlier in the order of claims replaces a later
+ *     one (claim.ts R1).
  *
- * Bound: one entry per shard that was ever claimed, written to or removed, and not forgotten.
+ * Bound: one entry per shard that was ever claimed, written to or removed, and is not forgotten.
  */
 import { arrived, claimed, decideClaim, removedAt, unknownShard, type Arrival, type Claim, type ShardState } from '../../domain/claim.js';
 import type { PushOutcome, Speaker } from '../../domain/push.js';
@@ -31,9 +31,9 @@ export type Acquired = Extract<PushOutcome, { kind: 'acquired' }>;
 export class ShardTable {
   readonly #statements: ReturnType<typeof prepare>;
   readonly #shards: Map<ShardName, ShardState>;
-  /** The id of this cache, which is the origin of shards that become local. */
+  /** This cache's id, which is the origin of shards that become local. */
   readonly own: string;
-  /** The shards that the commit under way has changed, as they were before it. */
+  /** The shards that the commit under way has changed, as they were before the commit. */
   readonly #before = new Map<ShardName, ShardState | undefined>();
 
   constructor(database: Connection) {
@@ -54,7 +54,7 @@ export class ShardTable {
     return { kind: 'acquired', term: state.term };
   }
 
-  /** Undefined if the claim takes the shard, or if the shard already has that claim. */
+  /** Undefined if the claim takes the shard, or the shard already has that claim. */
   claim(claim: Claim): Fenced | undefined {
     const known = this.#shards.get(claim.shard);
     const verdict = decideClaim(known, claim);
@@ -74,7 +74,7 @@ export class ShardTable {
     this.set(removedAt(this.own, this.#shards.get(shard), { shard, nowMs }));
   }
 
-  /** Undefined if the shard is forgotten: it was removed, and holds nothing. */
+  /** Undefined if the shard is now forgotten: it was removed, and has no objects. */
   forget(shard: ShardName, holds: boolean): Fenced | undefined {
     const known = this.#shards.get(shard);
     if (!isForgettable(known, holds)) return { kind: 'fenced', holder: known };

@@ -1,9 +1,9 @@
 /**
- * What each slice holds, and whether it is synced (the table `slices`, also held in memory). The
- * table is written once per commit, for each slice that the commit changed.
+ * The counts of each slice, and whether it is synced (the table `slices`, also in memory). A commit
+ * writes each slice that it changed once.
  *
- * I15 A slice counts exactly its objects and the bytes of their bodies, and sums up exactly their
- *     digests, whoever wrote them. A slice that holds nothing and was never synced has no row.
+ * I15 A row has exactly the number of the slice's objects, the bytes of their bodies and the sum of
+ *     their digests, whoever wrote them. An empty slice that was never synced has no row.
  *
  * Bound: one row per shard and type.
  */
@@ -16,7 +16,7 @@ import { neverSynced, sameFacts, type SliceFacts } from '../decide.js';
 import type { Connection } from './database.js';
 import type { NumberedSlice, SliceRange } from '../syncs.js';
 
-/** What a change has added to a slice, or removed from it. */
+/** What a change adds to a slice, or removes from it. */
 export type Counted = Readonly<{ bytes: number; digest: Digest }>;
 
 type Facts = { -readonly [Name in keyof SliceFacts]: SliceFacts[Name] } & {
@@ -41,7 +41,7 @@ const nothing: Facts = {
 export class SliceTable {
   readonly #statements: ReturnType<typeof prepare>;
   readonly #rows = new Map<ShardName, Map<number, Row>>();
-  /** The slices that the commit under way has changed, as they were before it. */
+  /** The slices that the commit under way has changed, as they were before the commit. */
   readonly #before = new Map<Row, Facts | undefined>();
   #nowMs = 0;
 
@@ -55,10 +55,7 @@ export class SliceTable {
     this.#nowMs = nowMs;
   }
 
-  /**
-   * Records that a change replaced the object `taken` by `put`. Either is undefined if there is, or
-   * was, no object.
-   */
+  /** Counts a change that replaced the object `taken` by `put`; undefined: no object. */
   count(slice: Slice, id: number, put: (Counted & Pick<SliceState, 'cameOver'>) | undefined, taken: Counted | undefined): void {
     const row = this.#touch(slice, id);
     row.changedMs = this.#nowMs;
@@ -102,8 +99,8 @@ export class SliceTable {
   }
 
   /**
-   * The slices of the range that hold objects, ordered by their texts. Types get their ids in the
-   * order in which they first come, so an order by id could differ after a restart.
+   * The slices of the range that have objects, ordered by text. Types get ids in order of arrival,
+   * so an order by id could differ after a restart.
    */
   held(range: SliceRange): readonly NumberedSlice[] {
     return this.#in(range)
@@ -112,7 +109,7 @@ export class SliceTable {
       .toSorted((a, b) => (formatSlice(a.slice) < formatSlice(b.slice) ? -1 : 1));
   }
 
-  /** Writes the slices that the commit has changed, and returns them. */
+  /** Writes and returns the slices that the commit has changed. */
   write(): readonly SliceState[] {
     const changed: SliceState[] = [];
     for (const row of this.#before.keys()) {

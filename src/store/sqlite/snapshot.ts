@@ -1,19 +1,19 @@
 /**
- * A scope at a revision R, read page by page in key order. It keeps nothing from page to page. No
- * read transaction stays open between two turns, so nothing pins the WAL. A page consists of the
- * keys that exist behind `after`, merged with those deleted since R:
+ * A scope at a revision R, read page by page in key order. Nothing is kept between pages. No read
+ * transaction stays open between two turns, so nothing pins the WAL. A page consists of the keys
+ * that exist behind `after`, merged with keys deleted since R:
  *
  *   exists, at r ≤ R            as it is
- *   exists, at r > R            what it held at R (`Rows.revisionAt`); nothing if born after R
- *   deleted since R, born ≤ R   what it held at R; found in key order, bucket by bucket of the log
+ *   exists, at r > R its object at R (`Rows.revisionAt`); nothing if born after R deleted since R,
+ *   born ≤ R its object at R; found in key order, bucket by bucket of the log
  *
- * It reads existing keys first. If a key is deleted meanwhile, the first read has found it. If a
- * key is recreated meanwhile, the read of deleted keys finds it.
+ * Existing keys are read first. A key that is deleted between the two reads was found by the first;
+ * a key that is recreated is found by the second, among the deleted keys.
  *
- * I9 Within a snapshot, every key that existed at R comes exactly once.
+ * I9 A snapshot has every key that existed at R exactly once.
  *
- * Bounds: a page looks at `rowsMax` existing keys, returns at most as many, and stops at `bytesMax`
- * of bodies. A turn works for about `turnMs`.
+ * Bounds: a page reads `rowsMax` existing keys, returns at most as many, and stops at `bytesMax` of
+ * bodies. A turn works for about `turnMs`.
  */
 import type { Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
@@ -30,7 +30,7 @@ const turnMs = 4;
 export type SnapshotLimits = Readonly<{ rowsMax: number; bytesMax: number }>;
 
 /**
- * The keys of a stretch that existed, in order. `last`: the last key that was read; undefined at
+ * The keys of a range that existed at R, in order. `last`: the last key that was read; undefined at
  * the end.
  */
 type Scanned = Readonly<{ held: readonly KeyAt[]; last: Key | undefined }>;
@@ -60,7 +60,7 @@ export class SqliteSnapshot implements Snapshot {
   }
 
   async page(after: Key | undefined): Promise<SnapshotPage> {
-    // Also for a type that holds nothing: it may have held objects at that revision.
+    // Also for a type without objects, which may have had objects at that revision.
     this.#parts.assertCovered();
     const isOneOfMany = this.#scope.identity === '*';
     let untilMs = this.#parts.clock.now() + turnMs;
@@ -106,7 +106,8 @@ export class SqliteSnapshot implements Snapshot {
   }
 
   /**
-   * What these lives held at R. Leaves out keys outside the scope, and lives that began after R.
+   * The keys with their revisions at R, without keys outside the scope and lives that began after
+   * R.
    */
   #heldOf(entries: readonly Entry[]): readonly KeyAt[] {
     const found: KeyAt[] = [];

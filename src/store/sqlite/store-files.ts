@@ -1,13 +1,11 @@
 /**
  * The files of a store in its directory, and how a database is renamed with all its files. SQLite
- * finds the log and the rollback journal of a database by their names. So they are renamed with the
- * database, which goes first. SQLite would apply a log that stays behind to the next database of
- * that name.
+ * finds the log and the rollback journal of a database by their names, so they are renamed after
+ * the database. SQLite would apply a log that stays behind to the next database of that name.
  *
- *   strata.db, -wal, -shm     the database; -journal until it has a log
- *   strata.lock               locked by the process that has the store open
- *   strata.db.schema-N        the database before the last migration
- *   strata.db.damaged-TIME    moved aside by a start that found damage. While it exists, no empty
+ *   strata.db, -wal, -shm     the database; -journal until there is a log strata.lock locked by the
+ *   process that has the store open strata.db.schema-N the database before the last migration
+ *   strata.db.damaged-TIME moved aside by a start that found damage. While it exists, no empty
  *                             store begins.
  *   strata.db.restored-TIME   about to become the database. The next start or restore does that.
  *   strata.db.replaced-TIME   the database before a restore
@@ -21,8 +19,8 @@ export const databaseName = 'strata.db';
 export const lockName = 'strata.lock';
 
 /**
- * `start` and the time, as 20261122T061500Z: sorts by time, and is valid in every file system. If
- * the name is taken, the time is one second later.
+ * `start` and the time, as 20261122T061500Z: such names sort by time, and are valid in every file
+ * system. If the name is taken, the time is one second later.
  */
 export function freeName(directory: string, start: string, nowMs: number): string {
   const name = start + new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '');
@@ -37,7 +35,7 @@ export function namesOf(directory: string, start: string): readonly string[] {
 }
 
 /**
- * Renames the database with its log and its journal, as far as they exist. If that was cut short, a
+ * Renames the database with its log and its journal, as far as they exist. If that is cut short, a
  * second call with the same name renames the rest.
  */
 export function moveAside(directory: string, as: string): void {
@@ -54,10 +52,7 @@ export function bytesOf(file: string): number | undefined {
   return statSync(file, { throwIfNoEntry: false })?.size;
 }
 
-/**
- * Reads the database and its log once, to find out whether the disk can read them. Throws
- * CacheError.
- */
+/** Throws CacheError if the disk cannot read the database or its log. */
 export function readAll(directory: string): void {
   const part = Buffer.alloc(1024 * 1024);
   for (const file of [join(directory, databaseName), join(directory, `${databaseName}-wal`)]) {

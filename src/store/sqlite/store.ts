@@ -1,6 +1,6 @@
 /**
- * The SQLite engine behind the Store port. A committer in its own thread writes. This thread reads
- * through its own connection, and shows one published revision.
+ * The SQLite engine behind the Store port. A committer writes in its own thread. The serving thread
+ * reads through its own connection, and shows one published revision.
  *
  *   submit ─▶ MutationQueue ─▶ committer ─▶ #publish: raise `published`, notify subscribers,
  *   push ───▶ (lanes)                                 answer writers, all in one tick
@@ -46,7 +46,7 @@ const failed: Refusal = { reason: 'ServiceUnavailable', message: 'the store has 
 
 /**
  * The opened data directory. `soon`: runs a task in a later turn of the event loop; a simulation
- * has its own.
+ * replaces it.
  */
 export type Opened = Readonly<{
   lock: Pick<Lock, 'release'>;
@@ -80,7 +80,7 @@ export class SqliteStore implements Store {
   #inFlight: readonly Part[] = [];
   /** The compacted revision on the disk. */
   #compactedOnDisk: Revision;
-  /** The committer's next turn belongs to compaction; commits wait. */
+  /** Whether commits wait, because compaction has the committer's next turn. */
   #isWaiting = false;
   #logBytes: number;
   #closing = false;
@@ -107,7 +107,7 @@ export class SqliteStore implements Store {
     this.paths = this.objects;
     this.#publication = new Publication(rows, this.history, revisions, limits.keptNames);
     this.#health = new WriteHealth({ ...parts, probe: () => this.#post({ kind: 'probe' }) });
-    // The committer has not begun yet, so these reads agree.
+    // The committer has not begun yet, so these reads show the same state.
     this.state = new State({ shards: readShards(reader), slices: readSlices(reader), links: readLinks(reader) });
     const queueLimits = { ...limits.queue, batchBytesMax: Math.min(limits.queue.batchBytesMax, commitBytesMax(limits.history)) };
     this.writer = new MutationQueue(queueLimits, {
@@ -143,7 +143,6 @@ export class SqliteStore implements Store {
     return { mutations: length, bytes };
   }
 
-  /** What the log contains on the disk. */
   get logged(): Readonly<{ changes: number; bytes: number }> {
     return { changes: this.revisions.published - this.#compactedOnDisk, bytes: this.#logBytes };
   }
@@ -156,12 +155,12 @@ export class SqliteStore implements Store {
     return this.#health.lastFailure;
   }
 
-  /** Resolves when the committer's thread has ended without a `close`. */
+  /** Resolves when the committer's thread has ended without a `close`, or a read has met damage. */
   get failed(): Promise<Error> {
     return this.#failure.promise;
   }
 
-  /** A read has met damage. The store serves nothing more, and ends together with the committer. */
+  /** A read has met damage. The store and the committer end. */
   damaged(error: Error): void {
     this.#failure.resolve(new CacheError('the store is damaged', { cause: error }));
     void this.#opened.worker.terminate();
@@ -290,7 +289,10 @@ export class SqliteStore implements Store {
     };
   }
 
-  /** Continues removals that the previous life left unfinished. The shards are still fenced. */
+  /**
+   * Continues removals that the previous life left unfinished. Pushers of these shards are still
+   * shut out.
+   */
   #finishRemovals(): void {
     const { log } = this.#parts;
     const shards = halfRemoved(this.state.shards, this.state.slices);
@@ -325,7 +327,7 @@ export class SqliteStore implements Store {
   }
 }
 
-/** `Peers` of a store that has only one server: it leads, and there are no others. */
+/** The only server of a store leads, and has no peers. */
 const alone: Peers = Object.freeze({
   leadsSinceMs: 0,
   others: new Map(),
@@ -336,12 +338,12 @@ const alone: Peers = Object.freeze({
 
 const probeIntervalMs = 5_000;
 
-/** `probe` makes the committer try to write; `wrote` or `failed` follows. */
+/** `probe`: makes the committer try to write; `wrote` or `failed` follows. */
 type WriteHealthParts = Readonly<{ log: Log; clock: Clock; probe: () => void }>;
 
 /**
- * Whether the store can write. After a failure it probes every `probeIntervalMs`, because no other
- * write may come, least of all while the server is not ready.
+ * Whether the store can write. After a failure, it probes every `probeIntervalMs`, because other
+ * writes may not come while the server is not ready.
  */
 class WriteHealth {
   readonly #parts: WriteHealthParts;
@@ -353,7 +355,7 @@ class WriteHealth {
     this.#parts = parts;
   }
 
-  /** Why the last attempt to write failed; undefined if it did not. */
+  /** Undefined if the last attempt to write succeeded. */
   get lastFailure(): string | undefined {
     return this.#lastFailure;
   }

@@ -1,12 +1,12 @@
 /**
- * Removes, in steps, the objects that the marks do not contain. It does so at the `end` of a sync,
- * and when a shard or a type is removed. Other mutations commit between two steps.
+ * Removes unmarked objects in steps: at the `end` of a sync, and when a shard or a type is removed.
+ * Other mutations commit between two steps.
  *
- * If a slice held very little before the commit, its `end` is done in one step, however much that
- * commit has added to the slice. Other pushes of the lane then follow in the same commit (lane.ts).
+ * If a slice was small before the commit, its `end` takes one step, however much that commit has
+ * added to the slice, because other pushes of the lane follow in the same commit (lane.ts).
  *
  * Bounds: a step reads about `sweepRowsMax` keys and deletes at most `sweepDeletesMax` objects. The
- * walk continues behind the last key that it has read.
+ * next step continues behind the last key read.
  */
 import { sweepDeletesMax } from '../batch-item.js';
 import { failpoint } from '../../diagnostics/failpoint.js';
@@ -44,7 +44,7 @@ export class Sweep {
 
   /**
    * Takes the walk one step further. The walk is done when it has no slices left. One step is
-   * enough if its slices hold at most `atOnce` objects in all.
+   * enough if the slices have at most `atOnce` objects in all.
    */
   step(walk: Walk, atOnce = 0): readonly Byproduct[] {
     const [rowsMax, deletesMax] = [Math.max(sweepRowsMax, atOnce + pageRows), Math.max(sweepDeletesMax, atOnce + 1)];

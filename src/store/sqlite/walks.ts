@@ -1,7 +1,7 @@
 /**
- * The two orders of walks over keys. One is (shard, cluster, namespace, name). The other is for one
- * logical cluster on all its shards: (namespace, name, shard), through an index. Existing and
- * deleted keys are walked in the same way.
+ * Walks over keys, in one of two orders: (shard, cluster, namespace, name), or, for one logical
+ * cluster on all shards, (namespace, name, shard), through an index. Existing and deleted keys are
+ * walked in the same way.
  */
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
@@ -10,7 +10,7 @@ import { tombstone } from './change-row.js';
 import type { Connection } from './database.js';
 import type { Rows } from './rows.js';
 
-/** A key with the newest and the first revision of one of its lives. */
+/** A key, with the newest (`revision`) and the first revision (`born`) of one of its lives. */
 export type Entry = Readonly<{ key: Key; revision: Revision; born: Revision }>;
 
 /** Keys of one type that follow `after`. */
@@ -20,7 +20,10 @@ type KeyRow = [shard: Key['shard'], cluster: Key['cluster'], namespace: string, 
 
 type Names = Pick<Key, 'shard' | 'cluster' | 'namespace' | 'name'>;
 
-/** Identities read at once. A type may have thousands, and most pages begin and end within one. */
+/**
+ * Identities read at once. A type may have thousands, and most pages begin and end within one
+ * identity.
+ */
 const resourcesAtOnce = 16;
 
 /** Greater than every possible name. */
@@ -39,8 +42,8 @@ export class Walks {
   }
 
   /**
-   * The stretches of a scope that hold or held objects, from `after` on, in the order of
-   * identities.
+   * The key ranges of a scope that have or had objects, from `after` on: one for each identity, in
+   * order.
    */
   *stretches(scope: Scope, after: Key | undefined, rowsMax: number): Generator<KeyRange> {
     if (scope.identity !== '*') {
@@ -66,7 +69,7 @@ export class Walks {
   }
 
   /**
-   * `looked`: how many keys the stretch has. `counted`: how many of them have the namespace and the
+   * `looked`: how many keys the range has. `counted`: how many of them have the namespace and the
    * name of the scope.
    */
   count(keyRange: KeyRange): Readonly<{ looked: number; counted: number }> {
@@ -76,7 +79,7 @@ export class Walks {
   }
 
   /**
-   * Lives that existed at `at` and ended later, at a revision of this bucket. `upTo`: the last key;
+   * Lives that existed at `at` and ended later, by a delete in this bucket. `upTo`: the last key;
    * undefined for all.
    */
   deletedSince(keyRange: KeyRange, { bucket, at, upTo }: { bucket: number; at: Revision; upTo: Key | undefined }): readonly Entry[] {
@@ -90,10 +93,7 @@ export class Walks {
     return this.#entries(keyRange, this.#statements[shapeOf(keyRange.scope)].ended.all(range));
   }
 
-  /**
-   * The buckets in which lives ended that existed at `at`. They include deletes that are not
-   * published.
-   */
+  /** The buckets with the ends of lives that existed at `at`, published or not. */
   bucketsSince(at: Revision): readonly number[] {
     const newest = this.#statements.newestDelete.get(at);
     return newest === undefined ? [] : this.#statements.buckets.all({ at, first: at >> bucketBits, last: newest >> bucketBits });
@@ -121,7 +121,7 @@ export class Walks {
   }
 }
 
-/** The order in which SQLite compares texts: by their bytes in UTF-8. */
+/** SQLite's order of texts: by their bytes in UTF-8. */
 function compareBytes(a: string, b: string): number {
   if (a === b) return 0;
   const length = Math.min(a.length, b.length);
@@ -132,7 +132,7 @@ function compareBytes(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** Surrogates encode the code points above U+FFFF, so they rank above all other code units. */
+/** Surrogates encode code points above U+FFFF, so they rank above all other code units. */
 function rankOf(unit: number): number {
   if (unit < 0xd800) return unit;
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;

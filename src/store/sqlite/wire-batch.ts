@@ -1,8 +1,8 @@
 /**
- * A batch as it crosses to the committer's thread. Pushes and mutations that name an object come in
- * thousands. Together they are one text, its cuts, one array of numbers and one buffer. All but the
- * text are transferred, not copied. Cloning a tree of small objects for each would cost the serving
- * thread several times as much. All other items are cloned.
+ * A batch as it crosses to the committer's thread. Pushes and mutations of objects come in
+ * thousands. Together they are one text, its cuts, one array of numbers and one buffer; all but the
+ * text are transferred, not copied. To clone a tree of small objects for each item would cost the
+ * serving thread several times as much. Items without a key are cloned.
  *
  *   text     shard·cluster·namespace·name·version·path·shard·cluster …     empty if missing
  *   cuts     where each of these texts ends
@@ -10,7 +10,7 @@
  *   bytes    body │ body │ …
  *   rare     cloned items; `kind` is `cloned`, and `resource` the index in this list
  *
- * `expect`: 0 absent, -1 any, or the revision; for a push the index of its speaker. The options of
+ * `expect`: 0 absent, -1 any, or the revision; for a push, the index of its speaker. The options of
  * a mutation are bits of `kind`.
  */
 import assert from 'node:assert/strict';
@@ -48,7 +48,7 @@ export function packBatch(batch: readonly BatchItem[]): WireBatch {
   return packer.packed();
 }
 
-/** The batch as items again. Bodies are views of its buffer. */
+/** Bodies of the items are views of the batch's buffer. */
 export function unpackBatch(batch: WireBatch): readonly BatchItem[] {
   return Array.from({ length: batch.numbers.length / numbersEach }, (_, i) => unpack(batch, i));
 }
