@@ -9,8 +9,8 @@
  *   local, term 7               accepted         fenced      accepted
  *   local, another term         fenced           fenced      accepted
  *   via S, any term             fenced           accepted    refused, or takes it, next term
- *   no via, of another cache fenced fenced refused, or takes it, next term removed, or no via
- *   fenced fenced makes it local, plain, next term
+ *   no via, of another cache    fenced           fenced      refused, or takes it, next term
+ *   removed, or no via          fenced           fenced      makes it local, plain, next term
  *
  * I14 Until a shard is forgotten, no state that is earlier in the order of claims replaces a later
  *     one (claim.ts R1).

@@ -4,8 +4,8 @@
  * that exist behind `after`, merged with keys deleted since R:
  *
  *   exists, at r ≤ R            as it is
- *   exists, at r > R its object at R (`Rows.revisionAt`); nothing if born after R deleted since R,
- *   born ≤ R its object at R; found in key order, bucket by bucket of the log
+ *   exists, at r > R            its object at R (`Rows.revisionAt`); nothing if born after R
+ *   deleted since R, born ≤ R   its object at R; found in key order, bucket by bucket of the log
  *
  * Existing keys are read first. A key that is deleted between the two reads was found by the first;
  * a key that is recreated is found by the second, among the deleted keys.

@@ -3,9 +3,10 @@
  * finds the log and the rollback journal of a database by their names, so they are renamed after
  * the database. SQLite would apply a log that stays behind to the next database of that name.
  *
- *   strata.db, -wal, -shm     the database; -journal until there is a log strata.lock locked by the
- *   process that has the store open strata.db.schema-N the database before the last migration
- *   strata.db.damaged-TIME moved aside by a start that found damage. While it exists, no empty
+ *   strata.db, -wal, -shm     the database; -journal until there is a log
+ *   strata.lock               locked by the process that has the store open
+ *   strata.db.schema-N        the database before the last migration
+ *   strata.db.damaged-TIME    moved aside by a start that found damage. While it exists, no empty
  *                             store begins.
  *   strata.db.restored-TIME   about to become the database. The next start or restore does that.
  *   strata.db.replaced-TIME   the database before a restore
