@@ -4,7 +4,7 @@
  *   light ─────────────────────────────▶ done at once, in the calling thread
  *   heavy ─▶ queue, owners take turns ─▶ the thread
  *
- * Most patches and updates have a few kilobytes; sending these to the thread would cost more than
+ * Most patches and updates have a few kilobytes. To send these to the thread would cost more than
  * the work itself.
  *
  * Bounds: tasks up to `lightBytesMax` are light. The queue has its own bounds. A task may run for

@@ -7,7 +7,7 @@
  *
  * Bounds: `timeoutMs` from the call to the last byte, including the wait for a connection;
  * `answerBytesMax`, beyond which an answer is not read; `connectionsMax`. At most `questionsMax`
- * requests are under way, or wait for a connection. One more is refused at once (`busy`).
+ * requests are under way or wait for a connection; one more is refused at once (`busy`).
  */
 import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';

@@ -6,9 +6,9 @@
  * L1 An absent object, an ambiguous name and a cache that cannot be read are three things. The
  *    first two are answers; the third is thrown as a CacheFault.
  * L2 A freshness report is made before its objects are read. In the other order, a shard could
- *    finish a sync between the two: an object that came with the sync would seem proved not to
- *    exist, and an old object would seem as fresh as the later report. The cache keeps this order
- *    for a look-up (web/look-up.ts), this reader for a list.
+ *    finish a sync between the two. An object that came with the sync would then seem proved not to
+ *    exist, and an old object would seem as fresh as the report. The cache keeps this order for a
+ *    look-up (web/look-up.ts), this reader for a list.
  * L3 Without a report, a found object has unknown freshness, and an absence proves nothing.
  *
  * A look-up is one request. For a watched type (watched-type.ts), the reader requests only a report
@@ -67,8 +67,8 @@ import { WatchedTypes } from './watched-types.js';
 export type Absent = Readonly<{ kind: 'absent'; missing: Missing; message: string }> & TypeFreshness;
 
 /**
- * A canonical path leads to several logical clusters, or several shards have the object. `message`
- * names them.
+ * A canonical path leads to several logical clusters, or several shards have the object: see
+ * `message`.
  */
 export type Ambiguous = Readonly<{ kind: 'ambiguous'; message: string }>;
 
@@ -137,7 +137,7 @@ export class CacheReader {
     return this.#answered(answer, report && { report, askedMs: askedMs - reportedAgoMs });
   }
 
-  /** The objects of a type in a logical cluster, or in a namespace of it. Throws as `get` does. */
+  /** Throws as `get` does. */
   async list(ref: CollectionRef, signal?: AbortSignal): Promise<Listed | Absent | Ambiguous> {
     const target = collectionTarget(ref);
     const received = await this.#report(ref, this.#options.reportAgeMaxMs, signal);

@@ -37,13 +37,13 @@ export type TypeFreshness = Readonly<{
   /** Sorted by name, without removed shards. */
   shards: readonly Freshness[];
   /**
-   * How many shards are left out. A cache lists at most 100, first those because of which the type
-   * is not whole.
+   * How many shards are left out. A cache lists at most 100. Shards that keep the type from being
+   * whole come first.
    */
   shardsLeftOut: number;
 }>;
 
-/** `isKnown`: the cache knows something of the type on that shard. */
+/** `isKnown`: the cache has something of the type on that shard. */
 type ShardReport = Readonly<{ isKnown: boolean }> & Omit<Freshness, 'reportedAgoMs'>;
 
 /**

@@ -12,7 +12,7 @@
  *
  * With `paths`, a path of any kind is resolved first, and both are asked by the name of the logical
  * cluster. If the path leads to no logical cluster, or only perhaps to one, the answer is
- * `unresolved`, and neither is asked, because nothing is known of the object.
+ * `unresolved`. Then neither is asked, because nothing is known of the object.
  */
 import { parseClusterName } from '../domain/cluster.js';
 import { unreachable } from '../domain/errors.js';

@@ -9,7 +9,6 @@ import { parseCanonicalPath, parseClusterName } from '../domain/cluster.js';
 import { pathSegmentFlaws } from '../domain/syntax/name-syntax.js';
 import { parseShardName } from '../domain/shard.js';
 
-/** The objects of one type in one logical cluster. */
 export type CollectionRef = Readonly<{
   /** '' is the core group. */
   group: string;

@@ -51,7 +51,7 @@ export type ResolvedPath =
   | Readonly<{ kind: 'mount'; url: string; unavailable: boolean; freshness: readonly ResolvedFreshness[] }>
   /** The path leads nowhere. */
   | Readonly<{ kind: 'unknown' }>
-  /** The path may lead somewhere: the cache may lack entries of these shards. */
+  /** Unknown, but the cache may lack path entries of these shards. */
   | Readonly<{ kind: 'uncertain'; shards: readonly string[] }>
   /**
    * These shards claim the logical cluster. `expected`: the shard that its Workspace names;

@@ -55,7 +55,7 @@ export class WatchedType {
   readonly #clusters = new Map<string, Map<string, number>>();
   #objects = 0;
   #bytes = 0;
-  /** The resourceVersion of the objects; undefined while they are read as a whole. */
+  /** The resourceVersion of the objects; undefined until all of them have been read. */
   #reached: string | undefined;
   /** Undefined until the first object. */
   #isNamespaced: boolean | undefined;
@@ -73,8 +73,8 @@ export class WatchedType {
   }
 
   /**
-   * Whether the objects include this newest change of the type, and so everything that the cache
-   * has of it.
+   * Whether the objects include this newest change of the type, and so all that the cache has of
+   * the type.
    */
   hasReached({ resourceVersion, epoch }: NewestChange): boolean {
     const reached = this.#reached;
@@ -145,8 +145,8 @@ export class WatchedType {
   }
 
   #add({ text, cluster, namespace, name }: SourceObject): void {
-    // As in the cache, a text that is no canonical path is ignored, so that it cannot pass for the
-    // name of a logical cluster.
+    // As in the cache, a text that is no canonical path is ignored: it could be the name of a
+    // logical cluster.
     const path = parseCanonicalPath(annotationOf(text, pathAnnotation));
     const keys = (path === undefined ? [cluster] : [cluster, path]).map((place) => keyOf(place, namespace, name));
     const kept = { shard: annotationOf(text, shardAnnotation), cluster, path, keys, text: new Uint8Array(text.bytes) };

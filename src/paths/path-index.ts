@@ -79,8 +79,8 @@ export class PathIndex implements Paths {
     const changedAt = this.#parts.changedAt();
     if (changedAt !== this.#foundAt) this.#found.clear();
     this.#foundAt = changedAt;
-    // A new string: the given one may be part of the request's URL, and would keep the whole URL in
-    // memory.
+    // A new string, because `text` may be part of the request's URL, and would keep the whole URL
+    // in memory.
     const path = segments.join(':');
     const found = this.#found.get(path);
     if (found !== undefined) return found;
@@ -150,7 +150,7 @@ function isFound(resolution: PathResolution | WalkResult): resolution is Resolve
   return resolution.kind === 'cluster' || resolution.kind === 'mount';
 }
 
-/** This parse cannot fail, because every entry was checked when it came in. */
+/** The parse cannot fail, because every entry was checked on arrival. */
 function entryOf({ resource, name }: Key, body: Body): PathEntry {
   const known = entriesOfBodies.get(body);
   if (known !== undefined) return known;

@@ -16,8 +16,8 @@
  *   several do, it is in dispute. The order of arrival never decides. A logical cluster that is
  *   requested by name is also in dispute if the path in its own entry leads elsewhere. `root` has
  *   no Workspace and does not migrate. kcp creates it on the shard named `root`, and no other shard
- *   has it, even if nothing is known of that shard. The place of `root` decides which shard's word
- *   counts about where shards are.
+ *   has it, even if nothing is known of that shard. kcp has the Shard objects in `root`, so the
+ *   place of `root` decides which shard tells where shards are.
  * RESOLVE-3 The walk ends, whatever the entries say. It takes one step for each segment of the
  *   path, and one for each segment of the paths that the shards claiming the first segment give it.
  */
@@ -28,7 +28,6 @@ import type { Revision } from '../domain/revision.js';
 import { rootShard, type ShardName } from '../domain/shard.js';
 import { parsePathSegments, type PathSegments } from './kcp-path.js';
 
-/** The entry of a logical cluster on one shard. */
 export type ClusterPlace = Readonly<{ shard: ShardName; revision: Revision; entry: ClusterEntry }>;
 
 export interface PathEntries {
@@ -39,8 +38,8 @@ export interface PathEntries {
   /** Logical clusters without an owner that claim this path. */
   ownersOf(path: CanonicalPath): Promise<readonly ClusterName[]>;
   /**
-   * Reports that several shards claim a logical cluster without a migration, or that a shard claims
-   * one that should be elsewhere.
+   * Reports that several shards claim a logical cluster without a migration, or that a shard
+   * wrongly claims one.
    */
   conflict(dispute: Dispute): void;
 }

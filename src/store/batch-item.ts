@@ -2,13 +2,13 @@
 import type { Mutation } from '../domain/mutation.js';
 import type { Push, PushOutcome } from '../domain/push.js';
 
-/** Pushes that may take more than one commit. */
+/** Pushes that may take several commits. */
 export type Sweeping = Extract<Push, { kind: 'end' | 'clear' | 'drop' }>;
 
 /** `resume`: continues a sweep whose walk an earlier commit did not finish. */
 export type BatchItem = Mutation | Push | Readonly<{ kind: 'resume'; push: Sweeping; walk: number }>;
 
-/** The sweep removed this many objects and is not done; walk number `walk` will continue it. */
+/** The sweep is not done; walk number `walk` will continue it. */
 export type SweepProgress = Readonly<{ kind: 'partial'; removed: number; walk: number }>;
 
 export type PushDecision = PushOutcome | SweepProgress;

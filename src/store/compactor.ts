@@ -8,8 +8,8 @@
  *
  * I13 At full write speed the log exceeds no bound by more than a tenth. Writers wait from a
  *     twentieth on, and one commit adds at most a fortieth of the bytes. If the bound of changes is
- *     small, one commit may exceed it on the disk. Readers see no more than the bound, because
- *     nobody reads below the compacted revision.
+ *     small, one commit may exceed it on the disk. Readers see no more than the bound, because the
+ *     compacted revision, below which nobody reads, rises in the same tick.
  */
 import assert from 'node:assert/strict';
 import { expired, Refused } from '../domain/errors.js';
@@ -58,8 +58,8 @@ const agedShareMax = 0.5;
 const urgentExcess = 0.05;
 const commitBytesPart = 0.025;
 /**
- * If the log has too many bytes, one decision compacts at most this many revisions, because only
- * the average size of changes is known.
+ * Revisions that one decision compacts if the log has too many bytes: only the average size of
+ * changes is known.
  */
 const byBytesMax = 256;
 
@@ -107,7 +107,7 @@ export class SnapshotHolds {
 
   /**
    * Holds the history that a snapshot at `revision` needs, until `release` or for `holdMs`. This
-   * call and `assertCovered` throw Refused(Expired) if that history is no longer complete.
+   * call and `assertCovered` throw Refused(Expired) if it is no longer complete.
    */
   cover(revisions: Revisions, revision: Revision, nowMs: number): Readonly<{ assertCovered: () => void; release: () => void }> {
     assert(revision <= revisions.published, 'a snapshot of the future');

@@ -3,8 +3,8 @@
  * the shards' pushers, and the removals of shards. It leaves out what remains of removed shards,
  * and objects that came over links, because the links bring these again.
  *
- * No slice counts as synced in the copy. So pushers send everything again; objects that are equal
- * are not written again.
+ * No slice counts as synced in the copy, so pushers send everything again. Equal objects are not
+ * written again.
  */
 import type { ShardState } from '../domain/claim.js';
 import { CacheError } from '../domain/errors.js';
@@ -82,7 +82,7 @@ async function pushed(lane: PushLane, pushes: readonly Push[]): Promise<readonly
   return outcomes;
 }
 
-/** Compares the digests of slices, which each store has computed itself. */
+/** Compares the digests of slices, which each store computes itself. */
 async function assertSame(from: Store, to: Store, shards: ReadonlyMap<ShardName, ShardState>): Promise<void> {
   const copied = new Map([...to.state.slices].map(({ slice, digest }) => [formatSlice(slice), digest]));
   for (const { slice, objects, digest } of from.state.slices) {

@@ -17,7 +17,8 @@
  *                 `begin`, it is synced only if it is current under the same link filter.
  *   claim         `decideClaim`; acquire: `arrived` (domain/claim.ts).
  *   meet          If the other end is another cache than before, no slice that came over the link
- *                 is current. If that end is the parent, its shards have no via.
+ *                 is current. If that link leads to the parent, the shards that came over it have
+ *                 no via.
  *   reach         With an empty position, no slice that came over the link is current.
  *   leave         The store forgets the link, and the shards that came over it have no via.
  *   forget        The store forgets a removed shard without objects, and its slices.
@@ -59,12 +60,12 @@ export function stale<Facts extends SliceFacts>(facts: Facts): Facts {
   return { ...facts, filterHash: '' };
 }
 
-/** The slice counts as never synced. It keeps the link that brought it. */
+/** The slice counts as never synced, but keeps the link that brought it. */
 export function cleared<Facts extends SliceFacts>(facts: Facts): Facts {
   return { ...facts, ...neverSynced, cameOver: facts.cameOver };
 }
 
-/** What a plain writer wrote counts as synced by this term. */
+/** The plain writes count as synced by this term. */
 export function assumed<Facts extends SliceFacts>(facts: Facts, term: ShardState['term']): Facts {
   return { ...facts, syncedTerm: term, everSynced: true, cameOver: '' };
 }
@@ -82,7 +83,7 @@ export function synced({ by, filterHash, term }: PushOf<'end'>, shard: ShardStat
  */
 type Written = Readonly<{ kind: 'write'; shard: ShardState; isNewState: boolean; unsyncs: boolean }>;
 
-/** `held`: the revision of the object that the store has under the key. */
+/** `held`: the revision of the stored object. */
 export function decideMutation(
   mutation: Mutation,
   { own, known, held }: Readonly<{ own: string; known: ShardState | undefined; held: Revision | undefined }>,
@@ -93,7 +94,7 @@ export function decideMutation(
   const isLocal = known?.via === 'local';
   const shard = isLocal ? known : writtenPlainly(own, known, mutation.key.shard);
   // A change by another writer than the shard unsyncs the slice, so that a returning pusher syncs
-  // it again. While a pusher is connected, only the shard itself may write
+  // it again. While a pusher is connected, only the shard may write
   // (intake/writes/plain-writes.ts).
   const unsyncs = mutation.bySource !== true && !keepsNames(mutation) && !shard.plain;
   return { kind: 'write', shard, isNewState: !isLocal, unsyncs };

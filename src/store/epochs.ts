@@ -12,8 +12,8 @@
  * I1 This store gave a resourceVersion exactly if it knows the epoch and the count is in the range
  *    of that epoch.
  * I21 No resourceVersion is given twice. Of two starts from one state, the clock gives the later
- *     one the higher epoch. If they are within `spread` seconds, or have no clock, their epochs
- *     differ by chance. If the epochs are equal, the counts begin at different nonces.
+ *     the higher epoch. Within `spread` seconds, or without a clock, their epochs differ by chance.
+ *     If the epochs are equal, the counts begin at different nonces.
  */
 import { CacheError } from '../domain/errors.js';
 import type { Revision } from '../domain/revision.js';
@@ -43,8 +43,8 @@ const epochMin = 10 ** (epochDigits - 1);
 /** With any count behind it, the text stays below 2^63. */
 const epochMax = 922_337_202;
 /**
- * The year 2045, in seconds since 2020. A later clock would use up the epochs, so `nextEpoch`
- * ignores such a clock.
+ * The year 2045, in seconds since 2020. `nextEpoch` ignores a later clock, which would use up the
+ * epochs.
  */
 const clockMax = (Date.UTC(2045, 0, 1) - startMs) / 1000;
 const spread = 10_000;

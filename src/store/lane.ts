@@ -1,6 +1,6 @@
 /**
  * The queue of one writer. Its jobs wait in order and go to the committer in parts. Pushes that are
- * submitted together are one job with one answer, so that no push needs a promise of its own.
+ * submitted together are one job, so that no push needs a promise of its own.
  *
  *   jobs  [ 300 pushes: 120 taken │ 180 wait ][ 40 pushes ]
  *
@@ -43,7 +43,7 @@ export type PushPart = Readonly<{ kind: 'pushes'; lane: Lane; job: PushJob; aske
 /** What one batch takes of one job. */
 export type Part = MutationJob | PushPart;
 
-/** How much a batch may take. `mutations` is a sum of weights. */
+/** `mutations`: a sum of weights. */
 export type Allowance = { mutations: number; bytes: number };
 
 /**
@@ -163,7 +163,7 @@ export function askedOf(part: Part): readonly BatchItem[] {
   return part.kind === 'mutation' ? [part.mutation] : part.asked;
 }
 
-/** The bytes that the item occupies while it waits: its body, and an allowance for its key. */
+/** The bytes of a waiting item: its body, and an allowance for its key. */
 export function sizeOf(item: Mutation | Push): number {
   const keyBytes = 256;
   return keyBytes + (item.kind === 'put' || item.kind === 'upsert' ? item.body.bytes.length : 0);

@@ -37,7 +37,7 @@ export class Marks {
     if (revision <= this.#start || this.#rewritten.has(revision)) this.#confirmed.add(revision);
   }
 
-  /** The store itself has rewritten the object of revision `from`; no writer asked for that. */
+  /** The store itself has rewritten the object of revision `from`. */
   rewrite(from: Revision, to: Revision): void {
     if (this.isUnmarked(from)) this.#rewritten.add(to);
   }

@@ -42,7 +42,7 @@ export type QueueParts = Readonly<{
 }>;
 
 /**
- * This many batches after a shared one are small, too, because the second lane will probably write
+ * This many batches after a shared one are small, too, because the other lane will probably write
  * again.
  */
 const sharedBatches = 64;
@@ -168,7 +168,7 @@ export class MutationQueue implements Writer {
   }
 
   /**
-   * Accepts nothing more. The committer still decides what waits, but unfinished sweeps are
+   * Accepts nothing more. The committer still decides all waiting items, but unfinished sweeps are
    * refused.
    */
   close(refusal: Refusal): void {
@@ -268,8 +268,8 @@ export class MutationQueue implements Writer {
 }
 
 /**
- * Whether the push is the first of a pusher or a link that has connected again. Such a writer
- * resumes from what was stored.
+ * Whether the push is the first of a new connection of a pusher or a link, which resumes from what
+ * was stored.
  */
 function beginsAnew(push: Push): boolean {
   return push.kind === 'meet' || push.kind === 'acquire';

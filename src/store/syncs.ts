@@ -32,7 +32,7 @@ export type SliceRange = Readonly<{ shard: ShardName } | { resource: number }>;
 /** `now`: the revision of the last commit. `through`: see `beginRemoval`. */
 type RemovalStart = Readonly<{ now: Revision; through: Revision | undefined }>;
 
-/** Walks the objects of its slices in key order and removes those that its marks do not contain. */
+/** A walk through the objects of its slices, in key order, that removes unmarked ones. */
 export type Walk = {
   /** Unique and above 0. A `resume` names the walk by this number. */
   readonly number: number;
@@ -41,7 +41,7 @@ export type Walk = {
   readonly mayRemove: ReturnType<typeof inBuckets>;
   /** The only logical cluster of the walk; '' for all. */
   readonly cluster: ClusterName | '';
-  /** The slices still to be walked. In the first one, the walk continues after the key `after`. */
+  /** The slices that are left. In the first one, the walk continues after the key `after`. */
   readonly slices: NumberedSlice[];
   after: readonly [cluster: string, namespace: string, name: string];
 };
@@ -59,7 +59,7 @@ type SyncsOfSlice = Readonly<{ running: Map<string, Sync>; ended: Set<string> }>
   awaits: Readonly<{ end: End; clusters: Set<string> }> | undefined;
 };
 
-/** Where an object is: the namespace and the name may be left out. */
+/** Where an object is; namespace and name may be missing. */
 type Place = readonly [resource: number, shard: string, cluster: string, ...names: readonly string[]];
 
 /** `spared`: logical clusters from which the walk removes nothing. */

@@ -35,8 +35,7 @@ export class BodyReader {
    * objects has changed since; 503 if etcd does not answer.
    */
   async read(objects: readonly IndexedObject[], at: Revision): Promise<readonly StoredObject[]> {
-    // All bodies in memory are taken before the wait for etcd, because memory may evict them during
-    // it.
+    // Bodies in memory are taken before the wait for etcd, because they may be evicted during it.
     const here = objects.map(({ key, revision }) => this.#parts.bodies.get(key, revision));
     const missing = objects.filter((_, i) => here[i] === undefined);
     const fetched = missing.length === 0 ? new Map<string, StoredObject>() : await this.#fetched(missing, at);

@@ -3,8 +3,8 @@
  * next one becomes current.
  *
  * E1 A read fails only after every endpoint failed once. A write is sent once, because only the
- *    caller knows whether it may be repeated. After an `outdated` error the client repeats reads
- *    and writes, because etcd has done nothing.
+ *    caller knows whether it may be repeated. After an `outdated` error, both are repeated, because
+ *    etcd has done nothing.
  * E2 Every call ends with an answer or an EtcdError, after `timeoutMs` at the latest. A watch ends
  *    when etcd ends it, when its connection fails, or when its caller closes it.
  */
@@ -38,10 +38,7 @@ import {
 /** `endpoints`: URLs such as `https://127.0.0.1:2379`. */
 export type EtcdClientOptions = Readonly<{
   endpoints: readonly string[];
-  /**
-   * Reads the files of the certificates; called again after a failed call (members.ts). Throws
-   * CacheError.
-   */
+  /** Reads the certificates; called again after a failed call (members.ts). Throws CacheError. */
   tls: () => EtcdTls | undefined;
   timeoutMs: number;
 }>;

@@ -59,8 +59,8 @@ export type CommitterParts = WriteFenceParts &
 
 /**
  * `writeMsMax`: the time for one write, however often it is sent. `answerMsMax`: the time for one
- * answer. etcd elects a new leader in less time, and the new one never answers requests to the
- * former. If etcd is only slow, renewing the fence shows the outcome (M2).
+ * answer. A new leader of etcd is elected in less time, and never answers requests to the former
+ * leader. If etcd is only slow, renewing the fence shows the outcome (M2).
  */
 export type CommitterOptions = Readonly<{
   transactionsMax: number;
@@ -90,7 +90,7 @@ type WritePlan = Extract<Plan, { kind: 'write' }>;
  */
 type Deadline = { untilMs?: number };
 
-/** Objects that one step of a walk may look at. */
+/** Objects that one step of a walk may examine. */
 const sweepKeysMax = 2_000;
 
 export class EtcdCommitter {

@@ -104,8 +104,8 @@ export class Decider {
   }
 
   /**
-   * Plans to write `survivor`, a mark's newest namesake, again, and to remove the mark if it is
-   * stored.
+   * Plans a new write of `survivor`, the newest namesake of a mark, and the removal of the mark if
+   * it is stored.
    */
   planRewrite(mark: string, survivor: IndexedObject | undefined, body: Body | undefined): Plan {
     const record: RecordKey = { kind: 'rewrite', of: mark };

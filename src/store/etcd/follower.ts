@@ -6,13 +6,13 @@
  *                                                            │   member, from the last position
  *                                                            └─▶ data is lost: `failed` resolves
  *
- * L1 Every page of the listing has the same revision. After it, batches have rising revisions, and
- *    no revision is split between two batches. No change is missing or repeated.
+ * L1 Every page of the listing has the same revision. After the listing, batches have rising
+ *    revisions, and no revision is split between two batches. No change is missing or repeated.
  * L2 Following fails if etcd has lost, or may have lost, what was handed out. Before each new
  *    watch, the follower reads etcd's revision with a quorum, because one member may lag for a
- *    while. Following fails if that revision is below the position. It fails if the next changes
- *    are compacted, because they cannot be known then, nor whether etcd lost data. And it fails if
- *    etcd sends a change that an earlier progress report covered.
+ *    while. Following fails if that revision is below the position. Following fails if the next
+ *    changes are compacted, because neither they nor a loss of data can then be known. It also
+ *    fails if etcd sends a change that an earlier progress report covered.
  * L3 Every `askMs` the follower asks the watch for its progress. It closes a watch that leaves
  *    `silentMs / askMs` questions in a row unanswered, and allows the next watch twice the silence.
  *    It counts questions and not time, so a pause of this process (docs/guarantees.md, F7) is no
@@ -90,7 +90,7 @@ export class Follower {
   /** Progress requests since the last answer. Opening the watch counts as one. */
   #unanswered = 0;
   /**
-   * Whether etcd has confirmed the watch. An earlier progress report may be ahead of events that
+   * Whether etcd has confirmed the watch. A progress report before that may be ahead of events that
    * etcd has not sent yet.
    */
   #isAnnounced = false;

@@ -3,8 +3,8 @@
  * and a fragment may end in the middle of a revision.
  *
  * Bound: at most `replacedBytesMax` of replaced values wait for the rest of their revision. If a
- * range delete exceeds that bound, they are dropped, and watches that need them get 410. What one
- * revision puts is bounded by etcd's --max-request-bytes.
+ * range delete exceeds that bound, these values are dropped, and watches that need them get 410.
+ * What one revision puts is bounded by etcd's --max-request-bytes.
  */
 import type { WatchEvent } from './rpc.js';
 

@@ -53,12 +53,12 @@ export class HistoryWindow implements History {
   #timesLeft = 0;
   #compacted: Revision;
   /**
-   * Whether several dropped changes had the revision `compacted`; true at first, because that is
-   * not known.
+   * Whether several dropped changes had the revision `compacted`; true at first, because nobody
+   * knows.
    */
   #isCompactedShared = true;
   #bytes = 0;
-  /** Of the new and the replaced body of each change. */
+  /** The bytes of each change's new and replaced body. */
   readonly #bytesOf = new WeakMap<Change, number>();
 
   constructor(from: Revision, limits: WindowLimits) {

@@ -13,7 +13,7 @@ import type { ShardName } from '../../domain/shard.js';
 type TypeEntries<Value> = Readonly<{
   resource: Resource;
   values: OrderedMap<Value>;
-  /** How many values each shard has, if any. */
+  /** The number of values of each shard that has any. */
   shards: Map<ShardName, number>;
 }>;
 

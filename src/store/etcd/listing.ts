@@ -29,8 +29,8 @@ const turnKeysMax = 64;
 export type ListedPage = Readonly<{ revision: Revision; kvs: readonly KeyValue[] }>;
 
 /**
- * `at`: the revision; 0: etcd's newest. Requests the next page while the caller works on the last.
- * Throws EtcdError.
+ * `at`: the revision; 0: etcd's newest. Requests the next page while the caller works on the
+ * current one. Throws EtcdError.
  */
 export async function* listed(
   client: Pick<EtcdClient, 'range'>,

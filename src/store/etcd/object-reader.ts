@@ -13,8 +13,9 @@ import { readValue, Unreadable } from './stored-values.js';
 
 /**
  * An object without its body. `bytes`: the length of the body. `path`: the canonical path that the
- * object names. `kept`: the kept names that were set on this copy (KEPT-2). `writtenAt`: if the
- * store itself wrote the object again: the revision of the last write by anyone else.
+ * object names. `kept`: the kept names that were set on this copy (KEPT-2). `writtenAt`: the
+ * revision of the last write that was not the store's own; present if the store wrote the object
+ * again.
  */
 export type IndexedObject = Readonly<{
   key: Key;

@@ -40,7 +40,6 @@ export class PacedBatches {
     if (!this.#isTurnAsked) this.#turn();
   }
 
-  /** Drops everything that waits. */
   clear(): void {
     this.#waiting = [];
     this.#bytes = 0;

@@ -1,6 +1,6 @@
 /**
  * The servers that share one etcd. Each attaches a record to its lease, so etcd deletes the record
- * once the server is gone. One server leads, and does the work of which there must be only one.
+ * once the server is gone. One server leads, and does the work that must be done only once.
  *
  *   joins: a lease, a record ──▶ renews the lease, ──┬─▶ leaves: ends the lease; another server
  *             ▲                  writes heartbeats   │   leads at once
@@ -54,7 +54,9 @@ const leaseSeconds = 10;
 export const leaseMs = leaseSeconds * 1_000;
 const keepIntervalMs = leaseMs / 3;
 const retryMs = 200;
-/** etcd elects a new leader in less time, and the new one never answers requests to the former. */
+/**
+ * A new leader of etcd is elected in less time, and never answers requests to the former leader.
+ */
 const answerMsMax = 2_000;
 /**
  * Another server is silent if its heartbeat stays the same for this many heartbeats of this server,
@@ -255,8 +257,8 @@ export class EtcdPeers implements Peers {
   async #keep(): Promise<void> {
     const { clock } = this.#parts;
     for (let failure: EtcdError | undefined; !this.#closing.signal.aborted;) {
-      // Only without an answer is the retry quick: a rejection would repeat, and an etcd whose
-      // quota is used up still renews leases.
+      // The retry is quick only after no answer: a rejection would repeat, and an etcd whose quota
+      // is used up still renews leases.
       await pause(clock, failure === undefined || failure.kind !== 'unknown' ? keepIntervalMs : retryMs, this.#closing.signal);
       if (this.#closing.signal.aborted) return;
       failure = await this.#attempt(() => this.#keepOnce());
@@ -309,7 +311,7 @@ export class EtcdPeers implements Peers {
 
   /**
    * Counts for how many heartbeats of this server the heartbeats of others have stayed the same.
-   * This is fair, because what etcd held shortly before is published by now.
+   * The heartbeats that etcd held shortly before are published by now, so none is missed.
    */
   #countSilence(): void {
     const { heartbeats } = this.#parts.published;

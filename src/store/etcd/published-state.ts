@@ -300,9 +300,7 @@ export class PublishedState {
     return object === undefined || writtenAt === undefined ? object : { ...object, indexed: { ...object.indexed, writtenAt } };
   }
 
-  /**
-   * The object that the change replaced: from memory, else as etcd sent it along, else undefined.
-   */
+  /** The object that the change replaced: from memory, else as etcd sent it, else undefined. */
   #previous(held: IndexedObject | undefined, sent: KeyValue | undefined): () => StoredObject | undefined {
     if (held === undefined) return () => undefined;
     const { key, revision } = held;

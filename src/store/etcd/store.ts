@@ -35,7 +35,6 @@ import type { RecentBodies } from './recent-bodies.js';
 import { EtcdRevisions } from './revisions.js';
 import type { EtcdLimits, EtcdParts } from './store-options.js';
 
-/** The state of etcd when it was opened. */
 export type Opened = Readonly<{
   client: EtcdClient;
   follower: Follower;
@@ -191,7 +190,6 @@ export class EtcdStore implements Store {
     this.#duties.runIfDue();
   }
 
-  /** Drops history that exceeds its bounds. */
   trim(): void {
     const nowMs = this.#parts.clock.now();
     if (this.history.trim(nowMs, Math.min(this.revisions.published, this.#holds.lowest(nowMs) ?? Infinity))) this.#trimSoon();

@@ -118,8 +118,8 @@ export class SyncPlans {
   }
 
   /**
-   * Ends a sync that has nothing left to remove. When the slice then counts as synced: see
-   * store/syncs.ts.
+   * Ends a sync that has nothing left to remove. store/syncs.ts says when the slice then counts as
+   * synced.
    */
   #ended(push: PushOf<'end'>, id: number, decision: Decision): Plan {
     if (this.#parts.syncs.running(push.slice.shard, id, push.cluster) === undefined) return decided(unbegun);

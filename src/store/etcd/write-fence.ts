@@ -38,7 +38,7 @@ export class WriteFence {
 
   /**
    * Returns the comparison for the next transaction, once etcd can no longer apply any unanswered
-   * one. Throws an EtcdError of the given kind if that takes longer than until `untilMs`.
+   * one. From `untilMs` on, a failed renewal throws an EtcdError of the given kind.
    */
   async present(untilMs: number, kind: 'refused' | 'unknown'): Promise<Compare> {
     const { clock, fence } = this.#parts;

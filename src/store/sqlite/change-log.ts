@@ -38,7 +38,6 @@ type LogRow = ChecksummedRow & Readonly<{ pathBefore: CanonicalPath | '' | null;
 
 type ChangeLogParts = Readonly<{
   revisions: Pick<Revisions, 'compacted' | 'format'>;
-  /** Gives the event loop a turn. */
   turn: () => Promise<void>;
 }>;
 
@@ -87,8 +86,8 @@ export class ChangeLog implements History {
   }
 
   /**
-   * Reads the rows of the range that still exist. The newest row of each key and all remembered
-   * tombstones exist. If a key's newest row is above `upTo`, its last row in the range exists while
+   * Reads the rows of the range that still exist: the newest row of each key, and all remembered
+   * tombstones. If a key's newest row is above `upTo`, the key's last row in the range exists while
    * `upTo` is covered.
    */
   async *touched(scope: Scope, { after, upTo }: Range): AsyncGenerator<readonly Touch[]> {

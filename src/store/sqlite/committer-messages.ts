@@ -56,7 +56,6 @@ export type Committed = Readonly<{
   /** Deletes by sweeps. */
   swept: readonly Byproduct[];
   moves: readonly PathMove[];
-  /** The shards, slices and links that the commit has changed. */
   shards: readonly ShardState[];
   slices: readonly SliceState[];
   links: readonly LinkState[];

@@ -11,8 +11,8 @@
  * I5 The row of a live object is never removed.
  * I6 C never falls. A step that was cut short is repeated without harm.
  *
- * When nothing is left to remove, steps give free pages back, until at most an eighth of the file
- * is free. The next writes use that eighth.
+ * When nothing is left to remove, steps give free pages back, but leave an eighth of the file for
+ * the next writes.
  *
  * Bounds: a step works for `budgetMs` and one page of rows, not counting the end of its
  * transaction. The cost of a step does not depend on the number of tombstones: they are counted

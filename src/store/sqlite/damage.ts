@@ -1,6 +1,6 @@
 /**
  * A damaged database. The start that finds it moves it aside with its log, and neither serves nor
- * deletes it. The start does not begin an empty store, which clients would take for the truth: an
+ * deletes it. Nor does the start begin an empty store, which clients would take for the truth. An
  * operator decides what happens.
  */
 import { join } from 'node:path';

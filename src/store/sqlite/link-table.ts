@@ -48,7 +48,6 @@ export class LinkTable {
     this.#statements.remove.run(neighbour);
   }
 
-  /** The links that the commit under way has changed. */
   get changed(): readonly LinkState[] {
     return [...this.#before.keys()].map((neighbour) => this.#links.get(neighbour) ?? leftLink(neighbour));
   }

@@ -33,7 +33,6 @@ export type ReaderParts = Readonly<{
   revisions: Revisions;
   holds: SnapshotHolds;
   clock: Clock;
-  /** Gives the event loop a turn. */
   turn: () => Promise<void>;
 }>;
 

@@ -55,8 +55,8 @@ export async function restoreStore(
     const { checks, resourceVersion } = inspect(copy, migrations, { thorough: true });
     const [problem] = checks.flatMap(({ problems }) => problems);
     if (problem !== undefined) throw new CacheError(`${file} is damaged and was not restored: ${problem}`);
-    // Switches the copy to WAL mode, so that a start need not wait for readers of the copy to do
-    // so.
+    // Switches the copy to WAL mode here, because a start that had to do so would wait for readers
+    // of the copy.
     openWriter(copy).close();
     failpoint('restore.checked');
     rename(copy, join(directory, restored + freeName(directory, replaced, nowMs).slice(replaced.length)));

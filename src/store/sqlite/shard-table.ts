@@ -88,7 +88,6 @@ export class ShardTable {
     return [...this.#shards.values()].filter((state) => state.via === via);
   }
 
-  /** The shards that the commit under way has changed. */
   get changed(): readonly ShardState[] {
     return [...this.#before.keys()].map((shard) => this.#shards.get(shard) ?? unknownShard(shard));
   }

@@ -55,7 +55,9 @@ export class SliceTable {
     this.#nowMs = nowMs;
   }
 
-  /** Counts a change that replaced the object `taken` by `put`; undefined: no object. */
+  /**
+   * Counts a change that replaced the object `taken` by the object `put`. Undefined: there is none.
+   */
   count(slice: Slice, id: number, put: (Counted & Pick<SliceState, 'cameOver'>) | undefined, taken: Counted | undefined): void {
     const row = this.#touch(slice, id);
     row.changedMs = this.#nowMs;

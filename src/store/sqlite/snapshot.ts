@@ -7,8 +7,8 @@
  *   exists, at r > R            its object at R (`Rows.revisionAt`); nothing if born after R
  *   deleted since R, born ≤ R   its object at R; found in key order, bucket by bucket of the log
  *
- * Existing keys are read first. A key that is deleted between the two reads was found by the first;
- * a key that is recreated is found by the second, among the deleted keys.
+ * Existing keys are read first. So the first read finds a key that is deleted between the two
+ * reads, and the second finds a key that is recreated between them.
  *
  * I9 A snapshot has every key that existed at R exactly once.
  *
@@ -42,7 +42,6 @@ type SnapshotParts = Readonly<{
   assertCovered: () => void;
   release: () => void;
   clock: Clock;
-  /** Gives the event loop a turn. */
   turn: () => Promise<void>;
 }>;
 

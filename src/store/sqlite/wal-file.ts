@@ -10,10 +10,10 @@
  * readers of the log. Readers that begin during the wait read only the database file, so the wait
  * takes at most two ticks. `journal_size_limit` then cuts the file.
  *
- * The database file shrinks by the pages that compaction gave back only when a checkpoint reaches
- * the end of the log. Without further writes, no commit brings such a checkpoint, so compaction
- * asks for one after its last step (`truncate`). `truncate` waits for no reader: once writes stop,
- * readers leave the log.
+ * The database file keeps the pages that compaction gave back until a checkpoint reaches the end of
+ * the log. Without further writes, no commit brings such a checkpoint, so compaction asks for one
+ * after its last step (`truncate`). `truncate` waits for no reader: once writes stop, readers leave
+ * the log.
  *
  * Bounds: the log has at most `walBytesMax` and one commit, unless a reader takes longer than
  * `patienceMs`. A second after compaction is done, both files together have at most the pages of

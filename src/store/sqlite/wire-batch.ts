@@ -1,8 +1,8 @@
 /**
- * A batch as it crosses to the committer's thread. Pushes and mutations of objects come in
- * thousands. Together they are one text, its cuts, one array of numbers and one buffer; all but the
- * text are transferred, not copied. To clone a tree of small objects for each item would cost the
- * serving thread several times as much. Items without a key are cloned.
+ * A batch as it crosses to the committer's thread. Items with a key come in thousands. Together
+ * they are one text, its cuts, one array of numbers and one buffer; all but the text are
+ * transferred, not copied. Cloning a tree of small objects per item would cost the serving thread
+ * several times as much. Items without a key are cloned.
  *
  *   text     shard·cluster·namespace·name·version·path·shard·cluster …     empty if missing
  *   cuts     where each of these texts ends
