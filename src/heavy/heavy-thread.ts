@@ -50,8 +50,8 @@ export class HeavyThread implements HeavyWorks {
       maxThreads: 1,
       concurrentTasksPerWorker: 1,
       idleTimeout: limits.idleMs,
-      // In a large young generation, many objects may survive at once and exceed the limit by so
-      // much that V8 ends the process instead of the thread (Node 24).
+      // Many objects of a large young generation may survive at once. They may exceed the limit by
+      // so much that V8 ends the process, not the thread (Node 24).
       resourceLimits: { maxOldGenerationSizeMb: limits.threadMemoryMaxMiB, maxYoungGenerationSizeMb: youngMaxMiB },
       recordTiming: false,
     });
@@ -144,10 +144,9 @@ function tooMuch(why: string): Refusal {
 }
 
 /**
- * A hostile document of 32 KiB takes some 10 ms in the serving thread; usual patches and updates
- * take a tenth of that. At most 32 heavy tasks wait, at most half of them from one caller.
- * Documents with more than half a million values are refused, so the thread's memory limit is only
- * the last resort.
+ * A hostile document of 32 KiB takes some 10 ms in the serving thread, usual patches and updates a
+ * tenth of that. Documents with more than half a million values are refused, so the thread's memory
+ * limit is only the last resort.
  */
 export const heavyLimits: HeavyLimits = {
   lightBytesMax: 32 * 1024,

@@ -5,7 +5,7 @@
  * reads, or more if their number does not show the cost.
  *
  * Bounds: `valuesMax` in each document, because a tree needs some 200 bytes for a value of two
- * bytes, and a refusal is better than a thread that runs out of memory. Usual text has one value in
+ * bytes. A refusal is better than a thread that runs out of memory. Usual text has one value in
  * fifteen bytes.
  */
 import { Buffer } from 'node:buffer';

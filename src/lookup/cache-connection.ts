@@ -18,7 +18,7 @@ import { CacheFault } from './cache-fault.js';
 import type { HttpAnswer } from './read-answer.js';
 
 export type CacheConnectionOptions = Readonly<{
-  /** Where the cache is reached, such as `https://localhost:6443`. */
+  /** The cache's URL, such as `https://localhost:6443`. */
   cache: string;
   timeoutMs: number;
   answerBytesMax: number;
@@ -39,7 +39,6 @@ export class CacheConnection {
   readonly #options: CacheConnectionOptions;
   readonly #origin: string;
   readonly #agent: Agent;
-  /** Aborts each request that is under way. */
   readonly #underWay = new Set<AbortController>();
   #isClosed = false;
 

@@ -6,7 +6,7 @@ export type FaultKind =
   | 'unreachable'
   /** The whole answer did not arrive in time. */
   | 'overdue'
-  /** The request was not sent, because too many are under way. */
+  /** Not sent, because too many requests are under way. */
   | 'busy'
   /** The cache refused with a Status, which gives `status` and `reason`. */
   | 'refused'

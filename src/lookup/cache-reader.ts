@@ -19,8 +19,7 @@
  * report.
  *
  * Bounds: a page of a list has `pageObjectsMax` objects, or fewer if the answer would be too long.
- * A report takes `freshnessTimeoutMs` at most. More bounds are in cache-connection.ts and
- * last-reports.ts.
+ * More bounds are in cache-connection.ts and last-reports.ts.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { unreachable } from '../domain/errors.js';
@@ -61,8 +60,8 @@ import type { WatchedTypeOptions } from './watched-type.js';
 import { WatchedTypes } from './watched-types.js';
 
 /**
- * `message`: the cache's wording. For a missing type, `whole` is false: that the cache does not
- * serve a type proves nothing about its objects, and perhaps only the version is wrong.
+ * `message`: the cache's wording. For a missing type, `whole` is false, because a type that the
+ * cache does not serve may still have objects, perhaps in another version.
  */
 export type Absent = Readonly<{ kind: 'absent'; missing: Missing; message: string }> & TypeFreshness;
 

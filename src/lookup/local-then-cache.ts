@@ -1,6 +1,6 @@
 /**
- * Looks objects up as kcp's controllers do: first among the objects of their own shard, then in the
- * cache, which has the objects of all shards. The answer says where the object was found.
+ * Looks objects up as kcp's controllers do: first on their own shard, then in the cache, which has
+ * the objects of all shards. The answer says where the object was found.
  *
  *   local            cache      answer
  *   has it           not asked  found, from local

@@ -67,7 +67,6 @@ export type ResolvedPath =
  */
 export type ResolvedFreshness = Readonly<{ shard: string; current: boolean; lagMs: number | null }>;
 
-/** The URL path of the request. */
 export function resolveTarget(path: string): string {
   return `/services/cache/resolve?${new URLSearchParams({ path }).toString()}`;
 }

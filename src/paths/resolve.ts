@@ -13,13 +13,15 @@
  * RESOLVE-2 A logical cluster is on the shard that its Workspace names. Any other shard that claims
  *   the logical cluster is reported and ignored. If only such shards claim it, the logical cluster
  *   is in dispute. If no Workspace names a shard, one shard alone may claim the logical cluster; if
- *   several do, it is in dispute. The order of arrival never decides. A logical cluster that is
- *   requested by name is also in dispute if the path in its own entry leads elsewhere. `root` has
- *   no Workspace and does not migrate. kcp creates it on the shard named `root`, and no other shard
- *   has it, even if nothing is known of that shard. kcp has the Shard objects in `root`, so the
- *   place of `root` decides which shard tells where shards are.
+ *   several do, it is in dispute. The order of arrival never decides.
+ *   A logical cluster that is requested by name is also in dispute if the path in its own entry
+ *   leads elsewhere.
+ *   `root` has no Workspace and does not migrate. kcp creates it on the shard named `root`, and no
+ *   other shard has it, even if nothing is known of that shard. kcp keeps the Shard objects in
+ *   `root`, so the place of `root` decides which shard tells where shards are.
  * RESOLVE-3 The walk ends, whatever the entries say. It takes one step for each segment of the
- *   path, and one for each segment of the paths that the shards claiming the first segment give it.
+ *   path. Each shard that claims the first segment gives it a path, and each segment of these paths
+ *   takes one step more.
  */
 import { parseCanonicalPath, parseClusterName, rootCluster, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
 import type { ClusterEntry, ClusterTarget, WorkspaceEntry } from '../domain/path-entry.js';

@@ -4,8 +4,8 @@
  *
  *   put, delete   Refused if the shard's origin is elsewhere, unless the mutation `takes` it.
  *                 A shard that is not local becomes local and plain, with the next term.
- *                 In a shard that is not plain, a write makes the slice unsynced, unless the write
- *                 comes from the shard itself or changes kept names only.
+ *                 In a shard that is not plain, a write makes the slice unsynced, unless it comes
+ *                 from the shard itself or changes only kept names.
  *   speaker       A pusher speaks for a local shard that has the pusher's term. A link speaks for a
  *                 shard whose via is the link's neighbour. Every other speaker is fenced.
  *   begin         The slice is unsynced until its `end`. A `begin` of one logical cluster does not

@@ -32,7 +32,7 @@ export type PushJob = {
   readonly outcomes: PushOutcome[];
   /** How many of the pushes were sent to the committer. */
   taken: number;
-  /** The sweep under way, and the number of objects that it has removed so far. */
+  /** The sweep under way. `removed`: objects so far. */
   sweep: Readonly<{ walk: number; removed: number }> | undefined;
   /** The walk of the `end` ahead of which a copy of this job was sent. */
   aheadOf: number | undefined;
@@ -40,7 +40,6 @@ export type PushJob = {
 
 export type PushPart = Readonly<{ kind: 'pushes'; lane: Lane; job: PushJob; asked: readonly BatchItem[] }>;
 
-/** What one batch takes of one job. */
 export type Part = MutationJob | PushPart;
 
 /** `mutations`: a sum of weights. */
@@ -65,7 +64,6 @@ export class Lane {
     this.#objectsOf = objectsOf;
   }
 
-  /** How many mutations and pushes wait. */
   get length(): number {
     return this.#length;
   }

@@ -1,7 +1,7 @@
 /**
  * Syncs and removals under way, as the committer remembers them. A restart forgets them. A failed
- * commit forgets the syncs of each shard that a pusher pushed in it, and all syncs if it had a push
- * of a link. Their `end` is then answered `unbegun`.
+ * commit forgets the syncs of each shard that a pusher pushed in it, or all syncs if it had a
+ * link's push. Their `end` is then answered `unbegun`.
  *
  * I17 A removal keeps the revision at which it began: objects written or synced since then stay. It
  *     ends early only if a commit fails that it was part of. Two removals of one shard do not
@@ -9,8 +9,8 @@
  *
  * A sync of one logical cluster has its own marks, from its own `begin`. Objects that it confirms
  * are also confirmed for the sync of the whole slice. A slice is synced after its own `end`. If
- * syncs of logical clusters are under way then, each of these also needs an `end` since the slice's
- * `begin`: before that, some of its objects may be missing here.
+ * syncs of logical clusters are under way then, each of these needs an `end` since the slice's
+ * `begin`, too. Before that, objects of these logical clusters may be missing here.
  *
  * Bound: one sync per slice, one per logical cluster that a pusher has begun, and one removal per
  * lane, each with its marks.

@@ -166,8 +166,8 @@ export class EtcdCommitter {
   }
 
   /**
-   * Carries out an `end` until nothing is left to remove, however much the slice has grown, because
-   * the items behind it in the batch rely on that (lane.ts).
+   * Carries out an `end` until nothing is left to remove, because the items behind it in the batch
+   * rely on that (lane.ts).
    */
   async #toItsEnd(end: PushOf<'end'>): Promise<Decision> {
     const { decider } = this.#parts;

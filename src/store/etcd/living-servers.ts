@@ -1,7 +1,7 @@
 /**
  * Finds out whether another server of this etcd runs, before a start begins a life of the cache. A
  * running server keeps writing its heartbeat (peers.ts). Records and leases prove nothing, because
- * a restored etcd has records and leases of servers that are gone.
+ * a restored etcd has those of former servers.
  *
  * Bound: a lease of `probeLeaseSeconds` for each check.
  */

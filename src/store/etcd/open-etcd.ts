@@ -142,8 +142,8 @@ type Beginning = Readonly<{
 
 /**
  * Decides which cache this is, and which life of it. A server that finds no other server running
- * begins a new life, because nobody knows what happened to etcd in between. One transaction writes
- * the life and the server's record, so a server that finds the life also finds a server of it.
+ * begins a new life, because etcd may have changed while no server ran. One transaction writes the
+ * life and the server's record, so a server that finds the life also finds a server of it.
  */
 async function beginLife({ client, follower, published, peers, prefix, parts }: Beginning): Promise<CacheRecord> {
   const key = Buffer.from(formatRecordKey(prefix, { kind: 'cache' }));

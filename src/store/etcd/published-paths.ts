@@ -122,7 +122,7 @@ export function sinceOf({ revision, writtenAt = revision }: Pick<PathBearer, 're
 }
 
 /**
- * Of two objects that one transaction of another program wrote, the one with the lower path counts
+ * Of two objects of one revision, which another program wrote, the one with the lower path counts
  * as newer, because servers may see them in any order.
  */
 function isNewer(one: PathBearer, other: PathBearer): boolean {

@@ -24,7 +24,6 @@ import type { LinkRecord, ShardRecord, SliceRecord } from './records.js';
 /** A record, and the revision of its last change. */
 export type Versioned<Record> = Readonly<{ revision: Revision; record: Record }>;
 
-/** What a batch changed. */
 export type ShardsChange = Readonly<{
   shards: readonly ShardState[];
   slices: readonly SliceState[];

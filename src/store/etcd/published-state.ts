@@ -39,8 +39,8 @@ import { readValue } from './stored-values.js';
 export type PublishedStateParts = Readonly<{ prefix: string; bodies: RecentBodies; log: Log; keptNames: KeptNames }>;
 
 /**
- * A write that is no sync of the object: the store wrote the object again because a namesake on
- * another shard was deleted, or only kept names changed.
+ * A write that is no sync of the object: the store wrote it again after the delete of a namesake on
+ * another shard, or only kept names changed.
  */
 export type Rewrite = Readonly<{ key: Key; from: Revision; to: Revision }>;
 
@@ -72,8 +72,8 @@ export class PublishedState {
   /** The revision of each stored mark (records.ts, `rewrites/`). */
   readonly #marks = new Map<string, Revision>();
   /**
-   * Namesakes to write again without a stored mark, keyed by the mark that they would have: the
-   * server that deleted the object did not know of them yet.
+   * Namesakes to write again without a stored mark, keyed by the mark that they would have. The
+   * server that deleted the object did not know of them.
    */
   readonly #unmarkedRewrites = new Map<string, Revision>();
   /**
@@ -284,7 +284,7 @@ export class PublishedState {
 
   /**
    * Finds namesakes to write again. Informers' keys lack the shard, so namesakes replace each other
-   * in informers' caches. The caches end up right, unless the last change is a delete.
+   * in informers' caches. These end up wrong only if the last change is a delete.
    */
   #recordNamesakes(key: Key, { isThere, revision, isMarked }: Readonly<{ isThere: boolean; revision: Revision; isMarked: boolean }>): void {
     if (isThere && this.#unmarkedRewrites.size === 0) return;
@@ -343,7 +343,6 @@ class UnreadableKeys {
     return this.#revisions.size;
   }
 
-  /** The revision of the key's last change; 0 for any other key. */
   revisionAt(text: string): Revision {
     return this.#revisions.get(text) ?? 0;
   }

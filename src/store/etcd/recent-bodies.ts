@@ -28,7 +28,6 @@ export class RecentBodies {
     return this.#bytes + length + objectBytes <= this.#bytesMax;
   }
 
-  /** The object of the key at that revision, if it is in memory. */
   get(key: Key, revision: Revision): StoredObject | undefined {
     const found = this.#objects.get(textOf(key));
     return found?.revision === revision ? found : undefined;
@@ -51,8 +50,8 @@ export class RecentBodies {
   }
 
   /**
-   * Drops several objects at once, because each iteration over a Map first passes the slots of all
-   * deleted entries. An iterator that stays open would keep everything that it has passed.
+   * Drops several objects at once, because an iteration over a Map first passes the slots of all
+   * deleted entries. An iterator that stays open would keep all entries that it has passed.
    */
   #dropOldest(): void {
     for (const [oldest, each] of this.#objects) {

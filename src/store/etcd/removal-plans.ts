@@ -8,8 +8,8 @@
  *
  * RM1 A removal deletes no object that a valid sync at another server has confirmed. If that sync
  *     began after the record was written, its `begin` ended the removal. Otherwise the record voids
- *     the sync. Beside a sync at this server the removal continues, because the walk's marks spare
- *     what that sync confirms (store/syncs.ts).
+ *     the sync. Beside a sync at this server, the removal continues: the walk's marks spare what
+ *     that sync confirms (store/syncs.ts).
  * RM2 Every server drops a type until nothing of the type is left
  *     (intake/shards/declared-types.ts). So a drop skips each slice from which another running
  *     server removes.
@@ -48,7 +48,7 @@ export class RemovalPlans {
     const { published } = this.#parts;
     const { shard, fence, nowMs, through } = push;
     if (isOvertaken(push, published.shards.state(shard))) return unchanged;
-    // Without a fence, other servers may write objects while the records are written. These objects
+    // Without a fence, other servers may write objects while the records are written; these objects
     // stay.
     const last = through ?? (fence ? undefined : published.revision);
     const begin = (): Plan => this.#begin({ shard }, last);

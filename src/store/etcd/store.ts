@@ -195,7 +195,6 @@ export class EtcdStore implements Store {
     if (this.history.trim(nowMs, Math.min(this.revisions.published, this.#holds.lowest(nowMs) ?? Infinity))) this.#trimSoon();
   }
 
-  /** Publishes a batch of the follower. */
   take(batch: FollowedBatch): void {
     const { published, window } = this.#opened;
     const nowMs = this.#parts.clock.now();

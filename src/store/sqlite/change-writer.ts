@@ -85,7 +85,6 @@ export class ChangeWriter {
     return this.#rewritten;
   }
 
-  /** Moves of canonical paths since `open`. */
   get moves(): readonly PathMove[] {
     return this.#paths.moves;
   }
@@ -189,8 +188,8 @@ export class ChangeWriter {
   }
 
   /**
-   * Informers' keys have no shard. If an object with the same informer key survives on another
-   * shard, this rewrites the survivor, so that the informers' last event is a put of it.
+   * Informers' keys have no shard. If a namesake survives on another shard, this rewrites the
+   * survivor, so that the informers' last event is a put of it.
    */
   #rewriteSurvivor(key: Key, resource: number): void {
     const survivor = this.#statements.survivor.get(key.cluster, resource, key.namespace, key.name);

@@ -3,7 +3,7 @@
  * transaction, in queue order. Revisions are gapless (change-writer.ts I2).
  *
  * I3 A batch is durable before anyone learns of it. A batch that fails changes nothing, but ends
- *    every sync and removal that has a part in it: objects of these syncs are lost, and the callers
+ *    every sync and removal that has a part in it. Objects of these syncs are lost, and the callers
  *    of these removals have their answer.
  */
 import assert from 'node:assert/strict';

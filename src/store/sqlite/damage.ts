@@ -34,9 +34,9 @@ export function setDamagedAside(directory: string, problem: string, nowMs: numbe
 }
 
 /**
- * The newest damaged database that an earlier start has moved aside, if it is still there. If that
- * start was cut short before it moved the log, this moves the log. If the damaged database already
- * has a log, a log beside `strata.db` is another database's, and stays.
+ * The newest damaged database that an earlier start moved aside, if it is still there. If that
+ * start was cut short before it moved the log, this moves the log. If the damaged database has a
+ * log already, any other log is another database's, and stays.
  */
 export function damagedBefore(directory: string): DamagedStore | undefined {
   const name = namesOf(directory, damaged).at(-1);

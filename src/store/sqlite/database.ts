@@ -32,10 +32,9 @@ export function openWriter(file: string): Connection {
 }
 
 /**
- * A connection that only reads. A process that was killed before the database had a write-ahead log
- * leaves a rollback journal. That can happen at the first start, or at the first start after a
- * restore. A read-only connection cannot roll the journal back, so another connection does that
- * first.
+ * A connection that only reads. A process that was killed before the database had a write-ahead
+ * log, at a first start or the first one after a restore, leaves a rollback journal. A read-only
+ * connection cannot roll that back, so another connection does so first.
  */
 export function openReader(file: string): Connection {
   if (bytesOf(file) !== undefined && bytesOf(`${file}-journal`) !== undefined) rollBack(file);
@@ -77,7 +76,7 @@ export function isRefusal(error: unknown): error is Error & { code: string } {
 }
 
 /**
- * Throws Unsound, without opening the file, if the database is empty and its log is not: SQLite
+ * Throws Unsound, before it opens the file, if the database is empty and its log is not. SQLite
  * would delete that log, and with it acknowledged writes.
  */
 function open(file: string, readonly: boolean): Connection {

@@ -79,8 +79,8 @@ function checkAtStart(file: string, migrations: string, { log, startCheckBytesMa
 }
 
 /**
- * For a database of an older schema, only the check of the file itself runs, because this release
- * does not know what its tables should contain.
+ * For a database of an older schema, only the check of the file runs, because this release does not
+ * know what the tables should contain.
  */
 function firstProblem(database: Connection, { thorough, isOlder }: { thorough: boolean; isOlder: boolean }): string | undefined {
   for (const { problems } of checkDatabase(database, { thorough })) if (isOlder || problems.length > 0) return problems[0];

@@ -51,8 +51,8 @@ export function begin(database: Connection, parts: EpochParts): Life {
 }
 
 /**
- * Drops types that have no slice and no change, because identities come and go. It does so only at
- * a start, because a running process remembers ids, and only if there are many such types.
+ * Drops types without slices and changes if there are many, because identities come and go. Only a
+ * start may do so, because a running process remembers ids.
  */
 function dropResources(database: Connection): void {
   const unused = database

@@ -55,9 +55,9 @@ export function migrate(database: Connection, directory: string): void {
 }
 
 /**
- * SQLite builds the new database in a temporary file and copies it over this one, which needs twice
- * the length of the file on the disk. Without that space, the old file stays; SQLite uses its free
- * pages again.
+ * SQLite builds the new database in a temporary file and copies it over this one. That needs twice
+ * the file's length on the disk. Without that space, the old file stays; SQLite uses its free pages
+ * again.
  */
 function rewrite(database: Connection): void {
   if (Number(database.pragma('auto_vacuum', { simple: true })) !== 0) return;

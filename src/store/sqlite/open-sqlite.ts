@@ -17,7 +17,7 @@ import { SqliteStore } from './store.js';
 import { databaseName } from './store-files.js';
 import type { StoreLimits, StoreParts } from './store-options.js';
 
-/** Opens or creates the store in `directory`. Throws CacheError. */
+/** Throws CacheError. */
 export async function openSqlite(
   directory: string,
   migrations: string,

@@ -49,7 +49,6 @@ export class PathTable {
     if (after !== before) this.#recordMove(key, { revision, before, after });
   }
 
-  /** The key now has no object. */
   delete(key: Key, revision: Revision): void {
     const { shard, cluster } = key;
     const [before] = this.#statements.path.get(shard, cluster) ?? [];

@@ -3,8 +3,8 @@
  * The content of a revision never changes, so no entry can be wrong. The oldest entries are dropped
  * first. A reader that finds no entry reads the change log.
  *
- * Starting informers, writers that repeat themselves and watchers that are a little behind find
- * nearly everything here, and cost the store no reading and copying of rows.
+ * Starting informers, writers that repeat themselves and watchers a little behind find nearly
+ * everything here. For them, the store reads and copies no row.
  *
  * Bound: `bytesMax` of the buffers that contain bodies, plus `objectBytes` for each object. Several
  * bodies may share a buffer, and any one of them keeps all of it in memory.

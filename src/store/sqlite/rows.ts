@@ -116,9 +116,9 @@ export class Rows {
 
   /**
    * The revision of a key's object at `at`, in the life that began at `born`. `revision`: a later
-   * revision of that life. Undefined if the life had not begun, or if that row is compacted. From a
-   * milestone, a few steps along `replaced` lead there (0004-lives.sql). A damaged step leads to a
-   * row of another key, or to none; the caller detects that.
+   * revision of that life. Undefined if the life had not begun, or if the row is compacted. From a
+   * milestone, a few steps along `replaced` lead to the row (0004-lives.sql). A damaged step leads
+   * to a row of another key, or to none; the caller detects that.
    */
   revisionAt({ revision, born }: Version, at: Revision): Revision | undefined {
     let row = this.#statements.link.get(this.#statements.milestone.get(born, at) ?? revision);

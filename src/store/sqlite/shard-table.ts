@@ -1,7 +1,7 @@
 /**
  * Which via and which term a shard has, and which shards were removed (the table `shards`, also
- * held in memory). The committer decides in queue order, so no push of an older process, or of a
- * neighbour that has lost the shard, takes effect after a newer claim. domain/claim.ts decides
+ * held in memory). The committer decides in queue order. So after a newer claim, no push of an
+ * older process, or of a neighbour that has lost the shard, takes effect. domain/claim.ts decides
  * which of two claims has the shard, and which term a new pusher gets.
  *
  *   known                       pusher, term 7   link to S   plain write

@@ -83,7 +83,6 @@ export class SliceTable {
     if (known !== undefined) this.#updateRow(known, rule);
   }
 
-  /** As `updateFacts`, for all slices of the range. */
   updateAllFacts(range: SliceRange, rule: Rule): void {
     for (const row of this.#in(range)) this.#updateRow(row, rule);
   }

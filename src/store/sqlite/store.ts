@@ -78,7 +78,6 @@ export class SqliteStore implements Store {
   readonly #failure = deferred<Error>();
   readonly #closed = deferred<void>();
   #inFlight: readonly Part[] = [];
-  /** The compacted revision on the disk. */
   #compactedOnDisk: Revision;
   /** Whether commits wait, because compaction has the committer's next turn. */
   #isWaiting = false;

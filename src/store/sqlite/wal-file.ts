@@ -16,8 +16,8 @@
  * the log.
  *
  * Bounds: the log has at most `walBytesMax` and one commit, unless a reader takes longer than
- * `patienceMs`. A second after compaction is done, both files together have at most the pages of
- * the database and `behindBytesMax`, except while a reader reads an older state.
+ * `patienceMs`. A second after compaction is done, both files have at most the pages of the
+ * database and `behindBytesMax`, except while a reader reads an older state.
  */
 import { failpoint } from '../../diagnostics/failpoint.js';
 import { busyTimeoutMs, isRefusal, walKeptBytes, type Connection } from './database.js';
@@ -47,7 +47,6 @@ export class WalFile {
     this.#file = `${databaseFile}-wal`;
   }
 
-  /** A transaction was committed. */
   afterCommit(): void {
     const bytes = bytesOf(this.#file) ?? 0;
     if (bytes <= this.#triesAt) return;

@@ -1,7 +1,6 @@
 /**
- * Walks over keys, in one of two orders: (shard, cluster, namespace, name), or, for one logical
- * cluster on all shards, (namespace, name, shard), through an index. Existing and deleted keys are
- * walked in the same way.
+ * Walks over keys, existing or deleted, in one of two orders: (shard, cluster, namespace, name),
+ * or, through an index, (namespace, name, shard) for one logical cluster on all shards.
  */
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
@@ -63,7 +62,6 @@ export class Walks {
     }
   }
 
-  /** The keys that exist now. */
   existing(keyRange: KeyRange): readonly Entry[] {
     return this.#entries(keyRange, this.#statements[shapeOf(keyRange.scope)].standing.all(bound(keyRange)));
   }

@@ -1,7 +1,7 @@
 /**
  * The committer's decisions as they cross to the serving thread: three numbers each, `kind value
  * value`, in one buffer. Rare decisions, and decisions that numbers cannot express, are cloned into
- * a list beside the buffer; the first `value` is then the index in that list.
+ * a list beside the buffer. The first `value` is then the index in it.
  */
 import assert from 'node:assert/strict';
 import { unreachable } from '../../domain/errors.js';
