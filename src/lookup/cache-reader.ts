@@ -71,7 +71,7 @@ export type Absent = Readonly<{ kind: 'absent'; missing: Missing; message: strin
  */
 export type Ambiguous = Readonly<{ kind: 'ambiguous'; message: string }>;
 
-/** `freshness`: of the object's type on the object's shard; undefined if the cache reports none. */
+/** `freshness`: that of the object's type on its shard; undefined if the cache reports none. */
 export type Found = Readonly<{ kind: 'found'; freshness: Freshness | undefined }> & CachedObject;
 
 /**
@@ -82,8 +82,8 @@ export type Listed = Readonly<{ kind: 'listed'; objects: AsyncGenerator<CachedOb
 
 export type CacheReaderOptions = Readonly<{
   /**
-   * The largest age of a freshness report. A look-up request that finds an object always gets a new
-   * report.
+   * The largest age of a freshness report. A look-up that finds an object in the cache always gets
+   * a new one.
    */
   reportAgeMaxMs: number;
   /** How long a report may take. After that, a list continues without a report. */
@@ -157,7 +157,9 @@ export class CacheReader {
     }
   }
 
-  /** How fresh the cache is for a type, on one shard or on all known ones. Throws as `get` does. */
+  /**
+   * How fresh the cache is for a type, on one shard or on all known shards. Throws as `get` does.
+   */
   async freshness(type: FreshnessRef, signal?: AbortSignal): Promise<TypeFreshness> {
     return this.#typeFreshness(await this.#lastReports.get(freshnessTarget(type), this.#options.reportAgeMaxMs, signal));
   }
@@ -179,8 +181,8 @@ export class CacheReader {
       if (page.next === undefined) return;
       const read = await this.#page(target, { limit, next: page.next }, signal);
       const listed = readList(read.answer);
-      // Since the first page, the path has come to lead elsewhere, or the type is gone. A list that
-      // has begun cannot end as absent or ambiguous, so this is a fault.
+      // The path leads elsewhere since the first page, or the type is gone. A list that has begun
+      // cannot end as absent or ambiguous.
       if (listed.kind !== 'page') throw refusalOf(read.answer);
       ({ page } = listed);
       ({ limit } = read);

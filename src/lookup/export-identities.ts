@@ -9,8 +9,8 @@ import type { Absent, Ambiguous, CacheReader } from './cache-reader.js';
 import type { Freshness, TypeFreshness } from './freshness-report.js';
 
 /**
- * `identity`: '' until kcp has created one. `freshness`: of the APIExports on that shard; undefined
- * if the cache reports none.
+ * `identity`: '' until kcp has created one. `freshness`: that of the APIExports on `shard`;
+ * undefined if the cache reports none.
  */
 export type ExportIdentity = Readonly<{ export: string; shard: string; identity: string; freshness: Freshness | undefined }>;
 

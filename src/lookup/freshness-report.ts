@@ -8,7 +8,7 @@ import { isObject, type Members } from '../domain/base/members.js';
 import { CacheFault } from './cache-fault.js';
 import { jsonValue } from '../json/json-value.js';
 
-/** The freshness of the objects of one type on one shard. Durations are in milliseconds. */
+/** How fresh the objects of one type are on one shard. Durations are in milliseconds. */
 export type Freshness = Readonly<{
   shard: string;
   /** Whether the shard's pusher is connected; null if nobody reports it, as for plain HTTP. */
@@ -25,7 +25,7 @@ export type Freshness = Readonly<{
   reportedAgoMs: number;
 }>;
 
-/** The freshness of one type, on all shards that the cache knows or on the requested one. */
+/** How fresh a type is, on all shards that the cache knows or on the requested one. */
 export type TypeFreshness = Readonly<{
   /**
    * Whether the absence of an object proves that it does not exist. For this, the cache must be

@@ -34,10 +34,7 @@ export type LocalThenCacheParts<T> = Readonly<{
   paths?: Pick<PathResolver, 'resolve'>;
   /** Parses the JSON text of an object of the cache. `get` throws what `parse` throws. */
   parse: (text: string) => T;
-  /**
-   * Whether an error of `local` means that there is no such object. By default, no error means
-   * that.
-   */
+  /** Whether an error of `local` means that there is no such object. By default, none does. */
   isNotFound?: (error: unknown) => boolean;
 }>;
 

@@ -32,8 +32,8 @@ export class PathResolver {
 }
 
 /**
- * The cache's `PathAnswer`, with names as plain texts. It leaves out members that older caches do
- * not send.
+ * The cache's `PathAnswer`, with names as plain texts, and without members that older caches do not
+ * send.
  */
 export type ResolvedPath =
   | Readonly<{
@@ -62,8 +62,8 @@ export type ResolvedPath =
   | Readonly<{ kind: 'ambiguous'; clusters: readonly string[] }>;
 
 /**
- * The freshness of the path entries of one shard on the way. `current`: the cache has all entries
- * of the shard, as of `lagMs` ago.
+ * How fresh the path entries of a shard on the way are. `current`: the cache has all of them, as of
+ * `lagMs` ago.
  */
 export type ResolvedFreshness = Readonly<{ shard: string; current: boolean; lagMs: number | null }>;
 

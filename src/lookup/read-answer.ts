@@ -24,7 +24,7 @@ export type HttpAnswer = Readonly<{ status: number; text: string; retryAfterMs: 
 /** `text`: the object's JSON, unparsed, because JSON.parse would change integers beyond 2^53. */
 export type CachedObject = Readonly<{ shard: string; text: string }>;
 
-/** What the cache does not have: the object, the canonical path, or the type in that version. */
+/** `type`: in the requested version. */
 export type Missing = 'object' | 'path' | 'type';
 
 export type ReadAnswer = Readonly<

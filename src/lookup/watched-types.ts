@@ -1,6 +1,6 @@
 /**
- * The types whose objects a reader keeps in memory. Each type has a watch, and the watches share
- * HTTP/2 connections.
+ * The types whose objects a reader keeps in memory, each by a watch. The watches share HTTP/2
+ * connections.
  */
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';

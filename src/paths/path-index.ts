@@ -135,7 +135,7 @@ export class PathIndex implements Paths {
     return { shard, current: reports.every(({ whole }) => whole), lagMs };
   }
 
-  /** Reports on all shards, because any shard may have the entry of a logical cluster. */
+  /** Any shard may have the entry of a logical cluster. */
   async #reportOnAll(): Promise<Report> {
     const { whole, shards } = (await this.#parts.freshness.ofTypeLately(clusterEntries, reportAgeMaxMs)).report;
     return { isWhole: whole, lacking: shards.filter((shard) => !provesAbsence(shard)).map(({ shard }) => shard) };

@@ -53,7 +53,7 @@ type Disputed = Extract<MissingPath, { kind: 'disputed' }>;
 export type WalkResult = Resolved | Exclude<MissingPath, { kind: 'unknown' | 'uncertain' }> | Missing;
 
 type Active = Readonly<{ kind: 'active'; cluster: ClusterName; shard: ShardName }>;
-/** `segmentCount`: of the segments that lead to the start. */
+/** `segmentCount`: how many segments lead to the start. */
 type Start = Readonly<{ kind: 'start'; active: Active; segmentCount: number }>;
 type Placed = Active | Missing | Disputed;
 

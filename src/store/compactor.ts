@@ -41,7 +41,7 @@ export type LogState = Readonly<{
   heldRevision: Revision | undefined;
 }>;
 
-/** `share`: of the writer's time, for raising the compacted revision to `upTo`. */
+/** `share`: the part of the writer's time that compaction may take, up to revision `upTo`. */
 export type Allowed = Readonly<{ upTo: Revision; share: number }>;
 
 const shareMin = 0.1;
@@ -76,7 +76,7 @@ export function decideCompaction(state: LogState, limits: HistoryLimits): Allowe
   return { upTo, share: Math.max(shareOf(grown, shareMax), shareOf(aged, agedShareMax)) };
 }
 
-/** The bytes that one commit may add, so that it does not exceed the log's bound by much. */
+/** The bytes that one commit may add, so that the log does not exceed its bound by much. */
 export function commitBytesMax({ historyBytesMax }: HistoryLimits): number {
   return Math.max(1, Math.floor(historyBytesMax * commitBytesPart));
 }
@@ -124,7 +124,7 @@ export class SnapshotHolds {
   }
 }
 
-/** Throws Refused(Expired) if history above `position` is no longer complete. */
+/** Throws Refused(Expired) if history above `position` is incomplete. */
 export function assertCovered(revisions: Pick<Revisions, 'compacted' | 'format'>, position: Revision): void {
   const { compacted } = revisions;
   if (position >= compacted) return;

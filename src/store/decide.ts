@@ -146,9 +146,9 @@ export function voidsShards(neighbour: Neighbour, { kind }: Meeting): boolean {
 }
 
 /**
- * What an `end` does. `walk`: it removes the objects that were not sent. `ended`: there is nothing
- * to remove. `synced`: it had no `begin`, and needs none. `unbegun`: it had none, but needs one.
- * `resumed`: the number of the walk that an earlier step of this `end` began.
+ * What an `end` does. `walk`: removes objects that were not sent. `ended`: has nothing to remove.
+ * `synced`: needed no `begin`. `unbegun`: lacks a `begin`. `resumed`: the number of the walk that
+ * an earlier step of this `end` began.
  */
 export function decideEnd(
   { by, filterHash, buckets }: PushOf<'end'>,

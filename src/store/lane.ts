@@ -1,5 +1,5 @@
 /**
- * The queue of one writer. Its jobs wait in order and go to the committer in parts. Pushes that are
+ * The queue of one writer. Its jobs go to the committer in order, in parts. Pushes that are
  * submitted together are one job, so that no push needs a promise of its own.
  *
  *   jobs  [ 300 pushes: 120 taken │ 180 wait ][ 40 pushes ]
@@ -32,7 +32,7 @@ export type PushJob = {
   readonly outcomes: PushOutcome[];
   /** How many of the pushes were sent to the committer. */
   taken: number;
-  /** The sweep under way. `removed`: objects so far. */
+  /** The sweep under way, and how many objects it has removed. */
   sweep: Readonly<{ walk: number; removed: number }> | undefined;
   /** The walk of the `end` ahead of which a copy of this job was sent. */
   aheadOf: number | undefined;
@@ -51,7 +51,7 @@ export type Allowance = { mutations: number; bytes: number };
  */
 export type ObjectsOf = (slice: Slice) => number;
 
-/** Adds the item's size to the batch and returns true, if the batch has room for it. */
+/** If the batch has room for the item, adds the item's size and returns true. */
 type Admit = (item: Mutation | Push, weight: number) => boolean;
 
 export class Lane {

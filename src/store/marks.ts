@@ -24,7 +24,7 @@ export class Marks {
   readonly #confirmed = new Set<Revision>();
   /**
    * Above `start` only because the store itself rewrote the object. A revision that was confirmed
-   * after that is in both sets.
+   * later is in both sets.
    */
   readonly #rewritten = new Set<Revision>();
 

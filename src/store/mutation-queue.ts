@@ -123,9 +123,9 @@ export class MutationQueue implements Writer {
   }
 
   /**
-   * The outcome of these parts is unknown. The queue also refuses everything behind them in their
-   * lanes, because later pushes build on earlier ones. A lane accepts pushes again once its writer
-   * starts over (`beginsAnew`).
+   * The outcome of these parts is unknown. Everything behind them in their lanes is refused, too,
+   * because later pushes build on earlier ones. A lane accepts pushes again once its writer starts
+   * over (`beginsAnew`).
    */
   refuseBatch(parts: readonly Part[], refusal: Refusal): void {
     this.refuse(parts, refusal);
@@ -192,8 +192,8 @@ export class MutationQueue implements Writer {
   }
 
   #pumpSoon(): void {
-    // Requests come in bursts, because a whole batch of them is answered in one tick. All requests
-    // of one turn of the event loop go into one batch.
+    // Requests come in bursts, because whole batches are answered in one tick. All requests of one
+    // turn of the event loop go into one batch.
     if (this.#busy || this.#isPumping) return;
     this.#isPumping = true;
     this.#parts.soon(() => {
@@ -224,8 +224,8 @@ export class MutationQueue implements Writer {
   }
 
   /**
-   * Gives room to the lane that has waited longest. It admits one lane per turn of the event loop,
-   * so that the pushes of that lane count before the next is admitted.
+   * Gives room to the lane that has waited longest: one lane per turn of the event loop, so that
+   * the lane's pushes count before the next is admitted.
    */
   #admit(): void {
     if (this.#isAdmitting) return;

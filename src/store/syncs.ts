@@ -112,10 +112,7 @@ export class Syncs {
     return this.#syncs.get(shard)?.get(resource)?.running.get(cluster);
   }
 
-  /**
-   * One sync has ended; other syncs of the slice continue. Returns the `end` of the whole slice if
-   * the slice is now synced.
-   */
+  /** One sync has ended. Returns the `end` of the whole slice if the slice is now synced. */
   ended(resource: number, end: End): End | undefined {
     const { shard } = end.slice;
     const ofSlice = this.#syncs.get(shard)?.get(resource);

@@ -14,7 +14,7 @@ export type BodyReaderParts = Readonly<{ client: EtcdClient; prefix: string; bod
 
 const rangeKeysMax = 500;
 /**
- * A range request may fetch this many keys per missing key. Otherwise each missing key gets its own
+ * A range request may fetch this many keys per missing key. Otherwise each missing key has its own
  * request.
  */
 const rangeKeysPerMissing = 4;

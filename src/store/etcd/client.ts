@@ -87,7 +87,7 @@ const keeping = '/etcdserverpb.Lease/LeaseKeepAlive';
 const anyKey = Buffer.of(0);
 /** How often one call is repeated after `outdated`. */
 const outdatedMax = 20;
-/** How long a start waits for the status of one member. */
+/** A start waits this long for the status of a member. */
 const statusMsMax = 2_000;
 
 /**
@@ -152,8 +152,8 @@ export class EtcdClient {
   }
 
   /**
-   * Returns the new time of the lease in seconds; 0 or less if the lease is gone. `withinMs`: used
-   * only if shorter than the client's own timeout.
+   * Returns the lease's new time in seconds; 0 or less if it is gone. `withinMs`: used only if
+   * shorter than the client's own timeout.
    */
   async keepLease(id: number, withinMs = this.#timeoutMs): Promise<number> {
     const member = this.#openMember();

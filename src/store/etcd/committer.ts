@@ -182,9 +182,8 @@ export class EtcdCommitter {
   }
 
   /**
-   * Catches up with etcd before a mutation is refused for good, because a change that another
-   * server has acknowledged may make the mutation valid. Throws EtcdError of the kind `refused`:
-   * nothing was written.
+   * Catches up with etcd before a mutation is refused for good: a change that another server has
+   * acknowledged may make it valid. Throws EtcdError of the kind `refused`: nothing was written.
    */
   async #reachNewest(): Promise<void> {
     try {
@@ -280,9 +279,7 @@ export class EtcdCommitter {
     return found;
   }
 
-  /**
-   * Returns the revision of the write; undefined if something that the decision rests on changed.
-   */
+  /** The revision of the write; undefined if something that the decision rests on changed. */
   async #write({ compare, operations }: WritePlan, mutation: Mutation | undefined, deadline: Deadline = {}): Promise<Revision | undefined> {
     const { published, clock } = this.#parts;
     await this.#slots.acquire();
@@ -338,10 +335,7 @@ export class EtcdCommitter {
     return undefined;
   }
 
-  /**
-   * Returns the new object, or the deleted one, which is usually in history and is otherwise read
-   * from etcd.
-   */
+  /** The new object, or the deleted one, which is usually in history, else read from etcd. */
   async #objectOf(mutation: Mutation, revision: Revision, held: IndexedObject | undefined): Promise<StoredObject> {
     const { key } = mutation;
     if (mutation.kind === 'put') return { key, revision, resourceVersion: String(revision), body: mutation.body };

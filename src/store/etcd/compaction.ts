@@ -23,7 +23,7 @@ export type EtcdCompactionParts = Readonly<{
   isLeader: () => boolean;
 }>;
 
-/** The key in which the servers of Kubernetes and kcp record how far they have compacted. */
+/** Here the servers of Kubernetes and kcp record how far they have compacted. */
 export const compactionKey = Buffer.from('compact_rev_key');
 
 const checkIntervalMaxMs = 60_000;

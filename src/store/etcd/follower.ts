@@ -134,7 +134,7 @@ export class Follower {
     return this.#lastProgressMs;
   }
 
-  /** Resolves, with the reason, when following has failed for good (L2). */
+  /** Resolves with the reason when following has failed for good (L2). */
   get failed(): Promise<Error> {
     return this.#failed.promise;
   }
@@ -159,7 +159,7 @@ export class Follower {
   }
 
   /**
-   * Like `reach`, but waits as long as events keep arriving, and fails after a minute without any.
+   * Like `reach`, but waits while events keep arriving, and fails after a minute without any.
    * `revision`: etcd's newest if undefined. Throws EtcdError.
    */
   async catchUp(revision?: Revision): Promise<void> {

@@ -1,6 +1,6 @@
 /**
  * Collects the events of a watch into whole revisions. etcd may split a response into fragments,
- * and a fragment may end in the middle of a revision.
+ * even within a revision.
  *
  * Bound: at most `replacedBytesMax` of replaced values wait for the rest of their revision. If a
  * range delete exceeds that bound, these values are dropped, and watches that need them get 410.

@@ -91,7 +91,10 @@ export class HistoryWindow implements History {
     return this.size > this.#limits.changesMax || this.#bytes > this.#limits.bytesMax;
   }
 
-  /** Adds whole revisions, ascending. `replacedBytes`: of the body that each change replaced. */
+  /**
+   * Adds whole revisions, ascending. `replacedBytes`: the size of the body that each change
+   * replaced.
+   */
   add(changes: readonly Change[], nowMs: number, replacedBytes: ReadonlyMap<Change, number> = new Map()): void {
     for (const change of changes) {
       this.#bytesOf.set(change, bytesOf(change) + (replacedBytes.get(change) ?? 0));
@@ -175,10 +178,7 @@ export class HistoryWindow implements History {
     if (found.length > 0) yield found.toReversed();
   }
 
-  /**
-   * Whether several objects of the scope may have changed at the revision, by a transaction of
-   * another program.
-   */
+  /** Several objects can change at one revision, by another program's transaction. */
   hasSeveral(scope: Scope, revision: Revision): boolean {
     if (!this.remembers(revision)) return true;
     let number = 0;

@@ -60,7 +60,7 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
   }
 
   /**
-   * The values at one place on all shards of the scope, which must name logical cluster, namespace
+   * The values at one place on the scope's shards. The scope must name logical cluster, namespace
    * and name.
    */
   valuesAt({ cluster, namespace, name, ...scope }: Scope): readonly Value[] {

@@ -61,7 +61,7 @@ export class Members {
 
   /**
    * This endpoint did not answer. If it is the current one, the next call goes to the next
-   * endpoint, with the certificate that the files then hold.
+   * endpoint, with the certificate now in the files.
    */
   moveOn(endpoint: string): void {
     if (endpoint !== this.current.endpoint) return;

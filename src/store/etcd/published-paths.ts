@@ -58,8 +58,8 @@ export class PublishedPaths {
 
   /**
    * Since `revision`, the object names `after`; until then it named `before`. Undefined: no path,
-   * or no object. The first listing may bring objects in any order; after the listing, each changed
-   * object is the newest.
+   * or no object. The listing may bring objects in any order; later, each changed object is the
+   * newest.
    */
   changed(
     key: Key,

@@ -228,12 +228,11 @@ export class PublishedShards {
   }
 }
 
-/** The revision since which the shard has its via. */
 export function viaSinceOf({ revision, record }: Versioned<ShardRecord>): Revision {
   return record.viaSince === 0 ? revision : record.viaSince;
 }
 
-/** Slices that came over the link are current only if their records are not below this revision. */
+/** Slices that came over the link are stale if their records are below this revision. */
 export function staleSinceOf({ revision, record }: Versioned<LinkRecord>): Revision {
   return record.staleSince === 0 ? revision : record.staleSince;
 }

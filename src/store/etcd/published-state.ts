@@ -45,8 +45,8 @@ export type PublishedStateParts = Readonly<{ prefix: string; bodies: RecentBodie
 export type Rewrite = Readonly<{ key: Key; from: Revision; to: Revision }>;
 
 /**
- * `arePeersNew`: a server's record or the leader has changed. `replacedBytes`: of the body that
- * each change replaced.
+ * `arePeersNew`: a server's record or the leader has changed. `replacedBytes`: the size of the body
+ * that each change replaced.
  */
 export type PublishedBatch = Readonly<{
   commit: Commit;

@@ -6,8 +6,8 @@
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 
 /**
- * `created`: the revision of the key's first change; 0 in a delete event. `revision`: of its last
- * change. `lease`: the lease that the key is attached to; 0: none.
+ * `created`: the revision of the key's first change; 0 in a delete event. `revision`: that of its
+ * last change. `lease`: the lease that the key is attached to; 0: none.
  */
 export type KeyValue = Readonly<{ key: Uint8Array; value: Uint8Array; created: number; revision: number; lease: number }>;
 

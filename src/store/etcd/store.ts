@@ -53,8 +53,8 @@ const closing: Refusal = { reason: 'ServiceUnavailable', message: 'the server is
 const anotherLife = 'another server has begun another life of the cache, because it found no server that runs';
 const trimIntervalMs = 1_000;
 /**
- * After this time without progress of the watch, health reports a failure, because the served
- * objects may be outdated.
+ * After this time without progress of the watch, health reports a failure: the served objects may
+ * be outdated.
  */
 const silenceMsMax = 10_000;
 
@@ -142,8 +142,8 @@ export class EtcdStore implements Store {
   }
 
   /**
-   * Resolves when etcd has lost something that is published here, or when another server has begun
-   * a new life of the cache.
+   * Resolves when etcd has lost something that is published here, or another server has begun a new
+   * life of the cache.
    */
   readonly failed: Promise<Error>;
 

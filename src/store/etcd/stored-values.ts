@@ -2,9 +2,8 @@
  * The values of objects in etcd, as kcp's own cache server reads and writes them. Pure.
  *
  * A value is the object's JSON and a line break. The place annotations in it are those that the
- * writer sent; the object's place is that of the key. Readers skip a value that is not an object of
- * the key's type, and do not rewrite it, because another program owns it. A path entry is stored as
- * it is.
+ * writer sent; the object's place is that of the key. Readers skip a value that is no object of the
+ * key's type, and leave it to the program that owns it. A path entry is stored as it is.
  */
 import { kcpTypes } from '../../domain/catalogue/catalogue-kcp.js';
 import type { CanonicalPath } from '../../domain/cluster.js';

@@ -78,8 +78,8 @@ export class ChangeLog implements History {
   }
 
   /**
-   * The log keeps all deletes above `tombstones_from`. The value is read from the database, because
-   * compaction may have raised it further than this thread knows.
+   * The log keeps all deletes above `tombstones_from`, which compaction may have raised further
+   * than this thread knows.
    */
   remembers(after: Revision): boolean {
     return after >= (this.#statements.rememberedFrom.get() ?? 0);

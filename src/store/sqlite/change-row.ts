@@ -89,7 +89,7 @@ export function checksumOf({ revision, resource, kind, replaced, shard, cluster,
   return crc32(`${revision} ${resource} ${kind} ${replaced}\0${shard}\0${cluster}\0${namespace}\0${name}`);
 }
 
-/** `checksum`: of the row. */
+/** `checksum`: the row's. */
 export function bodyChecksumOf(checksum: number, { version, marks, bytes }: Body): number {
   const { metadataStart, metadataEnd, annotationsAt, revisionAt } = marks;
   return crc32(bytes, crc32(`${version} ${metadataStart} ${metadataEnd} ${annotationsAt} ${revisionAt}`, checksum));

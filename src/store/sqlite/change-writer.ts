@@ -38,8 +38,8 @@ import type { Syncs } from '../syncs.js';
 export type Place = [resource: number, shard: string, cluster: string, namespace: string, name: string];
 
 /**
- * The object of a key. `bytes`: of its body. `versions`: how often the object changed since its
- * create.
+ * The object of a key. `bytes`: the size of the body. `versions`: how often the object changed
+ * since its create.
  */
 export type CurrentObject = Counted & Version & Readonly<{ versions: number }>;
 

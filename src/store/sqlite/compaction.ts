@@ -31,7 +31,7 @@ import type { Connection } from './database.js';
  */
 export type CompactionOrder = Readonly<{ upTo: Revision; tombstonesUpTo: Revision; tombstonesMax: number; budgetMs: number }>;
 
-/** `bytes`: of the removed bodies. The log keeps all deletes above `tombstonesFrom`. */
+/** `bytes`: the size of the removed bodies. The log keeps all deletes above `tombstonesFrom`. */
 export type CompactionStep = Readonly<{ compacted: Revision; tombstonesFrom: Revision; bytes: number; done: boolean }>;
 
 /** A step checks its time after this many rows, or after `pageBytes` of bodies. */
@@ -111,8 +111,8 @@ export class Compaction {
   }
 
   /**
-   * A delete has become a tombstone. Which life it ended is forgotten, because no reader reads a
-   * revision before the delete.
+   * A delete has become a tombstone. The life that it ended is forgotten, because no reader reads
+   * an earlier revision.
    */
   #makeTombstone(revision: Revision): void {
     this.#statements.forgetLife.run(revision);
@@ -120,8 +120,8 @@ export class Compaction {
   }
 
   /**
-   * Removes the oldest tombstones: those up to revision `aged`, and as many as exceed
-   * `tombstonesMax`. `upTo`: deletes up to this revision are forgotten.
+   * Removes the oldest tombstones: up to revision `aged`, and as many as exceed `tombstonesMax`.
+   * `upTo`: deletes up to this revision are forgotten.
    */
   #dropTombstones(
     aged: Revision,

@@ -38,8 +38,8 @@ function load(): typeof Sqlite {
 }
 
 /**
- * Returns one line. The original message has a dozen, which list where Node looked for the module
- * or the binary.
+ * One line. The original message has a dozen, which list where Node looked for the module or the
+ * binary.
  */
 export function explainLoading(error: unknown, { isNewer, node }: Readonly<{ isNewer: boolean; node: string }>): string {
   const [why = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1);

@@ -14,8 +14,8 @@ import { bytesOf, databaseName } from './store-files.js';
 export type Inspected = Readonly<{
   schema: number;
   /**
-   * Undefined for an older schema, whose tables only a start can read, by migrating them, and for a
-   * damaged database.
+   * Undefined for a damaged database, and for an older schema, which only a start can read, because
+   * it migrates.
    */
   resourceVersion: string | undefined;
   checks: readonly CheckResult[];

@@ -70,8 +70,8 @@ function prepare(database: Connection) {
     set: database.prepare(/*sql*/ `INSERT INTO paths (shard, cluster, path, owned, named) VALUES (?, ?, ?, ?, ?)
                ON CONFLICT (shard, cluster) DO UPDATE SET path = excluded.path, owned = excluded.owned, named = excluded.named`),
     remove: database.prepare(/*sql*/ `DELETE FROM paths WHERE shard = ? AND cluster = ?`),
-    // One seek for each type that the logical cluster has on any shard. Without `types`, SQLite
-    // would read all objects of the logical cluster on other shards.
+    // One seek for each type of the logical cluster on any shard. Without `types`, SQLite would
+    // read all objects that the logical cluster has on other shards.
     anyOfCluster: database
       .prepare<[Pick<Key, 'shard' | 'cluster'>], number>(/*sql*/ `WITH RECURSIVE types (resource) AS (
                  SELECT min(resource) FROM objects INDEXED BY objects_by_cluster WHERE cluster = @cluster

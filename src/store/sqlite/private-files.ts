@@ -17,8 +17,8 @@ const permissionsMask = 0o7777;
 const ours = /^strata\./;
 
 /**
- * Creates an empty file if there is none. If root creates it, the file gets the owner of the
- * directory, because the server may run as that user.
+ * Creates an empty file if there is none. A file that root creates gets the directory's owner,
+ * because the server may run as that user.
  */
 export function ensurePrivate(file: string): void {
   try {

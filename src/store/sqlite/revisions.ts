@@ -84,8 +84,7 @@ export class SqliteRevisions implements Revisions {
   }
 
   /**
-   * There is nothing to wait for: this server is the only writer, and acknowledges only published
-   * commits.
+   * Nothing to wait for: this server is the only writer, and acknowledges only published commits.
    */
   async reachNewest(): Promise<void> {}
 

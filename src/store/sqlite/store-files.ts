@@ -21,7 +21,7 @@ export const lockName = 'strata.lock';
 
 /**
  * `start` and the time, as 20261122T061500Z: such names sort by time, and are valid in every file
- * system. If the name is taken, the time is one second later.
+ * system. If a name is taken, the next second is tried.
  */
 export function freeName(directory: string, start: string, nowMs: number): string {
   const name = start + new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '');

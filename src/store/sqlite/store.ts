@@ -341,8 +341,8 @@ const probeIntervalMs = 5_000;
 type WriteHealthParts = Readonly<{ log: Log; clock: Clock; probe: () => void }>;
 
 /**
- * Whether the store can write. After a failure, it probes every `probeIntervalMs`, because other
- * writes may not come while the server is not ready.
+ * Whether the store can write. After a failure, the store probes every `probeIntervalMs`, because a
+ * server that is not ready may get no writes.
  */
 class WriteHealth {
   readonly #parts: WriteHealthParts;

@@ -26,8 +26,8 @@ import { bytesOf } from './store-files.js';
 const mebibyte = 1024 * 1024;
 const walBytesMax = 32 * mebibyte;
 /**
- * More than the log that SQLite's own checkpoints leave, because these checkpoints are enough while
- * commits continue.
+ * More than the log that SQLite's own checkpoints leave: while commits continue, those checkpoints
+ * are enough.
  */
 const behindBytesMax = walKeptBytes + 8 * mebibyte;
 /** How long the writer waits for readers. */
