@@ -82,8 +82,8 @@ export type Listed = Readonly<{ kind: 'listed'; objects: AsyncGenerator<CachedOb
 
 export type CacheReaderOptions = Readonly<{
   /**
-   * The largest age of a freshness report. A look-up that finds an object in the cache always gets
-   * a new one.
+   * The largest age of a freshness report. A look-up that asks the cache and finds an object always
+   * gets a new report.
    */
   reportAgeMaxMs: number;
   /** How long a report may take. After that, a list continues without a report. */

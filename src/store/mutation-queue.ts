@@ -224,8 +224,8 @@ export class MutationQueue implements Writer {
   }
 
   /**
-   * Gives room to the lane that has waited longest: one lane per turn of the event loop, so that
-   * the lane's pushes count before the next is admitted.
+   * Gives room to the lane that has waited longest. Only one lane per turn of the event loop gets
+   * room, so that its pushes count before the next is admitted.
    */
   #admit(): void {
     if (this.#isAdmitting) return;

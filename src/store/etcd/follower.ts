@@ -16,8 +16,8 @@
  * L3 Every `askMs` the follower asks the watch for its progress. It closes a watch that leaves
  *    `silentMs / askMs` questions in a row unanswered, and allows the next watch twice the silence.
  *    It counts questions and not time, so a pause of this process (docs/guarantees.md, F7) is no
- *    silence. While a request waits for a revision that the watch has not reached, an answer that
- *    brings nothing new counts as none: the member's disk may have stalled.
+ *    silence. While a request waits for a revision beyond the watch, an answer that brings nothing
+ *    new counts as none: the member's disk may have stalled.
  */
 import type { Log } from '../../diagnostics/log.js';
 import { deferred, pause, type Deferred } from '../../domain/base/promises.js';

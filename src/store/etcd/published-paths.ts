@@ -122,8 +122,8 @@ export function sinceOf({ revision, writtenAt = revision }: Pick<PathBearer, 're
 }
 
 /**
- * Of two objects of one revision, which another program wrote, the one with the lower path counts
- * as newer, because servers may see them in any order.
+ * Another program may write two objects at one revision, and servers may see these in any order. So
+ * the one with the lower path counts as newer.
  */
 function isNewer(one: PathBearer, other: PathBearer): boolean {
   const difference = sinceOf(one) - sinceOf(other);

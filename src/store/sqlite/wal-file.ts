@@ -16,8 +16,8 @@
  * the log.
  *
  * Bounds: the log has at most `walBytesMax` and one commit, unless a reader takes longer than
- * `patienceMs`. A second after compaction is done, both files have at most the pages of the
- * database and `behindBytesMax`, except while a reader reads an older state.
+ * `patienceMs`. A second after compaction is done, both files have at most the database's pages and
+ * `behindBytesMax`, except while a reader reads an older state.
  */
 import { failpoint } from '../../diagnostics/failpoint.js';
 import { busyTimeoutMs, isRefusal, walKeptBytes, type Connection } from './database.js';

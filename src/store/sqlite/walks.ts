@@ -1,6 +1,7 @@
 /**
- * Walks over keys, existing or deleted, in one of two orders: (shard, cluster, namespace, name),
- * or, through an index, (namespace, name, shard) for one logical cluster on all shards.
+ * Walks over existing or deleted keys, in one of two orders. One is (shard, cluster, namespace,
+ * name). The other is for one logical cluster on all shards: (namespace, name, shard), through an
+ * index.
  */
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
