@@ -1,7 +1,7 @@
 /**
- * The server's end of the upgrade to a websocket. The caller has been authorized already.
- * `SocketAcceptor` creates the websocket. If the handshake is invalid, it answers with a plain HTTP
- * error, a Status as its body, and closes the connection.
+ * The server's end of the upgrade to a websocket. The client has been authorized already.
+ * `SocketAcceptor` creates the websocket. If the handshake is invalid, `SocketAcceptor` answers
+ * with a plain HTTP error, a Status as its body, and closes the connection.
  */
 import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -27,7 +27,7 @@ export class SocketAcceptor {
       ...websocketLimits(options),
       noServer: true,
       clientTracking: false,
-      // `accept` has checked that the client offered it.
+      // `accept` has checked that the client offered this subprotocol.
       handleProtocols: () => subprotocol,
     });
     this.#server.on('wsClientError', (error, socket) => refuseBadRequest(socket, error.message));
@@ -53,8 +53,8 @@ export class SocketAcceptor {
 }
 
 /**
- * Answers an upgrade with an error and closes, even if the peer does not read it. `json` is a
- * Status.
+ * Answers an upgrade with an error and closes the connection, even if the peer does not read the
+ * answer. `json`: a Status.
  */
 export function refuseUpgrade(socket: Duplex, httpCode: number, json: string, headers: Readonly<Record<string, string>> = {}): void {
   const lines = Object.entries({

@@ -1,6 +1,6 @@
 /**
- * A received message is not a valid frame. The error message quotes nothing of it, so that it can
- * be logged and sent back.
+ * A received message is not a valid frame. The error message quotes nothing of the message, so that
+ * it can be logged and sent back.
  */
 export class BadFrame extends Error {
   constructor(message: string) {

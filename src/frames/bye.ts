@@ -12,14 +12,11 @@ export const byeReasons = {
   forbidden: { code: 4005 },
   /** There is no common version, or this end does not serve the role. */
   unsupported: { code: 4006 },
-  /**
-   * There is no room for another session, or the store cannot write. The peer should come back
-   * later.
-   */
+  /** No further session is accepted, or the store cannot write. The peer should come back later. */
   unavailable: { code: 4007 },
   /** Nothing arrived for too long. */
   timeout: { code: 4008 },
-  /** A cache would be above itself in the tree. Sent only to caches. */
+  /** With this link, a cache would be above itself in the tree. Sent only to caches. */
   loop: { code: 4009 },
 } as const;
 
@@ -29,7 +26,7 @@ export function parseByeReason(text: string): ByeReason | undefined {
   return Object.hasOwn(byeReasons, text) ? (text as ByeReason) : undefined;
 }
 
-/** How long a pusher or a child should wait if the store could not serve it. */
+/** How long a pusher or child should wait before it reconnects, if the store could not serve it. */
 export const unavailableRetryMs = 1_000;
 
 const reasonsByCode = new Map<number, ByeReason>();

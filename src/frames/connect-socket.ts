@@ -2,8 +2,8 @@
  * The client's end of the upgrade to a websocket: TLS 1.2 or newer, HTTP/1.1, and a checked server
  * certificate.
  *
- * Bounds: `connectTimeoutMs` for everything, including the response of a server that refuses. Of
- * that response at most answerBytesMax are read. At most a hundred interim responses (1xx).
+ * Bounds: `connectTimeoutMs` for everything, including the response of a server that refuses;
+ * answerBytesMax of that response; a hundred interim responses (1xx).
  */
 import type { IncomingMessage } from 'node:http';
 import { WebSocket, type ClientOptions } from 'ws';
@@ -32,7 +32,7 @@ export type ClientIdentity = Readonly<{
 export type ConnectOptions = FrameSocketOptions & Readonly<{ connectTimeoutMs: number }>;
 
 /**
- * The unsent bytes may reach a cache's whole credit, so that a slow network does not end the
+ * `bufferedBytesMax` covers a cache's whole credit, so that a slow network does not end the
  * connection.
  */
 export const defaultConnectOptions: ConnectOptions = Object.freeze({
@@ -59,7 +59,7 @@ export async function connectSocket(
 ): Promise<FrameSocket> {
   if (!URL.canParse(url)) throw new CacheError(`${JSON.stringify(url)} is no URL`);
   const { protocol, host } = new URL(url);
-  // Nothing is sent unencrypted, and the zero mask below relies on that.
+  // Nothing is sent unencrypted; the zero mask below is safe only because of that.
   if (protocol !== 'https:' && protocol !== 'wss:') throw new CacheError(`${protocol}//${host} is no URL of https or wss`);
   if (signal.aborted) throw new CacheError(`cannot connect to ${host}: given up`);
 
@@ -78,8 +78,8 @@ export async function connectSocket(
   const abort = (): void => fail(new Error('given up'));
   const cancelTimeout = clock.after(options.connectTimeoutMs, () => fail(new Error('it takes too long')));
   signal.addEventListener('abort', abort, { once: true });
-  // This listener stays, because a socket that is terminated while it connects emits a second
-  // error.
+  // The listener stays after the first error, because a socket that is terminated while it connects
+  // emits a second.
   socket.on('error', fail);
   socket.once('unexpected-response', (_, response) => readRefusal(response, fail));
   socket.once('open', () => {

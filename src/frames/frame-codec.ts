@@ -51,8 +51,8 @@ const packr = new Packr({ ...options });
 const unpackr = new Unpackr({ ...options });
 
 /**
- * msgpackr with all features off that frames do not use, in its build without code generation and
- * native parts.
+ * Unpacks with msgpackr's build that has no code generation and no native parts. All features that
+ * frames do not use are off.
  *
  * Unpacked bytes are views of the message, so they keep the whole message in memory.
  *

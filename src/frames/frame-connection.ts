@@ -1,6 +1,5 @@
 /**
- * An open connection that carries frames both ways. It is an interface so that tests need no
- * sockets.
+ * An open connection that carries frames both ways; an interface, so that tests need no sockets.
  *
  * Bounds: `bufferedBytes` counts unsent bytes, and a sender of many frames waits for `drained`. At
  * most a few received messages wait unread; then the connection stops reading from the network.
@@ -14,16 +13,16 @@ export interface FrameConnection {
   readonly peer: string;
   /** Bytes handed to the socket that the network has not accepted yet. */
   readonly bufferedBytes: number;
-  /** When a silent peer last showed that it is there; undefined while it counts as present. */
+  /** When a silent peer last showed that it is alive; undefined while it counts as present. */
   silentSinceMs(): number | undefined;
   /**
-   * Resolves when either end has closed the connection, with the websocket close code; 1006 if it
-   * broke without one.
+   * Resolves when either end has closed the connection, with the websocket close code; 1006 if the
+   * connection broke without a code.
    */
   readonly closed: Promise<Readonly<{ code: number }>>;
   /**
-   * Sends at once. Terminates the connection if far more is unsent than `drained` waits for,
-   * because the peer does not read. Does nothing while the connection is closing or closed.
+   * Sends at once. If more than `bufferedBytesMax` is unsent, the peer does not read, and the
+   * connection is terminated. Does nothing while the connection is closing or closed.
    */
   send(frame: Frame): void;
   /** Resolves when little enough is unsent to send more, or the connection has closed. */

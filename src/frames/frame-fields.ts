@@ -3,9 +3,10 @@
  * written value gives the same value, except for lone surrogates, which have no UTF-8, and messages
  * that are too long.
  *
- * A reader throws a BadFrame whose text continues the name of the member; the caller that knows the
- * name prefixes it. Bodies are views of the message. Slices are parsed, because they become keys.
- * The other texts of a key are not validated here.
+ * A reader throws a BadFrame such as ' is no text'. The caller puts the name of the member in front
+ * of it (`readMember`). Bodies are views of the message. Slices are parsed, because they become
+ * keys. Of a pushed key, the texts outside the slice (logical cluster, namespace, name) are not
+ * validated here.
  */
 import { parseShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
@@ -13,7 +14,7 @@ import { BadFrame } from './bad-frame.js';
 import { frameBounds } from './frame-bounds.js';
 
 export type Field<T> = Readonly<{ read: (value: unknown) => T; write: (value: T) => unknown }>;
-/** A member that a later version appended to its frame; a missing member is read like nil. */
+/** A member that a later version appended to its frame; undefined if it is missing or nil. */
 export type LateField<T> = Field<T | undefined> & Readonly<{ isLate: true }>;
 
 /** Fields by name, in the order of the wire. */
@@ -41,7 +42,7 @@ function textOf(charactersMax: number, shorten: (value: string) => string = same
 
 const halfCharacter = /\p{Surrogate}/gu;
 
-/** Replaces lone surrogates, because the reader would refuse the whole frame. */
+/** Replaces lone surrogates: one would make the reader refuse the whole frame. */
 function whole(value: string): string {
   return value.replace(halfCharacter, '\ufffd');
 }
@@ -53,7 +54,7 @@ export const policyText = textOf(frameBounds.policyCharactersMax);
 /** A message for people; a longer one is truncated. */
 export const message = textOf(frameBounds.messageCharactersMax, (value) => value.slice(0, frameBounds.messageCharactersMax));
 
-/** A number from 0; msgpack-shape.ts has checked that. */
+/** msgpack-shape.ts has checked that a number is whole and at least 0. */
 export const count: Field<number> = {
   read: (value) => {
     if (typeof value !== 'number') throw new BadFrame(' is no number');
@@ -86,7 +87,6 @@ export const bytes: Field<Uint8Array> = {
   write: same,
 };
 
-/** A text that `parse` accepts. */
 export function parsed<T extends string>(parse: (text: string) => T | undefined): Field<T> {
   const read = (value: unknown): T => {
     const known = typeof value === 'string' ? parse(value) : undefined;
@@ -186,7 +186,7 @@ function rowsOf<T>(
 
 export type PushedKey = Readonly<{ cluster: string; namespace: string; name: string }>;
 
-/** A pushed object. The texts of its key are not validated; the room that admits it parses them. */
+/** A pushed object. The texts of its key are not validated; the receiver parses them. */
 export type PushedObject = PushedKey &
   Readonly<{
     /** The version of the object at its source, which is never compared. */

@@ -5,8 +5,8 @@
  * bytes up to `bufferedBytesMax` and one frame; beyond them the connection is terminated. A sender
  * that waits for `drained` stays far below that.
  *
- * The reader waits for its turn of the event loop, and after `sliceMs` for the next one. A peer may
- * send thousands of small frames, which cost more than their bytes, and there are many peers.
+ * The reader waits for its turn of the event loop, and after `sliceMs` for the next turn. One of
+ * many peers may send thousands of small frames, which cost more time than their bytes suggest.
  *
  * A peer that floods, sends text or breaks the websocket protocol ends the frames with a BadFrame.
  * A silent peer is disconnected.
@@ -45,7 +45,7 @@ export class FrameSocket implements FrameConnection {
   readonly #unread: UnreadMessages;
   readonly #liveness: Liveness;
   #drained: Deferred<void> | undefined;
-  /** The peer has broken the rules: nothing more is read from it. */
+  /** The peer has broken the rules: nothing more is read from the peer. */
   #isBad = false;
   /** Pongs since the last ping. */
   #pongs = 0;
@@ -165,7 +165,10 @@ export class FrameSocket implements FrameConnection {
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.ping(String(this.#clock.now()));
   }
 
-  /** A network error ends the frames. An error with one of ws' own codes is the peer's fault. */
+  /**
+   * A network error ends the frames. An error with one of ws' own codes is the peer's fault, and
+   * ends them with a BadFrame.
+   */
   #break(error: Error): void {
     const isPeers = 'code' in error && typeof error.code === 'string' && error.code.startsWith('WS_ERR_');
     this.#unread.end(isPeers ? new BadFrame(error.message) : undefined);
@@ -173,8 +176,8 @@ export class FrameSocket implements FrameConnection {
   }
 
   /**
-   * Drops what the peer sends until its own close. Reads nothing from a peer that has broken the
-   * rules.
+   * Drops what the peer sends before it closes. From a peer that has broken the rules, nothing is
+   * read.
    */
   #finish(): void {
     this.#unread.drop();

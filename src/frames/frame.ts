@@ -1,7 +1,7 @@
 /**
  * The frames that cross a websocket. Each is one msgpack array in one websocket message: the number
  * of its kind, then its members in the order of this table (frame-fields.ts defines their types).
- * This union is closed, with one reader and one writer (frame-codec.ts).
+ * The union `Frame` is closed: frame-codec.ts reads and writes all of it.
  *
  * Roles. A shard sends its own objects: hello, then put, delete, begin, end, clusterBegin,
  * clusterEnd, clusterKeep, types and status. It receives synced, standby, welcome, ack, refuse and
@@ -11,48 +11,49 @@
  * standby, synced and types.
  *
  * Sequence. The sender numbers its mutations from 1 in each connection and direction. A put or
- * delete frame carries the number of its first mutation, and the others follow. Each begin, end,
- * clusterBegin, clusterEnd, clusterKeep, progress, digest and report is one mutation. An ack or
- * refuse names one of these numbers.
+ * delete frame carries the number of its first mutation, and its other mutations have the next
+ * numbers. Each begin, end, clusterBegin, clusterEnd, clusterKeep, progress, digest and report is
+ * one mutation. An ack or refuse names one of these numbers.
  *
- * Position. A position is a resourceVersion of the sending cache's store. It is named by a
- * progress, put or delete. Before that frame, the sender has sent everything that it held up to the
- * position and that crosses. The receiver stores the position together with the content of the
- * frame.
+ * Position. A position is a resourceVersion of the sending cache's store, in a progress, put or
+ * delete. Before that frame, the sender has sent everything up to the position that crosses the
+ * link. The receiver stores the position and the content of the frame in one commit.
  *
  * Comparison. A digest covers what was sent before it, and so does a report of freshness. A report
- * also answers a heartbeat: before the report that names NUMBER, the sender has sent everything
- * that it held when heartbeat NUMBER arrived; 0 answers none. This needs nothing but order.
+ * also answers a heartbeat: before the report that names heartbeat N, the sender has sent
+ * everything that it held when heartbeat N arrived; 0 answers none. The order of the frames alone
+ * ensures this.
  *
- * The receiver answers a begin that compares with a summary of what it holds then, under the number
- * of the begin. The summary has SHA-256 digests of 32 bytes each, for up to 256 buckets of keys
- * (domain/slices/summary.ts, domain/slices/buckets.ts), or none if the receiver has none to give. The sender sends
- * the objects of the buckets that differ from its own, and an end that names these buckets. The
- * others are equal; the receiver removes objects only from the named ones.
+ * To a begin with `compares`, the receiver answers with a summary of the objects that it holds at
+ * that time. The summary has the number of the begin. It has SHA-256 digests of 32 bytes each, for
+ * up to 256 buckets of keys (domain/slices/summary.ts, domain/slices/buckets.ts), or none if the
+ * receiver cannot give them. The sender sends the objects of the buckets that differ from its own,
+ * and an end that names these buckets. The other buckets are equal; the receiver removes objects
+ * only from the named buckets.
  *
  * Logical clusters. All objects of one logical cluster of a slice follow between its clusterBegin
  * and clusterEnd, mixed with other frames. At clusterEnd the receiver removes the objects of that
  * logical cluster that did not arrive. Several such syncs may be under way at a time, with and
- * without a begin of the whole slice before them. A begin voids those before it. `count` is the
- * number of objects of that logical cluster put since its clusterBegin. If such a sync breaks off,
- * the whole slice is resynced.
+ * without a begin of the whole slice before them. A begin of the slice voids the clusterBegins
+ * before it. `count` is the number of objects of that logical cluster put since its clusterBegin.
+ * If such a sync breaks off, the whole slice is resynced.
  *
  * The end of a slice removes no object of a logical cluster whose sync is under way, or that the
- * sender cannot read and has sent clusterKeep for. Their objects are removed at their own
- * clusterEnd. With the last of these clusterEnds the slice counts as synced.
+ * sender cannot read and has sent clusterKeep for. Unsent objects of these logical clusters are
+ * removed at their clusterEnd. With the last of these clusterEnds the slice counts as synced.
  *
  * A swept frame lists keys that a sync did not contain and that the receiver has removed since: the
  * sender may have lost them.
  *
- * The position of an ack is one of the receiving cache's store, at or above everything that was
- * acknowledged. A shard sends the last one back in its hello. A cache whose store does not know it
- * has lost what it acknowledged, and names no slice as synced.
+ * The position of an ack is one of the receiving cache's store, at or above the revisions of
+ * everything acknowledged. A shard sends the position of its last ack back in its hello. A cache
+ * whose store does not know that position has lost what it acknowledged, and names no slice as
+ * synced.
  *
  * Types. A types frame names slices that the shard has, each once in a connection and before its
  * begin, and withdraws those that it no longer has. While the last types frame says that these are
- * all, the cache removes its objects of any other slice of that shard. A pusher that cannot know
- * this says that they are not all, and the cache removes nothing. Without a types frame the cache
- * removes nothing either.
+ * all (`isAll`), the cache removes its objects of any other slice of that shard. Without a types
+ * frame, or if the pusher cannot know all its slices, the cache removes nothing.
  *
  * Liveness is the websocket's own ping and pong; there are no frames for it.
  *
@@ -113,11 +114,11 @@ export type HeldSlice = ReturnType<typeof held.read>;
 
 /**
  * What a sender knows of the freshness of a slice. `connected`: whether its source is connected.
- * `synced`: whether the slice is synced there. `lagMs`: the age of the oldest unacknowledged
- * change.
+ * `synced`: whether the slice is synced at the sender. `lagMs`: the age of the oldest
+ * unacknowledged change.
  *
- * `whole`: once the receiver has applied all earlier frames, it has every object that the shard has
- * of the slice. Nothing was refused on the way, and no policy withholds anything.
+ * `whole`: once the receiver has applied all earlier frames, the receiver has every object that the
+ * shard has of the slice. Nothing was refused on the way, and no policy withholds anything.
  */
 const freshness = record({ slice, connected: flag, synced: flag, lagMs: count, whole: flag });
 export type SliceFreshness = ReturnType<typeof freshness.read>;
@@ -168,8 +169,7 @@ export const frames = {
   delete: kind(4, { sequence: positive, slice, keys, position: late(text) }),
   begin: kind(5, { sequence: positive, slice, revision: text, compares: late(flag) }),
   /**
-   * An end without a begin before it: the slice is current with that link filter, and all of it is
-   * synced.
+   * An end without a begin says that the slice is fully synced and current with that link filter.
    */
   end: kind(6, {
     sequence: positive,
@@ -199,7 +199,7 @@ export const frames = {
     /** Ids of caches from the origin to the sender, as far as it knows. */
     path: ids,
     reached: flag,
-    /** The sender's via for the shard is the receiver, which is asked to send it. */
+    /** The sender has chosen the receiver as its via, and asks it to send the shard. */
     isYours: flag,
     held: flag,
   }),
@@ -221,8 +221,8 @@ export const frames = {
   /** The last frame. `retryAfterMs` undefined: the peer must not come back. */
   bye: kind(16, { reason: parsed(parseByeReason), message, retryAfterMs: optional(count) }),
   /**
-   * What the sender of this frame holds of what it receives over this link, and the last position
-   * it was sent. It may take several frames; `isLast` marks the last.
+   * What the sender of this frame already has from this link: the last position that it received,
+   * and slices. `isLast` marks the last of several such frames.
    */
   resume: kind(17, { position: text, held: listOf(held), isLast: flag }),
   /**
@@ -245,13 +245,13 @@ export const frames = {
   }),
   summary: kind(20, { slice, sequence: positive, digests: bytes }),
   /**
-   * Another pusher has the shard. The receiver of this waits until that pusher is gone, and then
-   * gets a welcome.
+   * Another pusher has the shard. The receiver of this frame waits until that pusher is gone, and
+   * then gets a welcome.
    */
   standby: kind(21, {}),
   /**
-   * From a shard: the slices that it has not named yet, and `withdrawn` those that it no longer
-   * has. `isAll`: with this frame, all its slices are named.
+   * From a shard: `slices`, which it has not named before, and `withdrawn`, which it no longer has.
+   * `isAll`: with this frame, all its slices are named.
    */
   types: kind(22, { slices, withdrawn: slices, isAll: flag }),
   swept: kind(23, { slice, keys }),

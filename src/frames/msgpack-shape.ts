@@ -12,7 +12,7 @@
 import { isUtf8 } from 'node:buffer';
 import { BadFrame } from './bad-frame.js';
 
-/** A frame needs 4: frame, positions, position, slice. */
+/** A frame needs 4: the frame, a list, a member of the list, a slice. */
 const depthMax = 8;
 /**
  * A report on the maximum number of slices has 100,007 values. A message of only empty arrays takes
@@ -24,7 +24,7 @@ const loopedBytesMax = 64;
 
 export function checkShape(bytes: Uint8Array): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  /** The number of missing members of each open array, without the innermost. */
+  /** The number of missing members of each open array, except the innermost. */
   const outer: number[] = [];
   let missing = 1;
   let at = 0;

@@ -18,7 +18,9 @@ declare module 'msgpackr/index-no-eval' {
 
   export class Packr {
     constructor(options: Options);
-    /** The result is a view of a buffer that stays in use; later calls do not overwrite it. */
+    /**
+     * The result is a view of a buffer that stays in use; later calls do not overwrite the result.
+     */
     pack(value: unknown): Uint8Array;
   }
 

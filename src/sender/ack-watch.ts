@@ -1,5 +1,5 @@
 /**
- * Detects a peer that answers pings but acknowledges nothing; without this the sender would wait
+ * Detects a peer that answers pings but acknowledges nothing; otherwise the sender would wait
  * forever. The owner calls `isOverdue` regularly. The timeout runs while mutations are
  * unacknowledged and no ack arrives.
  */

@@ -1,13 +1,13 @@
 /**
  * Cuts a slice's pending mutations into batches, each for one frame. A batch has objects of one
- * version, or keys, or a single begin, end or keep of the slice or of a logical cluster. Their
- * order stays.
+ * version, or keys, or a single begin, end or keep of the slice or of a logical cluster. The order
+ * of the mutations stays.
  *
  * B1 A batch keeps to the cache's limits and to the smaller bounds of the sender. A single object
  *    may exceed the sender's bounds, never the cache's.
  * B2 An object that is too large for the cache delays nothing after it, and is reported. Within a
  *    sync it is sent without a body, which tells the cache that it exists; otherwise `end` would
- *    remove the cache's version. A change of such an object is left out.
+ *    remove the cache's version. Outside a sync it is left out.
  */
 import type { Slice } from '../domain/slice.js';
 import type { Frame, FrameLimits, PushedKey, PushedObject } from '../frames/frame.js';
@@ -20,7 +20,7 @@ export type Pending = Readonly<{
   bytes: number;
   /** When the source reported it. */
   sinceMs: number;
-  /** The number of its sync; it rises for as long as the sender lives. */
+  /** The number of its sync, which rises for as long as the sender lives. */
   sync: number;
   /** Rises with each mutation that the source reports for the slice; a resent mutation keeps it. */
   order: number;
@@ -170,7 +170,8 @@ function keyOf({ outgoing }: Pending): readonly PushedKey[] {
 /**
  * Drops superseded mutations from a batch: of several states of one object it keeps the newest, as
  * a work queue in kcp's controller does. It keeps a deletion before a new object of the same name,
- * so that watchers see it. Nothing is dropped across a begin or an end, and their order stays.
+ * so that watchers see it. Nothing is dropped across a begin or an end, and the order of the rest
+ * stays.
  */
 export function coalesce(batch: readonly Outgoing[]): readonly Outgoing[] {
   if (batch.length < 2) return batch;

@@ -1,8 +1,8 @@
 /**
  * Decides which freshness a sender reports: all slices once, then changes. It reports at once when
- * a slice gains or loses its source, falls behind or catches up. It reports how far slices are
- * behind at intervals. Each look compares all slices with their last report; unchanged slices are
- * not reported again.
+ * a slice gains or loses its source, falls behind or catches up. At intervals it reports how far
+ * slices are behind. Each call compares all slices with their last report; unchanged slices are not
+ * reported again.
  */
 import type { FrameOf, SliceFreshness } from '../frames/frame.js';
 import type { Slice } from '../domain/slice.js';
@@ -10,8 +10,8 @@ import type { SliceFeed } from './slice-feed.js';
 import type { Window } from './window.js';
 
 /**
- * Lags are rounded down to this step, or every report would differ. A smaller lag may be the wait
- * for an ack.
+ * Lags are rounded down to this step; otherwise every report would differ. A lag below one step may
+ * be no more than the wait for an ack.
  */
 const lagStepMs = 1_000;
 /** Slices compared in one turn of the event loop, and reported in one frame. */
@@ -60,7 +60,7 @@ export class OutgoingStatus {
     if (freshness.length > 0 || withdrawn.length > 0) yield { kind: 'status', freshness, withdrawn };
   }
 
-  /** The first slices that were reported and have been withdrawn since. */
+  /** Up to slicesPerTurn slices that were reported and have been withdrawn since. */
   #withdraw(feeds: ReadonlyMap<string, SliceFeed>): readonly Slice[] {
     const withdrawn: Slice[] = [];
     for (const [name, { slice }] of this.#reported) {

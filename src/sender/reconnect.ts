@@ -36,7 +36,7 @@ export type ReconnectBounds = BackoffBounds &
     retryAfterMaxMs: number;
   }>;
 
-/** The URL to try, and the number of failures in a row before. */
+/** The URL to try, and the number of failures in a row before it. */
 export type Attempt = Readonly<{ urlIndex: number; failures: number }>;
 
 /** How a connection ended. */

@@ -34,7 +34,10 @@ export type SenderOptions = SenderBounds &
      * senders push one shard, the later one waits as a standby.
      */
     process: string;
-    /** The sender does not wait as a standby: the shard's present pusher is fenced. */
+    /**
+     * Instead of waiting as a standby, the sender takes the shard over, and its present pusher is
+     * fenced.
+     */
     takesOver: boolean;
     /**
      * The URLs of the cache, `wss://host:port/services/cache/connect`; tried in turn, at least one.

@@ -71,7 +71,7 @@ export class SenderSession {
   /** Since when the session waits as a standby. */
   #standbyMs: number | undefined;
   #isDraining = false;
-  /** Slices of the sender that the cache says are synced there, by text. */
+  /** Slices of the sender that the cache has named as synced, by text. */
   readonly #synced = new Set<string>();
   #work: Promise<unknown> = Promise.resolve();
   /** An error thrown by work that nobody awaits: a bug. */
@@ -121,12 +121,14 @@ export class SenderSession {
     this.#welcomed?.turns.add(feed);
   }
 
-  /** Makes the session name a new slice to the cache, before anything of it is sent. */
+  /** Names a new slice to the cache before its first mutation is sent. */
   named(slice: Slice): void {
     this.#welcomed?.types.changed(slice);
   }
 
-  /** Wakes the slices that waited for this one, and withdraws it at the cache. */
+  /**
+   * Wakes the slices that waited for the withdrawn slice, and withdraws that slice at the cache.
+   */
   withdrawn({ name, slice }: SliceFeed): void {
     this.#welcomed?.turns.wake(name);
     this.#welcomed?.types.changed(slice);
@@ -311,7 +313,7 @@ function isAccepted({ item: { outgoing }, isRefused }: Sent<SliceFeed>): boolean
 
 /**
  * Names a sender's slices in one connection: first all, in several frames, then those that are
- * added or withdrawn. Once all are named, it says whether the shard has no others.
+ * added or withdrawn. The frame that completes them says whether the shard has no other slices.
  */
 class OutgoingTypes {
   readonly #slices: ReadonlyMap<string, Readonly<{ slice: Slice }>>;

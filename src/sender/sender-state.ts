@@ -12,15 +12,15 @@ export type SenderState = Readonly<{
   slices: readonly SliceProgress[];
   /**
    * Sent and not acknowledged, over all slices. Never exceeds the cache's credit, except for a
-   * single object larger than it.
+   * single object larger than the credit.
    */
   unacknowledged: Credit;
   /**
    * Objects and deletions that a cache has made durable since the sender was created, over all
-   * slices, withdrawn ones included. A resync counts its objects again.
+   * slices, withdrawn slices included. A resync counts its objects again.
    */
   pushed: number;
-  /** Refused objects since the sender was created, over all slices, withdrawn ones included. */
+  /** Refused objects since the sender was created, over all slices, withdrawn slices included. */
   refused: number;
   /** Age of the oldest mutation of a source that no cache has acknowledged; 0 if there is none. */
   lagMs: number;
@@ -33,23 +33,23 @@ export type SenderConnection =
   | Readonly<{ kind: 'idle' }>
   /** No welcome has arrived yet. */
   | Readonly<{ kind: 'connecting'; url: string; sinceMs: number }>
-  /** Another pusher has the shard; this one waits at the cache for it to disconnect. */
+  /** Another pusher has the shard; this sender waits at the cache until that pusher disconnects. */
   | Readonly<{ kind: 'standby'; url: string; sinceMs: number }>
   /** `epoch`: the life of the cache's store, from one of its starts to the next. */
   | Readonly<{ kind: 'connected'; url: string; sinceMs: number; cacheId: string; epoch: number }>
-  /** `message`: how the last connection ended. `url`: the next one. */
+  /** `message`: how the last connection ended. `url`: the next URL. */
   | Readonly<{ kind: 'waiting'; url: string; untilMs: number; message: string }>;
 
 export type SliceProgress = Readonly<{
   slice: Slice;
   /**
-   * waiting: its source is not being read. No cache is connected, or the slice it comes after is
-   * not synced, or its resync waits. A resync waits if its sync was refused, its source failed, or
-   * the cache asks for it again and again.
+   * waiting: the source is not read, because no cache is connected, a slice that must come first is
+   * not synced, or the resync waits. A resync waits after a refused sync or a failed source, and if
+   * the cache asks for one again and again.
    *
-   * syncing: the cache has not acknowledged its full sync yet.
+   * syncing: the cache has not acknowledged the full sync yet.
    *
-   * synced: all of it is durable at the cache, except for unacknowledged mutations.
+   * synced: the whole slice is durable at the cache, except for unacknowledged mutations.
    */
   phase: 'waiting' | 'syncing' | 'synced';
   /** Whether the source is connected to what it reads from. */

@@ -4,11 +4,11 @@
  *
  *  sources ──batches──▶ pending ──frames──▶ window (at most the credit) ──acks──▶ durable
  *
- * C1 The cache ends with the last version of a key that a source reported, whatever breaks in
+ * C1 The cache ends up with the last version of a key that a source reported, whatever breaks in
  *    between. Acknowledged mutations are durable there, and all others are sent again. If the
- *    sender cannot know which, it resyncs the slice.
- * C2 Memory: the cache's credit in bytes and one batch per slice, however slow the cache is and
- *    however long it is away.
+ *    sender cannot know which are durable, it resyncs the slice.
+ * C2 Memory: the cache's credit in bytes and one batch per slice, however slow the cache is, and
+ *    however long it is unreachable.
  * C3 Once `run` has returned, no timer, connection or open source remains.
  */
 import type { Log } from '../diagnostics/log.js';
@@ -25,7 +25,7 @@ import type { SenderConnection, SenderEnd, SenderState } from './sender-state.js
 import { SliceFeed } from './slice-feed.js';
 import type { SliceSource } from './source.js';
 
-/** The maximum backoff of a sender that a cache has given the shard before. */
+/** The maximum backoff of a sender that has had the shard. */
 const formerHolderBackoffMaxMs = 3_000;
 
 export type SenderParts = Readonly<{
@@ -71,11 +71,11 @@ export class Sender {
 
   /**
    * Pushes one more slice of the sender's own shard; may be called at any time. The sender opens
-   * `source` when a cache is connected. With `after` it does so only once that slice is synced and
-   * acknowledged there; withdrawing that slice ends the wait.
+   * `source` when a cache is connected. With `after`, it first waits until the cache has
+   * acknowledged the sync of that slice; withdrawing that slice ends the wait.
    *
-   * Throws if the slice was already added, is of another shard, or comes after one that was not
-   * added, and after the sender has ended.
+   * Throws if the slice was already added or is of another shard, if `after` was not added, or if
+   * the sender has ended.
    */
   add(slice: Slice, source: SliceSource, { after }: Readonly<{ after?: Slice }> = {}): void {
     const name = formatSlice(slice);
@@ -92,7 +92,7 @@ export class Sender {
   }
 
   /**
-   * Stops pushing a slice and aborts its source. The cache keeps its objects, unless
+   * Stops pushing a slice and aborts its source. The cache keeps the objects, unless
    * `complete(true)` was called. Ignores unknown slices.
    */
   withdraw(slice: Slice): void {
@@ -107,9 +107,9 @@ export class Sender {
   }
 
   /**
-   * Declares whether all slices of the shard were added. While they are, the cache removes its
-   * other slices of the shard, at once and when one is withdrawn. Before the first call, and after
-   * a call with false, the cache keeps them.
+   * Declares whether all slices of the shard were added. While they are, the cache removes every
+   * other slice of the shard, and each slice that is withdrawn. Before the first call, and after a
+   * call with false, the cache keeps such slices.
    */
   complete(isComplete: boolean): void {
     this.#isComplete = isComplete;
@@ -118,9 +118,9 @@ export class Sender {
 
   /**
    * Pushes until `signal` is aborted or the cache refuses this sender for good; may be called once.
-   * Once aborted, it stops its sources, waits at most `shutdownGraceMs` for acknowledgements, and
-   * sends a bye. Broken connections, slow caches and refused objects do not end the run: they are
-   * logged and visible in the state.
+   * Once aborted, the sender stops its sources, waits at most `shutdownGraceMs` for
+   * acknowledgements, and sends a bye. Broken connections, slow caches and refused objects do not
+   * end the run: they are logged and visible in the state.
    */
   async run(signal: AbortSignal): Promise<SenderEnd> {
     if (this.#life !== 'new') throw new Error('a sender runs once');

@@ -7,9 +7,9 @@
  *     └── close ────────┴────────────────────────────┘
  *
  * L1 Mutations that the source reported before its first begin are not sent.
- * L2 A slice is synced once the end of its last sync is acknowledged, and neither its begin nor its
- *    end was refused.
- * L3 A source is opened only once its last reading has stopped.
+ * L2 A slice is synced once the end of its last sync is acknowledged, and neither the begin nor the
+ *    end of that sync was refused.
+ * L3 A source is opened only once its previous reading has stopped.
  * L4 If the connection is lost during the sync of a logical cluster, the whole slice is resynced.
  *
  * Bounds: the source is asked for more only when nothing is pending. So one batch waits, and after
@@ -43,8 +43,8 @@ export type SliceFeedParts = Readonly<{
 export type SliceFeedBounds = Readonly<{ refusalsLoggedMax: number }>;
 
 /**
- * A cache asks for a slice as soon as its type is declared. This wait covers caches that do not
- * ask.
+ * How long a slice of an undeclared type waits before it is tried again. A cache asks for the slice
+ * as soon as its type is declared; the wait is for caches that do not ask.
  */
 const undeclaredMs = 600_000;
 
@@ -246,7 +246,7 @@ export class SliceFeed {
 
   acknowledge(item: Pending, cacheId: string): void {
     const { outgoing, sync, order } = item;
-    // A put without a body only says that the object exists.
+    // A put without a body only says that the object exists; the cache still lacks this version.
     const isThere = outgoing.kind !== 'put' || outgoing.object.body !== undefined;
     if (isThere) this.#recordAccepted(outgoingKey(outgoing), order);
     else this.#recordRefused(item, outgoing.object);
@@ -273,7 +273,7 @@ export class SliceFeed {
     this.#parts.log.warn('sender.refused', { slice: this.name, sent: outgoing.kind, ...place, reason, message });
   }
 
-  /** Ignores refusals from an older sync, because the newer one sends the object again. */
+  /** Ignores refusals from an older sync, because the newer sync sends the object again. */
   #recordRefused({ sync, order }: Pending, key: PushedKey): void {
     if (sync === this.#syncSent && !this.#syncs.isOutdated(key.cluster, order)) this.#lacking.add(this.slice, key, order);
   }

@@ -31,7 +31,7 @@ export class SliceTurns {
   readonly #bounds: Pick<SenderBounds, 'batchMutationsMax' | 'batchBytesMax'>;
   readonly #line = new Turns<SliceFeed>();
   /**
-   * Slices whose sources are opened only once another slice is synced, by the text of the other.
+   * Slices whose sources are opened only once another slice is synced, by the text of that slice.
    */
   readonly #waiting = new Map<string, Set<SliceFeed>>();
 
@@ -45,7 +45,7 @@ export class SliceTurns {
     this.#line.add(feed);
   }
 
-  /** Queues the slices that waited for this one, which was synced or withdrawn. */
+  /** Queues the slices that waited for the slice `name`, which was synced or withdrawn. */
   wake(name: string): void {
     for (const feed of this.#waiting.get(name) ?? []) this.#line.add(feed);
     this.#waiting.delete(name);

@@ -3,8 +3,8 @@ import type { PushedKey, PushedObject } from '../frames/frame.js';
 
 /**
  * A mutation that a source reports for its slice. The source first reports a full sync, then
- * changes. If it loses its place it reports another full sync, from `begin`. A `begin` without an
- * `end` removes nothing.
+ * changes. If the source loses its place, it reports another full sync, from `begin`. A `begin`
+ * without an `end` removes nothing.
  *
  *  begin put … put end  put delete put …  begin put … end  …
  *
@@ -26,7 +26,7 @@ export type Outgoing =
   | Readonly<{ kind: 'clusterEnd'; cluster: ClusterName }>
   /**
    * The source cannot read the logical cluster. The `end` that follows removes none of its objects,
-   * and the slice is not whole until its `clusterEnd`.
+   * and the slice is not whole until the `clusterEnd` of that logical cluster.
    */
   | Readonly<{ kind: 'clusterKeep'; cluster: ClusterName }>;
 
@@ -40,9 +40,9 @@ export interface SliceSource {
    */
   readonly waitingSinceMs?: number | undefined;
   /**
-   * Starts with a full sync. The sender asks for the next batch only when it has room, so that a
-   * slow cache slows the source and costs no memory. The source goes on until `signal` is aborted,
-   * and handles its own failures.
+   * Starts with a full sync. The sender asks for the next batch only while there is credit, so that
+   * a slow cache slows the source and costs no memory. The source goes on until `signal` is
+   * aborted, and handles its own failures; if it ends or throws, the sender resyncs the slice.
    */
   open(signal: AbortSignal): AsyncIterable<readonly Outgoing[]>;
 }

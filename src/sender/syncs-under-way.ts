@@ -1,5 +1,5 @@
 /**
- * Tracks the syncs of a slice and of its logical clusters: which ones the source is in, and how
+ * Tracks the syncs of a slice and of its logical clusters: which of them the source is in, and how
  * many objects each has sent. If the connection is lost before the end of a sync is acknowledged,
  * nobody knows which part of it has arrived.
  *
@@ -29,8 +29,8 @@ export class SyncsUnderWay {
   }
 
   /**
-   * Whether a sync is under way. Until it ends, the receiver may lack objects from before its
-   * begin.
+   * Whether a sync is under way. Until the sync ends, the receiver may lack objects that are older
+   * than its begin.
    */
   get areUnderWay(): boolean {
     return this.#unacknowledgedBegins.size > 0;

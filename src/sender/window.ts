@@ -13,8 +13,8 @@ import type { Credit } from '../frames/frame.js';
 import type { Pending } from './batch.js';
 
 /**
- * `isRefused`: the cache has refused it; its acknowledgement only says that the cache has decided
- * it.
+ * `isRefused`: the cache has refused the mutation. Its acknowledgement then says only that the
+ * cache has decided.
  */
 export type Sent<Owner> = Readonly<{ owner: Owner; item: Pending }> & { isRefused: boolean };
 
@@ -68,8 +68,8 @@ export class Window<Owner> {
   }
 
   /**
-   * Returns the mutations that this acknowledges, in order; undefined if the number was never sent.
-   * A number that was already acknowledged only updates the credit.
+   * Returns the mutations that `sequence` acknowledges, in order; undefined if that number was
+   * never sent. A number that was already acknowledged only updates the credit.
    */
   acknowledge(sequence: number, credit: Credit): readonly Sent<Owner>[] | undefined {
     if (sequence > this.#acknowledged + this.#sent.length) return undefined;

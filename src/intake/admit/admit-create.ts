@@ -6,9 +6,9 @@
  * A2 A body with the annotation kcp.io/shard is a replica. Its uid, times and generation stay as
  *    sent; only a missing uid or creationTimestamp is filled in. Any other body is a new object:
  *    the server sets its uid, creationTimestamp and generation, and drops its deletion members. In
- *    both, no name counts as set on the copy, whatever the annotation for kept names says (KEPT-2).
- * A3 The URL alone says where the object is. The server overwrites what the annotations say about
- *    it.
+ *    both, no annotation or label counts as set on the copy, whatever the annotation for kept names
+ *    says (KEPT-2).
+ * A3 The URL alone says where the object is. The server overwrites annotations that name a place.
  */
 import { compose, type MetadataStamp } from '../../json/compose.js';
 import { badRequest, invalid, Refused } from '../../domain/errors.js';
@@ -38,8 +38,8 @@ export type CreateInputs = CreateRequest &
   }>;
 
 /**
- * `generated`: the server made up the name. If it exists already, the caller admits the request
- * again.
+ * `generated`: the server made up the name. If an object of that name exists, the caller admits the
+ * request again.
  */
 export type Admitted = Readonly<{ mutation: Extract<Mutation, { kind: 'put' }>; warnings: readonly string[]; generated: boolean }>;
 

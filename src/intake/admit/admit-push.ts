@@ -1,10 +1,10 @@
 /**
- * Decides what a pusher or a link sends for one key: the push for the store, or a refusal.
+ * Decides on what a pusher or a link sends for one key: the push for the store, or a refusal.
  *
  * P1 An admitted object reads back as it was sent, without the metadata members that Kubernetes
- *    does not know. A replica keeps the uid, times and generation of its source. The cache drops
- *    the annotation that marks kept names if a shard sends it, because only writes to the copy set
- *    marks (KEPT-2).
+ *    does not know. A replica keeps the uid, times and generation of its source. If a shard sends
+ *    the annotation that marks kept names, the cache drops that annotation, because only writes to
+ *    the copy set marks (KEPT-2).
  * P2 The slice and the key alone say where an object is. An annotation that claims another place
  *    comes from a bug or from malice. Such an object is refused, so that the claim is reported
  *    instead of overwritten.

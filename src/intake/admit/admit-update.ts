@@ -2,11 +2,13 @@
  * Decides a PUT, and the result of a PATCH, against the object it replaces.
  *
  * U1 An update replaces exactly the state it was made from. The resourceVersion in its body must be
- *    the stored one, and the mutation expects that revision. Only a patch may leave it out.
+ *    the stored one, and the mutation expects that revision. Only a patch may leave the
+ *    resourceVersion out.
  * U2 The stored uid, creationTimestamp and deletion members stay. The generation never falls, and
  *    stays when the body has none. An update that would begin a deletion is refused
  *    (meta-rules.ts).
- * U3 A body that changes nothing is no mutation. The caller compares, because that may take long.
+ * U3 A body that changes nothing is no mutation. The caller compares the bodies, because that may
+ *    take long.
  * U4 The key alone, taken from the URL, says where the object is.
  */
 import { compose, type MetadataStamp } from '../../json/compose.js';

@@ -7,8 +7,9 @@ import type { ObjectMeta } from '../../json/object-meta.js';
 import { invalidValue } from './refusals.js';
 
 /**
- * Bounds name and namespace together. Kubernetes sets no bound on the names of RBAC objects, and
- * the continue token of a list contains the last name of its page.
+ * Bounds name and namespace together. Without this bound, the continue token of a list could become
+ * arbitrarily long: it contains the last name of its page, and Kubernetes sets no bound on the
+ * names of RBAC objects.
  */
 export const keyCharactersMax = 1024;
 
@@ -56,7 +57,7 @@ function segmentPrefixCauses({ generateName }: ObjectMeta): readonly Cause[] {
   return segmentFlaws(`${generateName}x`).map((flaw) => invalidValue('metadata.generateName', generateName, flaw));
 }
 
-/** UTF-8 cannot encode a lone surrogate, so a store would return another name. */
+/** UTF-8 cannot encode a lone surrogate, so a store would return a different name. */
 function segmentFlaws(name: string): readonly string[] {
   return /\p{Surrogate}/u.test(name) ? ['must be valid Unicode'] : pathSegmentFlaws(name);
 }

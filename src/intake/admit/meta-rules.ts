@@ -1,10 +1,11 @@
 /**
- * Kubernetes' rules for the metadata of a plain write, in its own words, beyond names and labels
- * (check-meta.ts). ValidateObjectMeta covers every write; ValidateObjectMetaUpdate and BeforeUpdate
- * cover a write that replaces a stored object.
+ * Kubernetes' rules for the metadata of a plain write, except names and labels (check-meta.ts).
+ * Refusals have Kubernetes' wording. ValidateObjectMeta covers every write;
+ * ValidateObjectMetaUpdate and BeforeUpdate cover a write that replaces a stored object.
  *
  * Pushes are exempt: a replica is what its shard has, and the shard has checked it. The JSON types
- * of all members are checked already (meta-shape.ts). null is Go's zero value.
+ * of all members are checked already (meta-shape.ts). A member that is null counts as missing, as
+ * in Go.
  *
  * Bounds: `causesMax` causes of each field. A list or an owner is quoted up to `quotedMax`
  * characters, because many causes could quote it.
@@ -34,8 +35,8 @@ export function plainCauses({ decoded }: ObjectMeta): readonly Cause[] {
 }
 
 /**
- * A write may neither begin a deletion nor change its grace period. Kubernetes keeps a stored
- * deletionTimestamp, whatever is sent.
+ * A write may neither begin a deletion, nor change its grace period, nor add finalizers during it.
+ * Kubernetes keeps a stored deletionTimestamp, whatever is sent.
  */
 export function deletionCauses({ decoded, deletionGracePeriodSeconds: grace }: ObjectMeta, stored: StoredMeta): readonly Cause[] {
   const storedGrace = presentText(stored, 'deletionGracePeriodSeconds');
@@ -85,7 +86,7 @@ function ownerCauses(owners: readonly Owner[]): readonly Cause[] {
   return causes;
 }
 
-/** As in Go, a text that is no group and version has neither. */
+/** As in Go, a text with more than one '/' gives an empty group and an empty version. */
 function groupVersionOf(apiVersion: string): Readonly<{ group: string; version: string }> {
   const parts = apiVersion.split('/');
   const [group = '', version = ''] = parts.length === 1 ? ['', ...parts] : parts;

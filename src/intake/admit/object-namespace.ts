@@ -33,7 +33,7 @@ export function confirmNamespace(namespace: string, inBody: string): void {
   if (namespace !== '' && inBody !== '' && inBody !== namespace) throw mismatch();
 }
 
-/** The edit that makes the text name `namespace`; empty if it does already. */
+/** The edit that gives the text this namespace; empty if the text has it already. */
 export function namespaceStamp(namespace: string, inBody: string): MetadataStamp {
   if (namespace === inBody) return {};
   return { namespace: namespace === '' ? undefined : JSON.stringify(namespace) };
