@@ -1,6 +1,6 @@
 /**
- * Reads the bytes of a write as an object of the type that its URL names, or says why they are
- * none. Only kind, apiVersion and metadata are decoded.
+ * Reads the bytes of a write as an object of the type that its URL names, or throws the reason why
+ * they are no such object. Only kind, apiVersion and metadata are decoded.
  *
  * Bounds: nesting (json/decodable.ts); `membersMax` members; a refusal quotes at most
  * `excerptBytesMax` of the body; at most `strictCausesMax` warnings, or causes of a strict refusal.
@@ -22,9 +22,9 @@ import { invalidValue } from './refusals.js';
  * Each is checked, and a megabyte could hold 300,000 of them.
  */
 const membersMax = 10_000;
-/** The serving thread decodes the metadata and checks every member. */
+/** Bounded, because the serving thread decodes the metadata and checks every member. */
 const metadataBytesMax = 512 * 1024;
-/** A text with a repeated name is rewritten and scanned again. */
+/** For a text with a repeated name, which is rewritten and scanned again. */
 const repeatedBytesMax = 1024 * 1024;
 const excerptBytesMax = 30;
 /**

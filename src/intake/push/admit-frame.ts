@@ -35,11 +35,11 @@ export function admitFrame(frame: FrameOf<'put' | 'delete'>, inputs: PushInputs)
 }
 
 /**
- * Provides one buffer for all bodies of a frame, because a buffer for each body would cost more
- * than filling it. The bodies arrive and leave memory together, so no body keeps the memory of the
- * others in use for long.
+ * Provides one buffer for all bodies of a frame, because allocating one for each body would cost
+ * more than filling it. The bodies arrive and leave memory together, so no body keeps the memory of
+ * the others in use for long.
  *
- * A piece that does not fit any more gets its own buffer.
+ * A body that does not fit any more gets its own buffer.
  */
 export function arena(bytes: number): Allocate {
   let buffer: Uint8Array | undefined;

@@ -1,12 +1,12 @@
 /**
- * Accepts pushers and child caches: a websocket at `connectPath`, on the port and with the
- * certificates of everything else. The upgrade of an unauthorized caller is refused before a
+ * Accepts pushers and child caches: a websocket at `connectPath`, on the same port and with the
+ * same certificates as everything else. The upgrade of an unauthorized caller is refused before a
  * websocket exists. The first frame names the peer's role.
  *
  * Bounds: `pushersMax` pushers and `childrenMax` children, so that neither role keeps the other
  * out, and `sessionsPerCallerMax` connections of one caller. Further ones get 503 and may come back
- * later. A caller that may have either role names it in its hello, and is refused then if there is
- * no room.
+ * later. A caller that may have either role names one in its hello, and is refused then if that
+ * role has its maximum.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -31,7 +31,8 @@ export type EndpointParts = Omit<PushSessionParts, 'log' | 'turn'> &
     /** Resolves in a later turn of the event loop, when it is this peer's turn to work. */
     turn: (peer: string) => Promise<void>;
     /**
-     * Makes the websocket. If the handshake fails, it answers the request and returns undefined.
+     * Makes the websocket. If the handshake fails, `accept` answers the request and returns
+     * undefined.
      */
     accept: (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<FrameConnection | undefined>;
     /** Answers the upgrade with a Status, and closes the socket. */
@@ -69,7 +70,10 @@ export class Endpoint {
     return this.#countOf('shard');
   }
 
-  /** Takes over the socket of an upgrade request. `refused`: a refusal that is known already. */
+  /**
+   * Takes over the socket of an upgrade request. `refused`: a refusal that the caller knows
+   * already.
+   */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller, refused?: Refusal): void {
     const refusal = refused ?? this.#refusalOf(request, caller);
     if (refusal === undefined) return this.#own(this.#accept(request, socket, head, caller));
@@ -79,8 +83,8 @@ export class Endpoint {
   }
 
   /**
-   * Ends every connection. The peer may come back at once, to another cache or to this one's next
-   * start. Resolves when all are closed; terminates the rest after `graceMs`.
+   * Ends every connection. The peer may come back at once, to another cache or to this one after
+   * its next start. Resolves when all are closed; terminates the rest after `graceMs`.
    */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
@@ -104,7 +108,8 @@ export class Endpoint {
     // Not NotFound, because clients take that for the absence of an object.
     if (path !== connectPath) return badRequest(`only ${connectPath} is served over another protocol`);
     if (!mayOpenSession(caller)) return forbidden(caller, path);
-    // A browser names the page that it acts for, and sends its user's certificate for any page.
+    // A browser names the page that it acts for in Origin, and would send its user's certificate
+    // for any page.
     if (request.headers.origin !== undefined) return forbidden(caller, path);
     if (this.#isClosing) return { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
     const own = [...this.#sessions.values()].filter(({ user }) => user === caller.user).length;
@@ -166,7 +171,10 @@ export class Endpoint {
     await session.run(first, frames);
   }
 
-  /** The handshake checked the certificate once. The session must still end when it expires. */
+  /**
+   * The handshake checked the certificate once. The session must still end when the certificate
+   * expires.
+   */
   #endWithCertificate(open: OpenConnection, caller: Caller): () => void {
     return atExpiry(caller, this.#parts.clock, () => open.bye('forbidden', 'the certificate has expired', 0));
   }

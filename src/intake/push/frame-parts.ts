@@ -22,7 +22,7 @@ export function partsOf<Each extends Frame>(frame: Each | Many, limits: FrameLim
 function manyParts(frame: Many, { frameMutationsMax }: FrameLimits): readonly Many[] {
   const all = frame.kind === 'put' ? frame.objects : frame.keys;
   if (all.length > frameMutationsMax) return [frame];
-  // The last part carries the position.
+  // Only the last part carries the position.
   const { position: _, ...unreached } = frame;
   return placesOf(all).map(({ from, to }, i, { length }) => part(i === length - 1 ? frame : unreached, from, to));
 }
@@ -55,10 +55,8 @@ function part(frame: Many, from: number, to: number): Many {
 export const reportedSliceBytes = 128;
 
 /**
- * The credit that a frame uses.
- *
- * Counts the mutations of a numbered frame, and the bytes of its bodies. A sender may count more
- * for itself.
+ * The credit that a frame uses: the mutations of a numbered frame, and the bytes of its bodies or
+ * reported slices. A sender may count more for itself.
  */
 export function creditOf(frame: Frame): Credit {
   switch (frame.kind) {

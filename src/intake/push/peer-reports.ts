@@ -1,9 +1,9 @@
 /**
  * Reports to the other servers of the same store which pushers are connected here, and which shards
- * plain writers write to here. Receives the same about plain writers.
+ * plain writers write to here. Receives the other servers' plain writes.
  *
- * A pusher that comes or goes is reported at once, other changes once a second, and writes to a
- * shard every `writesReportedMs` at most. A server that is alone reports nothing.
+ * A pusher that connects or leaves is reported at once, other changes once a second, and writes to
+ * a shard every `writesReportedMs` at most. A server that is alone reports nothing.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock, Subscription } from '../../domain/ports.js';
@@ -28,8 +28,8 @@ export class PeerReports {
   readonly #parts: PeerReportsParts;
   readonly #subscriptions: readonly Subscription[];
   /**
-   * What the other servers last reported of plain writers: a number for each shard, which changes
-   * when somebody writes to it.
+   * For each shard, a number from the other servers that changes when a plain writer writes to the
+   * shard there.
    */
   #receivedWrites = new Map<ShardName, number>();
   #reported: PeerState = { pushers: new Map(), lastWrites: new Map() };

@@ -13,10 +13,10 @@
  *
  * SESSION-1 A session writes only for its own shard, in the term that it was given. The store
  *   checks both again.
- * SESSION-2 If the store was rolled back, and lost what it acknowledged, the pusher resyncs that.
- *   The position in its hello shows the loss.
- * Bounds: one frame, and the credit of what is not settled yet. Nothing is read while the store has
- *   no room, or while the peer does not read its acks.
+ * SESSION-2 If the store was rolled back and lost acknowledged changes, the pusher resyncs the
+ *    shard. The position in its hello shows the loss.
+ * Bounds: one frame, and the credit of what is not settled yet. Nothing is read while the store's
+ * queue is full, or while the peer does not read its acks.
  */
 import { shown, type BoundedLog } from '../../diagnostics/bounded-log.js';
 import type { Metrics } from '../../diagnostics/metrics.js';
@@ -92,8 +92,8 @@ export class PushSession {
   }
 
   /**
-   * Resolves once the connection is closed and none of its work is under way. `hello` was read from
-   * `frames`.
+   * Resolves once the connection is closed and no work of the session is under way. `hello` was
+   * read from `frames`.
    */
   async run(hello: FrameOf<'hello'>, frames: AsyncIterator<Frame>): Promise<void> {
     this.#agent = shown(hello.agent);
@@ -238,8 +238,9 @@ export class PushSession {
   }
 
   /**
-   * A pusher that has had the shard before gets it again, or is fenced. Any other pusher waits for
-   * the one that has it. Returns undefined if its connection closes first.
+   * A pusher that has had the shard, or takes it over, gets the shard or is fenced. Any other
+   * pusher waits for the present one. Returns undefined if the waiting pusher's connection closes
+   * first.
    */
   async #acquire(coming: PusherHello): Promise<Decided | undefined> {
     const { shard, term, takesOver } = coming;
@@ -314,10 +315,9 @@ export class PushSession {
 type Resumed = Readonly<{ shard: ShardName; term: Term; position: string }>;
 
 /**
- * Which slices a pusher that gets its shard again need not sync.
- *
- * The slices that this term has synced here. If the store does not know the position, it has lost
- * acknowledged changes. Then none of these slices counts as synced, and `lost` gets their number.
+ * The slices that a pusher need not sync when it gets its shard again: those that its term has
+ * synced here. If the store does not know the position, it has lost acknowledged changes. Then none
+ * of these slices counts as synced, and `lost` gets their number.
  */
 async function resumedSlices(
   {

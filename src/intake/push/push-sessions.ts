@@ -1,8 +1,8 @@
 /**
  * Which session has each shard, and since when a shard has one or none.
  *
- * K1 At most one session has a shard. The next session that the store gives it to replaces the
- *    first.
+ * K1 At most one session has a shard. When the store gives the shard to another session, that one
+ *    replaces the first.
  * K2 All sessions of a shard write through one lane, so what an earlier session has queued stays in
  *    front.
  * Bound: one entry for each shard that a pusher came for since the start.
@@ -60,14 +60,14 @@ type Entry = {
 
 type Elsewhere = Pick<PushersElsewhere, 'of' | 'isHeld' | 'present' | 'follow'>;
 
-/** How long a pusher that had a shard before this start has to come back. */
+/** How long after a start a shard is kept for the pusher that had it before. */
 const returnMs = 5_000;
 /** A pusher that has had no source for this long gives way to another. */
 const sourceFailedMaxMs = 10_000;
 /**
  * Characters in the names of types that are reported to other servers as not whole, for one shard
- * and for all. The names of kcp's 18 types have some 700 characters. A record in etcd has at most
- * 1.5 MiB.
+ * and for all shards. The names of kcp's 18 types have some 700 characters. A record in etcd has at
+ * most 1.5 MiB.
  */
 const lackingCharactersOfShardMax = 2_048;
 const lackingCharactersMax = 256 * 1_024;
@@ -107,7 +107,7 @@ export class PushSessions {
     entry.holder = holder;
     entry.wasHeld = true;
     entry.sinceMs = nowMs;
-    // The reports of the session before are outdated. The new pusher reports at once.
+    // The reports of the previous session are outdated. The new pusher reports at once.
     entry.reported = new SliceReports();
     this.#notify([]);
     if (before === undefined) return;
@@ -131,7 +131,7 @@ export class PushSessions {
     for (const { holder } of this.#entries.values()) holder?.bye(reason, message, retryAfterMs);
   }
 
-  /** A type was withdrawn: if it comes back, every session resyncs its slices. */
+  /** A type was withdrawn: if the type comes back, every session resyncs its slices. */
   drop(resource: Resource): void {
     for (const { holder } of this.#entries.values()) holder?.dropped(resource);
   }
@@ -181,7 +181,8 @@ export class PushSessions {
   }
 
   /**
-   * The shards whose pushers are connected and not silent, with the slices that these have named.
+   * The shards whose pushers are connected and not silent, with the slices that the pushers have
+   * named.
    */
   get present(): ReadonlyMap<ShardName, ReadonlySet<string> | undefined> {
     const present = new Map<ShardName, ReadonlySet<string> | undefined>();
@@ -191,22 +192,22 @@ export class PushSessions {
     return present;
   }
 
-  /** Whether the pusher has named all slices of its shard, and this is none of them. */
+  /** Whether the pusher has named all slices of its shard, and this slice is none of them. */
   leavesOut(slice: Slice): boolean {
     return this.#entries.get(slice.shard)?.holder?.named()?.has(formatSlice(slice)) === false;
   }
 
   /**
-   * A pusher has named or withdrawn these slices. Undefined: it says, or takes back, that it has
-   * named all.
+   * A pusher has named or withdrawn these slices. Undefined: the pusher says, or takes back, that
+   * it has named all.
    */
   notifyNames(slices: readonly Slice[] | undefined): void {
     if (slices === undefined || slices.length > 0) this.#notify(slices ?? []);
   }
 
   /**
-   * Calls with the slices on which a pusher has reported something new. Calls with none when a
-   * pusher comes or goes, or its set of names becomes complete or incomplete.
+   * Calls `listener` with the slices on which a pusher has reported something new. Calls it with
+   * none when a pusher connects or leaves, or its set of names becomes complete or incomplete.
    */
   follow(listener: (slices: readonly Slice[]) => void): Subscription {
     return this.#listeners.subscribe(listener);
@@ -239,8 +240,8 @@ export class PushSessions {
   }
 
   /**
-   * A shard that nobody has pushed since the start is away since the start. A shard whose pusher is
-   * silent is away since its last sign of life.
+   * `sinceMs` is the start of this server if nobody has pushed the shard since. If the shard's
+   * pusher is silent, it is the pusher's last sign of life.
    */
   presence(shard: ShardName): Presence {
     const here = this.#presenceHere(shard);

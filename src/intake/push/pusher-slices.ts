@@ -1,8 +1,8 @@
 /**
  * The slices that a pusher has named in one connection. Once these are all, the cache removes what
- * it holds of the shard's other slices, as the end of an empty sync would. It does so in the name
- * of the pusher, so the committer fences a pusher that has lost its shard. A removal of much waits
- * (held-removals.ts), and until then the slice counts as not synced. Bound: `namesMax`.
+ * it holds of the shard's other slices, as the end of an empty sync would. It removes in the
+ * pusher's term, so the committer fences a pusher that has lost its shard. A large removal waits
+ * for the operator (held-removals.ts); meanwhile the slice counts as not synced. Bound: `namesMax`.
  */
 import type { BoundedLog } from '../../diagnostics/bounded-log.js';
 import type { Refusal } from '../../domain/errors.js';
@@ -41,14 +41,14 @@ export class PusherSlices {
     this.#parts = parts;
   }
 
-  /** All slices of the shard, as `formatSlice` texts; undefined while it may have others. */
+  /** All slices of the shard, as `formatSlice` texts; undefined while the shard may have others. */
   get all(): ReadonlySet<string> | undefined {
     return this.#areAll ? this.#names : undefined;
   }
 
   /**
-   * Returns the slices that came and went. `isTurned`: the pusher says, or takes back, that these
-   * are all. Throws BadFrame.
+   * Returns the slices that were named and withdrawn. `isTurned`: the pusher says, or takes back,
+   * that these are all. Throws BadFrame.
    */
   update({
     slices,
@@ -75,16 +75,16 @@ export class PusherSlices {
   }
 
   /**
-   * Removes the other slices. Returns a refusal if the store could not; the caller must try again.
-   * A fenced pusher leaves the removal to the shard's present pusher.
+   * Removes the other slices. Returns a refusal if the store could not remove them; the caller must
+   * try again. A fenced pusher leaves the removal to the shard's present pusher.
    */
   async removeOthers(): Promise<Refusal | undefined> {
     const { shard, by, state, lane, removals, log, isOver } = this.#parts;
     await lane.room();
     const { all } = this;
     if (isOver() || all === undefined) return undefined;
-    // Await nothing from here to the queue: a slice that is named meanwhile must begin behind this
-    // removal.
+    // Nothing is awaited from here to the push: the begin of a slice that is named meanwhile must
+    // come after this removal.
     const pushes: Push[] = [];
     const removed: Slice[] = [];
     for (const { slice, objects } of state.slicesOf(shard)) {

@@ -4,7 +4,7 @@
  * then, the shard counts as held.
  *
  * If the server of a pusher vanishes, the shard counts as held for a while. The lease of that
- * server may have ended although server and pusher are well. It then joins again.
+ * server may have ended although server and pusher are well. That server then joins again.
  *
  * Bound: one entry for each shard that a pusher had, or was given, at another server since the
  * start.
@@ -69,8 +69,8 @@ export class PushersElsewhere {
   }
 
   /**
-   * Calls when pushers of other servers may have changed, with the slices of those that came or
-   * reported something new.
+   * Calls when pushers of other servers may have changed, with the slices of the pushers that
+   * connected or reported something new.
    */
   follow(listener: (slices: readonly Slice[]) => void): Subscription {
     return this.#listeners.subscribe(listener);

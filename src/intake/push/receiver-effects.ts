@@ -11,7 +11,8 @@ export type ReceiverEffect =
   | Readonly<{ kind: 'send'; frame: Frame }>
   | Readonly<{ kind: 'push'; work: Work }>
   /**
-   * Unsettled work may declare the type of this frame. Step the frame again once that is settled.
+   * Unsettled work may declare the type of this frame. Step the frame again once that work is
+   * settled.
    */
   | Readonly<{ kind: 'again'; frame: NumberedFrame; isRemovalHeld: boolean }>
   /** `key`: undefined if the frame names no keys. */
@@ -35,7 +36,8 @@ export function settledEffects(
   if (report !== undefined) return [{ kind: 'reported', report }];
   if (slice === undefined) return [];
   const differs = outcomes.find((outcome) => outcome.kind === 'differs');
-  // `isCurrent` is of the moment of the comparison. The same commit may have ended the slice since.
+  // `isCurrent` is of the moment of the comparison. A later `end` in the same commit may have
+  // changed it.
   if (differs?.isCurrent === true) return [{ kind: 'compared', slice, isSame: false }, resync(slice, 'its digest differs')];
   if (differs !== undefined) return [resync(slice, 'it is not current here')];
   const isUnchanged = outcomes.every(({ kind }) => kind === 'unchanged');

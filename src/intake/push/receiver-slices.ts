@@ -1,9 +1,9 @@
 /**
- * What a receiver remembers of its sender's slices. The step changes it in place, because copying
- * tens of thousands of slices for each frame would cost too much.
+ * What a receiver remembers of its sender's slices. A step changes this state in place, because
+ * copying tens of thousands of slices for each frame would cost too much.
  *
- * Slices that wait for their type are indexed by type. A type is declared or not for all shards
- * alike.
+ * Slices that wait for their type are indexed by type. A type is declared for all shards or for
+ * none.
  *
  * Single logical clusters are synced while their slice is synced or syncing. A `begin` voids these
  * syncs, and so does anything that makes the slice stale.
@@ -35,7 +35,8 @@ export class ReceiverSlices {
    */
   readonly #clusters = new Map<string, Map<string, number>>();
   /**
-   * Keyed by slice: logical clusters that its `end` leaves unchanged, until their own sync begins.
+   * Keyed by slice: logical clusters that the slice's `end` leaves unchanged, until a sync of the
+   * logical cluster begins.
    */
   readonly #keptClusters = new Map<string, Set<string>>();
   #clusterCount = 0;
@@ -112,7 +113,7 @@ export class ReceiverSlices {
     return objects;
   }
 
-  /** Counts objects of the slice, in whatever logical clusters they are. */
+  /** Counts put objects for the slice and for their logical clusters. */
   put(slice: Slice, objects: readonly Readonly<{ cluster: string }>[]): void {
     const known = this.of(slice);
     if (known?.phase === 'syncing') this.set({ ...known, objects: known.objects + objects.length });
@@ -125,8 +126,8 @@ export class ReceiverSlices {
   }
 
   /**
-   * Forgets all slices but these, given as `formatSlice` texts. Returns the forgotten ones that had
-   * logical clusters under way or kept.
+   * Forgets all slices but `names`, which are `formatSlice` texts. Returns the forgotten slices
+   * that had logical clusters under way or kept.
    */
   keep(names: ReadonlySet<string>): readonly Slice[] {
     const broken: Slice[] = [];

@@ -32,9 +32,9 @@ export type NumberedFrame = FrameOf<
 >;
 
 /**
- * The work of one frame for the store, or for the receiver itself. `last`: the number to
- * acknowledge once the work is settled; 0 if no frame caused it. `report` takes effect then.
- * `compares`: the begin is answered with a summary then.
+ * The work of one frame for the store, or for the receiver itself. Once it is settled, `last` is
+ * acknowledged (0: no frame caused the work), `report` takes effect, and with `compares` the begin
+ * is answered with a summary.
  */
 export type Work = Readonly<{
   pushes: readonly Push[];
@@ -47,7 +47,7 @@ export type Work = Readonly<{
 }>;
 
 export type ReceiverEvent =
-  /** `isHeld`: an `end` that may remove nothing (held-removals.ts). */
+  /** `isRemovalHeld`: the `end` may remove nothing (held-removals.ts). */
   | Readonly<{ kind: 'frame'; frame: NumberedFrame; isRemovalHeld?: boolean }>
   /** Settled work arrives in the order of its numbers. */
   | Readonly<{ kind: 'settled'; work: Work; outcomes: readonly PushOutcome[] }>
@@ -76,6 +76,6 @@ export type ReceiverContext = IntakeRules &
     accepts: (object: Pick<StoredObject, 'key' | 'body'>) => boolean;
     /** Whether the store knows anything of the slice. */
     holds: (slice: Slice) => boolean;
-    /** Whether the removal of much of the slice waits for a confirmation. */
+    /** Whether a large removal of the slice waits for the operator. */
     hasHeldRemoval: (slice: Slice) => boolean;
   }>;

@@ -4,7 +4,7 @@
  * order of arrival.
  *
  *   frame               what becomes of it
- *   begin               the receiver counts the puts of the slice from here; a begin that compares
+ *   begin               the receiver counts the puts of the slice from here; a begin with `compares`
  *                       is answered with a summary of what the store holds
  *   put, delete         each mutation is admitted or refused by itself
  *   end                 the count is right: goes to the store
@@ -39,7 +39,7 @@
  * RECEIVE-4 A stale slice delays no other slice. Its resync is requested once, when its type is
  *   declared.
  * RECEIVE-5 The other end cannot remove objects of a slice that this end's policy does not accept.
- *   A change of this end's policy does that (tier/links/uncovered-slices.ts).
+ *   A change of this end's policy removes them (tier/links/uncovered-slices.ts).
  * Bounds: the credit limits what is not settled yet; `slicesMax`.
  */
 import type { Refusal } from '../../domain/errors.js';
@@ -220,7 +220,8 @@ function end(
   const lacks = state.lacking.lacks(slice);
   const said = { ...(buckets === undefined ? {} : { buckets }), ...(term === undefined ? {} : { term }) };
   const { effects } = push(state, work, [{ kind: 'end', slice, by, filterHash: lacks ? '' : filterHash, ...said }]);
-  // The sender knows of the refusals, but not that this end has accepted the objects since.
+  // The sender knows of the refusals, but not that this end has accepted the objects since. So a
+  // resync is requested.
   const isMended = isBegun && known.hasLacked && !lacks;
   return { state, effects: isMended ? [...effects, resync(slice, taken)] : effects };
 }
@@ -258,7 +259,7 @@ function admit(state: ReceiverState, frame: FrameOf<'put' | 'delete'>, work: Wor
   const change = isPusher(context) ? undefined : trackLacking(state, frame, new Set(refused.map(({ key }) => key)));
   if (change === undefined) return { state, effects: [...effects, { kind: 'push', work: { ...work, pushes } }] };
   // The slice becomes stale in the commit that lacks the object. The `end` of the requested resync
-  // says whether it is still stale.
+  // says whether the slice is still stale.
   const invalidations: readonly Push[] = change === 'lacks' ? [{ kind: 'invalidate', slice, by }] : [];
   const asks = resync(slice, change === 'lacks' ? 'something of it was refused' : taken);
   return { state, effects: [...effects, { kind: 'push', work: { ...work, pushes: [...pushes, ...invalidations] } }, asks] };
@@ -303,7 +304,8 @@ function settle(state: ReceiverState, { work, outcomes }: ReceiverEvent & { kind
   const isUnbegun = outcomes.some(({ kind }) => kind === 'unbegun');
   if (slice === undefined || !isUnbegun || !isPusher(context)) return { state: settled, effects: asked };
   state.slices.set({ slice, phase: 'stale', isAsked: true });
-  // After a broken sync of one logical cluster, the store still counts the slice as synced.
+  // After a broken sync of one logical cluster, the store still counts the slice as synced;
+  // `forget` ends that.
   return { state: settled, effects: [...forget(settled, [slice], context).effects, ...asked] };
 }
 
@@ -318,8 +320,8 @@ function requestDeclared(state: ReceiverState, { typeOf }: ReceiverContext): Ste
 }
 
 /**
- * The store may already count syncs that came after the type was declared again. It must forget
- * them, because all frames up to the next `begin` are dropped.
+ * The store may already count a sync that came after the type was declared again. It must forget
+ * that sync, because all frames up to the next `begin` are dropped.
  */
 function forgetDropped(state: ReceiverState, slices: readonly Slice[], context: ReceiverContext): Stepped {
   const lost = slices.filter((slice) => !isPusher(context) || state.slices.of(slice) !== undefined);
@@ -333,7 +335,7 @@ function forgetDropped(state: ReceiverState, slices: readonly Slice[], context: 
   return { state, effects: [...forgotten.effects, ...requestDeclared(state, context).effects] };
 }
 
-/** Makes the store forget the syncs of these slices, too. */
+/** Makes the store forget the syncs of these slices. */
 function forget(state: ReceiverState, slices: readonly Slice[], { by }: ReceiverContext): Stepped {
   if (slices.length === 0) return { state, effects: [] };
   const pushes = slices.map((slice): Push => ({ kind: 'invalidate', slice, by }));
@@ -349,11 +351,11 @@ function bye(state: ReceiverState, reason: ByeReason, message: string, retryAfte
 }
 
 /**
- * Tracks which objects of a link's slices this end lacks because it refused them. It is updated
- * with every admitted frame.
+ * Tracks, with every admitted frame, which objects of a link's slices this end lacks because it
+ * refused them.
  *
- * Says whether the slice starts to lack objects, or lacks none any more. During a sync it returns
- * undefined, because the `end` settles that.
+ * Returns 'lacks' when the slice starts to lack objects, 'whole' when it lacks none any more.
+ * During a sync it returns undefined, because the `end` decides.
  */
 function trackLacking(
   { slices, lacking }: ReceiverState,

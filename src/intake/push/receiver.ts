@@ -1,7 +1,7 @@
 /**
  * Runs a receiver: it executes the effects of each step (receiver-step.ts). The store decides the
  * pushes in order. All other effects go to the owner, which is a pusher's session or a link.
- * Nothing is read while the store has no room.
+ * Nothing is read while the store's queue is full.
  */
 import type { Metrics } from '../../diagnostics/metrics.js';
 import type { PushLane } from '../../domain/store-port.js';
@@ -36,10 +36,10 @@ export class Receiver {
   readonly #parts: ReceiverParts;
   #state: ReceiverState;
   #isOver = false;
-  /** What was taken since the last turn of the event loop. */
+  /** The credit used since the last turn of the event loop. */
   #accepted: Credit = nothing;
   #settled: Promise<void> = Promise.resolve();
-  /** Keyed by slice: how many of its mutations are taken and not decided. */
+  /** Keyed by slice: how many of its mutations are accepted and not decided. */
   readonly #undecided = new Map<string, number>();
 
   /** `synced`: slices that the pusher's term has synced in full here. */
@@ -48,7 +48,7 @@ export class Receiver {
     this.#state = newReceiver(synced);
   }
 
-  /** Resolves when everything that was taken so far is decided. */
+  /** Resolves when everything that was accepted so far is decided. */
   get settled(): Promise<void> {
     return this.#settled;
   }
@@ -61,12 +61,15 @@ export class Receiver {
     return this.#state.slices.of(slice)?.phase;
   }
 
-  /** The mutations of the slice that are taken and not decided. Each may bring an object. */
+  /** The mutations of the slice that are accepted and not decided. Each may add an object. */
   undecidedOf(slice: Slice): number {
     return this.#undecided.get(formatSlice(slice)) ?? 0;
   }
 
-  /** Resolves once the store has room for the frame. `isRemovalHeld`: an `end` that may remove nothing. */
+  /**
+   * Resolves once the frame is in the store's queue. `isRemovalHeld`: an `end` that may remove
+   * nothing.
+   */
   async accept(frame: NumberedFrame, isRemovalHeld = false): Promise<void> {
     for (const part of partsOf(frame, this.#parts.context().limits)) {
       await this.dispatch({ kind: 'frame', frame: part, isRemovalHeld });
@@ -85,22 +88,21 @@ export class Receiver {
   }
 
   /**
-   * Queues pushes of the owner behind everything that was taken. Resolves once the store has room
-   * for them.
+   * Queues pushes of the owner behind everything that was accepted. Resolves once the store's queue
+   * has room for them.
    */
   async push(pushes: readonly Push[]): Promise<void> {
     const { decided } = await this.#enqueue(pushes);
     this.#settleLater(async () => void (await decided));
   }
 
-  /** Takes nothing more. */
+  /** Accepts nothing more. */
   end(): void {
     this.#isOver = true;
   }
 
   /**
-   * Resolves when everything that was taken is decided. Throws the error that kept it from being
-   * settled.
+   * Resolves when all accepted work is decided. Throws the error that kept work from being settled.
    */
   async close(): Promise<void> {
     this.end();
@@ -154,8 +156,8 @@ export class Receiver {
   }
 
   /**
-   * Small frames that arrive together share a commit. A sender that never paused would keep the
-   * others waiting.
+   * Pauses only once a turn's share is used up, so that small frames that arrive together share a
+   * commit. A sender that never paused would keep other peers waiting.
    */
   async #pauseAfter(frame: NumberedFrame): Promise<void> {
     const more = creditOf(frame);

@@ -42,8 +42,8 @@ export function byeTo({ shard, process }: Pick<Arrival, 'shard' | 'process'>, ou
 
 /**
  * How a session ends that has lost its shard. A later process or a removal fences the pusher for
- * good. If its own process has the shard at another cache, the pusher comes back and gets the shard
- * here.
+ * good. If the pusher's own process has the shard at another cache, the pusher comes back and gets
+ * the shard here.
  */
 export function displaced(
   process: string,

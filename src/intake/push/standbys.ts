@@ -12,7 +12,7 @@
  *   is a plain writer, or nobody       – (it does not wait)
  *
  * The pushers that wait for one shard get it one after the other, in order of arrival. A process
- * that has the shard, and only lost its welcome, goes first. A pusher that had the shard earlier
+ * that has the shard, and whose welcome was lost, goes first. A pusher that had the shard earlier
  * never waits: it is fenced if another came since. A waiting pusher is fenced when its shard is
  * removed. Bound: the sessions that may be open.
  */
@@ -33,10 +33,11 @@ export type StandbysParts = Readonly<{
   seenMs: SeenElsewhere;
   /** See RunningSince. */
   runningSinceMs: () => number;
-  /** Whether this server of the cache holds its links. */
+  /** Whether this server holds the links of the cache. */
   hasLinks: () => boolean;
   /**
-   * Whether every link to the origin of the shard is up, and the link of this cache to it answers.
+   * Whether every link towards the origin of the shard is up, and this cache's link to `neighbour`
+   * answers.
    */
   isReached: (shard: ShardName, neighbour: Neighbour) => boolean;
   clock: Clock;
@@ -52,8 +53,8 @@ const beyond: Refusal = {
 
 const checkIntervalMs = 100;
 /**
- * A claim carries a pusher's term before it says that the shard is held. A link that has just
- * opened has not sent its claims yet.
+ * Covers two delays: a claim carries a pusher's term before it says that the shard is held, and a
+ * link that has just opened has not sent its claims yet.
  */
 const seenMaxMs = 1_500;
 
@@ -70,7 +71,7 @@ export class Standbys {
     this.#subscription = parts.sessions.follow(() => this.#check());
   }
 
-  /** The pusher whose turn has come is not counted. */
+  /** Does not count the pusher whose turn has come. */
   count(shard: ShardName): number {
     return this.#waiting.get(shard)?.filter(({ isNext }) => !isNext).length ?? 0;
   }

@@ -1,15 +1,16 @@
 /**
  * Updates the catalogue from the ClusterCachedResources in the store. A declared type is served as
- * soon as its declaration is published. When the last declaration of an identity goes, the type's
- * objects are dropped, then its watches end. Watches also end when the kind, the scope or a version
- * of their type changes.
+ * soon as its declaration is published. When the last declaration of an identity is deleted, the
+ * type's objects are dropped, then its watches end. Watches also end when the kind, the scope or a
+ * version of their type changes.
  *
  * T1 A type is dropped only while nothing declares it. The drop removes what was written up to the
- *    revision at which this server saw that. A write after the type came back has a later revision,
- *    also if another server of the same etcd acknowledges it while this one lags. A PUT that
- *    changes nothing writes nothing, so the object that it found may be dropped.
- * T2 Nothing stays of a type that is gone. A drop is repeated until nothing is left, whichever
- *    server removes it. A write that was admitted earlier, and is stored after a drop, causes
+ *    revision at which this server saw no declaration. A write after the type was declared again
+ *    has a later revision, even if another server of the same etcd acknowledges it while this one
+ *    lags. A PUT that changes nothing writes nothing, so the object that the PUT found may be
+ *    dropped.
+ * T2 No object of an undeclared type stays. The drop is repeated until no object is left, whichever
+ *    server removes them. A write that was admitted earlier, and is stored after a drop, causes
  *    another drop.
  * Bounds: one removal is under way, and at most one more of each type waits behind it.
  */
@@ -57,9 +58,9 @@ export class DeclaredTypes {
   #removals: Promise<void> = Promise.resolve();
   readonly #closing = new AbortController();
   /**
-   * Set while the declarations in the store are read. `places`: those that a commit has changed
-   * since, so the read skips them. `types`: those that may be gone. Whether they are declared is
-   * known only after the read.
+   * Set while the declarations in the store are read. `places`: declarations that a commit has
+   * changed since, so the read skips them. `types`: types that may be undeclared; only the end of
+   * the read shows it.
    */
   #opening: Readonly<{ places: Set<string>; types: Map<string, Resource> }> | undefined = { places: new Set(), types: new Map() };
 
@@ -70,8 +71,8 @@ export class DeclaredTypes {
   }
 
   /**
-   * `held`: the types that hold objects. If nothing declares one, a server died while it removed
-   * it.
+   * `held`: the types that have objects in the store. If one of them is not declared, a server died
+   * while it removed that type.
    */
   static async open(parts: DeclaredTypesParts, held: readonly Resource[]): Promise<DeclaredTypes> {
     const opened = new DeclaredTypes(parts);
@@ -89,8 +90,8 @@ export class DeclaredTypes {
   }
 
   /**
-   * Begins no further removal; the next start does. Resolves when the store has answered the one
-   * under way, at the latest when the store closes.
+   * Begins no further removal; the next start does. Resolves when the store has answered the
+   * removal under way, at the latest when the store closes.
    */
   close(): Promise<void> {
     this.#closing.abort();
@@ -155,8 +156,8 @@ export class DeclaredTypes {
       if (removed > 0 || !isLeft) log.info('type.removed', { ...resource, objects: removed });
       if (!isLeft) break;
       await pause(clock, checkIntervalMs, signal);
-      // The type goes behind the others, because the server that removes it may wait for one of
-      // those.
+      // The type goes to the end of the queue, because the server that removes it may be waiting
+      // for another type of this queue.
       return this.#remove(resource, former);
     }
     const isServed = former === undefined ? catalogue.declares(resource) : catalogue.covers(former);

@@ -9,10 +9,10 @@
  *   none               away
  *
  * Cost: a status report reads every shard and slice, `checksPerTurn` in a turn of the event loop. A
- * report on a type reads its slices and all shards, or the one that was asked for,
- * `shardsPerTurnOfType` in a turn. Each shard is read within one turn, so all values of it belong
- * to one moment. The last report on all shards is kept for callers that accept its age. Bound:
- * `typesKeptMax` types; the type reported longest ago goes first.
+ * report on a type reads its slices and all shards, or the one in question, `shardsPerTurnOfType`
+ * in a turn. Each shard is read within one turn, so all its values are of one moment. The last
+ * report of a type on all shards is kept for callers that accept its age. Bound: `typesKeptMax`
+ * types; the type reported longest ago goes first.
  */
 import { isWrittenPlainly, type ShardState } from '../../domain/claim.js';
 import type { Clock, Freshness as FreshnessPort, RecentReport } from '../../domain/ports.js';
@@ -60,7 +60,10 @@ export type FreshnessParts = Readonly<{
   removals: Pick<HeldRemovals, 'held' | 'graceMs'>;
   kept: Pick<KeptObjects, 'report'> | undefined;
   tree: () => TreeStatus;
-  /** The same values as in `tree`, at less cost. `parentId`: undefined while the parent is away. */
+  /**
+   * The same values as in `tree`, at less cost. `parentId`: undefined while the parent is not
+   * connected.
+   */
   tier: Readonly<{ isComplete: boolean; parentId: string | undefined }>;
   clock: Clock;
   /** Yields to the event loop. */
@@ -137,7 +140,8 @@ export class Freshness implements FreshnessPort {
       const statuses = slicesOn(shard).map((slice) => sliceStatus(slice, state, reporter, nowMs));
       ofType.add(shardFreshness({ shard, connection: reporter.connection }, statuses));
     }
-    // Read after the shards: it may not be older than anything that was read of them.
+    // The newest change may not be older than anything read of the shards, so it is read after
+    // them.
     const newestChange = this.#parts.store.revisions.format(this.#parts.newest.of(question));
     return { cache, tree: { complete }, newestChange, ...ofType.report(cache.ready && complete) };
   }
@@ -246,7 +250,7 @@ function slicesAt(shard: ShardName, identities: SlicesOfType): readonly SliceSta
 }
 
 /**
- * The result reads the slices when it is called. Each shard's identities are gathered once, because
+ * The result reads the slices when it is called. The identities are gathered by shard once, because
  * looking up every shard under every identity would cost far more.
  */
 function byShard(identities: SlicesOfType): (shard: ShardName) => readonly SliceState[] {
@@ -266,7 +270,7 @@ function sliceStatus(state: SliceState, shard: ShardState | undefined, reporter:
   const { slice, everSynced, objects, bytes, digest, changedMs, filterHash } = state;
   const { group, resource, identity } = slice.resource;
   const reported = reporter.reported(slice);
-  // Nobody knows whether a plain writer is still there.
+  // Nobody knows whether a plain writer still writes.
   const said = reporter.connection.kind === 'plain' ? undefined : reported;
   return {
     group,
@@ -288,7 +292,7 @@ function sliceStatus(state: SliceState, shard: ShardState | undefined, reporter:
 /**
  * Whether this cache has every object of the slice that the shard has, except for its lag. The
  * shard's present term must have synced the slice, and its pusher or link must report it as whole
- * (`reported`). Over a link, changes must also keep it current. For a plain writer, wholeness is
+ * (`reported`). Over a link, the slice must also be current. For a plain writer, wholeness is
  * assumed once the slice counts as synced.
  */
 export function isWhole(state: SliceState | undefined, { via, plain, term }: ShardState, reported: boolean): boolean {
@@ -296,7 +300,7 @@ export function isWhole(state: SliceState | undefined, { via, plain, term }: Sha
   return via === 'local' ? plain || reported : state.filterHash !== '' && reported;
 }
 
-/** A plain writer syncs nothing. Once it is quiet, what it wrote counts as everything. */
+/** A plain writer syncs nothing. Once the writer is quiet, what it wrote counts as everything. */
 function syncedIn({ syncedTerm, everSynced }: SliceState, shard: ShardState | undefined): SliceStatus['syncedIn'] {
   if (shard !== undefined && syncedTerm !== 0 && syncedTerm === shard.term) return isWrittenPlainly(shard) ? 'assumed' : 'this-term';
   return everSynced ? 'earlier' : 'never';

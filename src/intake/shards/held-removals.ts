@@ -1,13 +1,13 @@
 /**
- * Removals that no deletion causes: a policy lets less of a slice cross, or its pusher stops naming
- * it. A removal of many objects may be a mistake. It waits until an operator confirms it, or until
- * a grace time is over.
+ * Removals that no deletion causes: a policy lets less of a slice cross, or the pusher stops naming
+ * the slice. A removal of many objects may be a mistake. It waits until an operator confirms it, or
+ * until a grace time is over.
  *
  *   wanted ── few objects ──▶ made
  *      └───── many ─────────▶ held ── confirmed, or graceMs ──▶ released ──▶ made, and forgotten
  *                              └── not wanted any more, or another reason ──▶ forgotten
  *
- * H1 While a removal is held, nothing of its slice is removed for its reason. H2 A release covers
+ * H1 While a removal is held, nothing of the slice is removed for that reason. H2 A release covers
  *    that removal alone: a removal for another reason waits again. Holds are in memory. After a
  *    restart, the caller asks for the removal again, and its grace time starts over. Bound: one
  *    hold for each slice.
@@ -18,7 +18,10 @@ import { formatResource } from '../../domain/resource.js';
 import type { ShardName } from '../../domain/shard.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';
 
-/** `reason`: tells removals of one slice apart. `removes`: how many of its `objects` would go. */
+/**
+ * `reason`: tells removals of one slice apart. `removes`: how many of the slice's `objects` would
+ * be removed.
+ */
 export type WantedRemoval = Readonly<{ slice: Slice; reason: string; removes: number; objects: number }>;
 
 export type HeldRemoval = WantedRemoval & Readonly<{ sinceMs: number }>;
@@ -108,7 +111,8 @@ export class HeldRemovals implements Removals {
   }
 
   /**
-   * Calls with each slice whose removal was released. The caller that wants the removal asks again.
+   * Calls `listener` with each slice whose removal was released. The caller that wants the removal
+   * asks again.
    */
   follow(listener: Listener): Subscription {
     this.#listeners.add(listener);

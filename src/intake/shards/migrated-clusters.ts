@@ -1,8 +1,8 @@
 /**
  * Removes what a shard has left here of a logical cluster that migrated to another shard. kcp
- * deletes the objects on the former shard directly in etcd, so its replication controller does not
- * see them go. Without this removal, the copies would stay for good, and each name would exist on
- * two shards.
+ * deletes the objects on the former shard directly in etcd, so its replication controller sees no
+ * deletion. Without this removal, the copies would stay for good, and each name would exist on two
+ * shards.
  *
  *   LogicalCluster of C from A, marked as migrating by M         ┐
  *   M, a LogicalClusterMigration of C to B, on exactly one shard ├ for `staysMs` ──▶ delete what A
@@ -17,8 +17,8 @@
  *   migrate.
  * MIGRATED-3 A write during the removal stops it. The written object stays, and so does everything
  *   that is not deleted by then.
- * MIGRATED-4 No shard is believed about another one. The mark of the former shard names the
- *   migration, the migration names the destination, and only the destination can end it.
+ * MIGRATED-4 What one shard says about another is never enough. The mark of the former shard names
+ *   the migration, the migration names the destination, and only the destination can end it.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Log } from '../../diagnostics/log.js';
@@ -58,7 +58,10 @@ const checkIntervalMs = 5_000;
 export class MigratedClusters {
   readonly #parts: MigratedClustersParts;
   readonly #subscription: Subscription;
-  /** Keyed by marked logical cluster: when this server first saw that each shard had lost it. */
+  /**
+   * Keyed by marked logical cluster, then by shard: when this server first saw that the logical
+   * cluster had left the shard.
+   */
   readonly #marked = new Map<ClusterName, Map<ShardName, number>>();
   #cancel: () => void;
   #isClosed = false;
@@ -108,7 +111,7 @@ export class MigratedClusters {
     }
   }
 
-  /** The next look tries again what failed. */
+  /** The next check repeats what failed. */
   async #checkAll(): Promise<void> {
     if (this.#parts.isLeader()) for (const [cluster, since] of this.#marked) await this.#check(cluster, since);
   }
@@ -177,7 +180,10 @@ export class MigratedClusters {
   }
 }
 
-/** Few objects are marked. Searching the bytes is faster than parsing the annotations. */
+/**
+ * Searches the bytes first, because few objects are marked and parsing the annotations takes
+ * longer.
+ */
 function isMarked(body: Body): boolean {
   return Buffer.from(body.bytes.buffer, body.bytes.byteOffset, body.bytes.length).includes(mark) && annotationsOf(body).has(mark);
 }
@@ -186,7 +192,10 @@ function uidOf({ body }: StoredObject): string {
   return annotationsOf(body).get(uidAtShard) ?? '';
 }
 
-/** A later look finds what is left only while the LogicalCluster is stored. */
+/**
+ * The LogicalCluster is deleted last, because a later check finds the remaining objects only while
+ * it is stored.
+ */
 function isLast({ group, resource }: Resource): boolean {
   return group === logicalClusterType.group && resource === logicalClusterType.resource;
 }

@@ -1,7 +1,8 @@
 /**
- * Since when this process has run without a pause. A process that is stopped, or whose machine is,
- * receives nothing. When it continues, its timers are due before it has read what arrived meanwhile
- * (F7). So a peer that was silent meanwhile counts as away only from the end of the pause on.
+ * Since when this process has run without a pause. A process receives nothing while it, or its
+ * machine, is stopped. When it continues, its timers are due before it has read what arrived
+ * meanwhile (docs/guarantees.md, F7). So the silence of a peer counts only from the end of the
+ * pause.
  *
  *   runs ──────── paused ──────── runs ────▶
  *   └ ms() before                 └ ms() after: a late tick, or an earlier call, noticed the pause

@@ -8,8 +8,8 @@
  *   away for `awayMaxMs`          emptied, without a tombstone: a pusher that comes back syncs it
  *                                 in full (if configured)
  *
- * L1 Only a delete of the Shard object by name says that a shard is gone. A Shard object that a
- *    full sync does not name, or that another removal takes along, says nothing.
+ * L1 Only a DELETE of the Shard object itself says that its shard is gone. A Shard object that a
+ *    full sync leaves out, or that goes with another removal, says nothing.
  * L2 A shard whose Shard object exists (still, or again) is not removed because of a deletion.
  * L3 Whoever claims a shard during its removal keeps it.
  * L4 Only the root shard decides about other shards. kcp keeps all Shard objects in its logical
@@ -52,7 +52,10 @@ export type ShardRemovalParts = Readonly<{
 export type ShardRemovalPolicy = Readonly<{ awayMaxMs: number | undefined; deletedGraceMs: number | undefined }>;
 
 const shardObjects = { group: 'core.kcp.io', resource: 'shards' } as const;
-/** The interval between two checks is a quarter of the shorter policy, within these bounds. */
+/**
+ * The interval between two checks is a quarter of the shorter limit of the policy, within these
+ * bounds.
+ */
 const checkIntervalMaxMs = 60_000;
 const checkIntervalMinMs = 1_000;
 
@@ -138,7 +141,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     return this.#parts.clock.after(intervalMs, () => void this.#check().finally(() => (this.#cancelCheck = this.#checkLater())));
   }
 
-  /** A failure on one shard does not stop the others. The next check tries it again. */
+  /** A failure on one shard does not stop the others. The next check tries that shard again. */
   async #check(): Promise<void> {
     if (!this.#parts.isLeader()) return;
     for (const shard of this.#deleted.keys()) await this.#attempt(shard, () => this.#removeDeleted(shard));
@@ -182,8 +185,8 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
   }
 
   /**
-   * Only the parent empties shards that come by it. A child empties its own, unless its link is
-   * down.
+   * This cache does not empty a shard that comes by its parent, or by a child whose link is up: the
+   * parent or the child does.
    */
   #mayEmpty(via: ShardState['via']): boolean {
     return via === undefined || via === 'local' || (via !== 'parent' && !this.#parts.isLinkUp(via));
