@@ -50,7 +50,7 @@ export class ChildShards {
 
   /**
    * Drops the shards whose via is another neighbour now. `tryAdd` repeats this only once the
-   * published state has changed, because it would find nothing before.
+   * published state has changed, because a repeat would find nothing before.
    */
   #dropMoved(via: Via, shards: Set<ShardName>): void {
     this.#checkedAt.set(via, this.#known.changes);

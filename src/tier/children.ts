@@ -1,5 +1,6 @@
 /**
- * The connected children: one session for each cache name, which the child's certificate gives it.
+ * The connected children: one session for each cache name, which comes from the child's
+ * certificate.
  *
  *   connected    hello of a later process    of the same process    of an earlier process
  *   none         accepted                    accepted               accepted
@@ -68,7 +69,7 @@ export class Children {
 
   /**
    * Runs the task while this cache refuses connections of that child. Returns undefined, without
-   * running it, if the child is connected or another such task of it is running.
+   * running it, if the child is connected or another such task for it is running.
    */
   async without<T>(name: string, task: () => Promise<T>): Promise<T | undefined> {
     if (this.#connected.has(name) || this.#barred.has(name)) return undefined;

@@ -1,12 +1,12 @@
 /**
- * Forgets what is gone, when an operator asks: a child that will not come back, or a removed shard.
+ * On an operator's request, forgets a child that will not come back, or a removed shard.
  *
  *   a child    only while it is not connected. The store drops its id and its position, and this
  *              cache drops its reports. Its shards are nobody's: they are served as they are until
  *              a cache claims them or an operator removes them.
  *   a shard    only if it was removed, holds nothing, and all neighbours have received the removal
  *
- * M1 A child that is being forgotten can connect only afterwards.
+ * M1 A child cannot connect while it is being forgotten.
  * M2 When a shard is forgotten, no neighbour still holds it or could send an old claim of it. Every
  *    child has sent a claim that the shard is removed, and so has the parent if it ever claimed the
  *    shard.

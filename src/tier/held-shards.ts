@@ -1,7 +1,7 @@
 /**
- * The local shards whose pusher may keep the shard. The claim of such a shard says that it is held,
- * so that no cache of the tree gives the shard to another pusher. Reports on slices cannot say
- * this: a pusher may have no slices yet, none that cross a link, or no source for a moment.
+ * The local shards whose pushers may keep them. The claim of such a shard says that it is held, so
+ * that no cache of the tree gives the shard to another pusher. Reports on slices cannot say this: a
+ * pusher may have no slices yet, none that cross a link, or no source for a moment.
  *
  * This class sees at once when a pusher connects or disconnects. Within `checkIntervalMs` it sees
  * when a pusher falls silent or has had no source for too long.

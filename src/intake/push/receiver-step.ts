@@ -4,7 +4,7 @@
  * order of arrival.
  *
  *   frame               what becomes of it
- *   begin               the receiver counts the puts of the slice from here; a begin with `compares`
+ *   begin               the receiver counts the slice's puts from here; a begin with `compares`
  *                       is answered with a summary of what the store holds
  *   put, delete         each mutation is admitted or refused by itself
  *   end                 the count is right: goes to the store

@@ -32,7 +32,10 @@ export class SliceReports {
     return reports && { connected: reports.connected > 0, sinceMs: reports.sinceMs };
   }
 
-  /** All slices of a shard as one. `lagMs` is the largest lag, rounded up to whole seconds. */
+  /**
+   * One report that sums up all slices of a shard. `lagMs` is the largest lag, rounded up to whole
+   * seconds.
+   */
   together(shard: ShardName): SliceReport {
     const reports = this.#shards.get(shard);
     let [lagMs, whole] = [0, reports !== undefined];

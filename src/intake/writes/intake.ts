@@ -69,8 +69,8 @@ export class Intake implements IntakePort {
         const current = await this.#current(key);
         const { stored, warnings, ...admitted } = mustParse(admitUpdate(await textFor(current), request, current));
         const names = namesOfType(this.#parts.keptNames, key.resource);
-        // Only a PUT must name a revision, which tells it from a patch. A patch that lacks a kept
-        // name removes that name.
+        // Only a PUT must name a revision, so `mustNameRevision` tells a PUT from a patch. A patch
+        // that lacks a kept name removes that name.
         const asked = { next: admitted.mutation.body, stored, isWhole: request.mustNameRevision };
         const kept = names && (await keptWrite({ ...asked, names }, heavy));
         const mutation = { ...admitted.mutation, ...kept };

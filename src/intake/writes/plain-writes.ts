@@ -1,6 +1,7 @@
 /**
  * Decides whether a write over plain HTTP goes ahead. Plain writers have no session and send no
- * claims. So this cache itself finds out when one last wrote, and whether its shard is elsewhere.
+ * claims. So this cache itself finds out when a plain writer last wrote, and whether another cache
+ * has the shard.
  *
  *   the shard's via              a plain write
  *   none, local                  goes ahead; a shard without a via becomes local
@@ -103,8 +104,8 @@ export class PlainWrites {
   }
 
   /**
-   * A pusher that came before the write was stored does not know of it, so it must sync the slice
-   * again.
+   * A pusher that connected before the write was stored does not know of the write, so that pusher
+   * must sync the slice again.
    */
   written({ shard, resource }: Slice, as: Decision & { kind: 'writes' }): void {
     const { pushers } = this.#parts;
@@ -125,9 +126,9 @@ function writtenElsewhere(shard: ShardName, neighbour: Neighbour): Refusal {
 
 /**
  * When any of these slices changed last, in milliseconds of the clock; 0 if none ever did. A time
- * in the future comes from an earlier process whose clock was ahead. It is ignored, because
- * RunningSince knows better since when this process runs. A caller that removes something because
- * of its age should wait on such a time instead, as shard-removal.ts does.
+ * in the future comes from an earlier process whose clock was ahead. It is ignored, because callers
+ * count from RunningSince at the earliest. A caller that removes something because of its age
+ * should instead wait until that time has passed, as shard-removal.ts does.
  */
 export function lastChangeMs(slices: Iterable<Pick<SliceState, 'changedMs'>>, nowMs: number): number {
   let lastMs = 0;

@@ -23,7 +23,8 @@ export type FilteredChange = Readonly<{ change: Change; before: StoredObject | u
 
 /**
  * Memoizes a pure function: links with one link filter (link-filters.ts) get the same commits and
- * the same chunks of the log. Where paths matter, the result depends on more and is not memoized.
+ * the same chunks of the log. Where paths matter, the result depends on them too and is not
+ * memoized.
  */
 const found = new WeakMap<readonly Change[], WeakMap<LinkFilter, readonly FilteredChange[]>>();
 
@@ -78,8 +79,8 @@ async function findCrossings(changes: readonly Change[], parts: ChangesParts): P
     if (change.kind === 'put' && change.created) return after === undefined ? [] : [{ change, before: undefined, after }];
     const previous = change.previous();
     const before = previous !== undefined && filter.lets(previous, pathBefore(key)) ? previous : undefined;
-    // Compaction may have removed the old content, so the old object may have crossed. Deleting an
-    // object that the receiver does not hold does no harm.
+    // If compaction has removed the old content, the old object may have crossed. A delete is then
+    // sent, because deleting an object that the receiver does not hold does no harm.
     const isNothing = after === undefined && before === undefined && previous !== undefined;
     return isNothing ? [] : [{ change, before, after }];
   });

@@ -3,8 +3,8 @@
  * through. Both ends compute the same filter.
  *
  * E1 A rule that names a declared type also lets through the ClusterCachedResources that declare
- *    it. They must be of the same shards; the rest of the rule does not apply. Without them no
- *    reader could read the objects. '*' names no type.
+ *    that type, on the same shards; the rule's other conditions do not apply to them. Without these
+ *    declarations no reader could read the objects. '*' names no type.
  * E2 `covers` and `isWhole` never contradict `lets`, and decide without reading objects.
  * E3 The hash of a slice depends only on what crosses of the slice. It ignores the order of rules,
  *    rules for other types or shards, and rules that another rule makes superfluous.
@@ -75,12 +75,14 @@ export class LinkFilter {
     return covered && ends.length === 0;
   }
 
-  /** Whether the canonical path of some object may decide if it crosses. */
+  /** Whether the canonical path of some object may decide whether the object crosses. */
   get asksPaths(): boolean {
     return this.#asksPaths;
   }
 
-  /** Whether the canonical path of some object of the slice may decide if it crosses. */
+  /**
+   * Whether the canonical path of some object of the slice may decide whether the object crosses.
+   */
   asksPath(slice: Slice): boolean {
     return this.#sliceFilter(slice).asksPath;
   }
@@ -100,8 +102,8 @@ export class LinkFilter {
   }
 
   /**
-   * Whether some type is in both. Two implied rules never count: if they share a declared type, the
-   * rules that imply them share it too.
+   * Whether both have some type in common. Two implied rules count as disjoint: if they share a
+   * declared type, the rules that imply them share that type too.
    */
   #meet(one: Grant, other: Grant): boolean {
     if (one.predicate.declares !== undefined && other.predicate.declares !== undefined) return false;
@@ -111,7 +113,8 @@ export class LinkFilter {
   }
 
   /**
-   * Objects usually come slice by slice, so most of them do not even need the text of their slice.
+   * Remembers the last slice: objects usually come slice by slice, so most need no text of their
+   * slice.
    */
   #sliceFilter(slice: Slice): SliceFilter {
     if (this.#last !== undefined && isSameSlice(this.#last.slice, slice)) return this.#last.sliceFilter;

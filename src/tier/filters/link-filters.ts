@@ -51,7 +51,7 @@ export class LinkFilters {
 
   /**
    * `peer`: what the other end is to this cache. From a child, a parent accepts only the shards
-   * that its policy names (`acceptedFromChild`).
+   * that the parent's policy names (`acceptedFromChild`).
    */
   constructor(own: EndPolicy, other: EndPolicy, peer: Neighbour, equal = new EqualFilters()) {
     const [ownUp, otherUp] = peer === 'parent' ? [own.up, acceptedFromChild(other.up)] : [acceptedFromChild(own.up), other.up];
@@ -73,9 +73,9 @@ export class LinkFilters {
   }
 
   /**
-   * Whether this end accepts a neighbour's claim of the shard, whatever of its objects crosses. A
-   * claim takes a shard away from the cache that has it. So a child may claim only shards that its
-   * `accept` names, or with '*' all shards that no other child's `accept` names.
+   * Whether this end accepts a neighbour's claim of the shard, no matter which of its objects
+   * cross. A claim takes a shard away from the cache that has it. So a child may claim only shards
+   * that its `accept` names, or with '*' all shards that no other child's `accept` names.
    */
   acceptsClaim(shard: ShardName, from: Neighbour): boolean {
     return from === 'parent' || (this.#ownUp.coversShard(shard) && !this.#ofOthers.has(shard));

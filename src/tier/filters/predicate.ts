@@ -1,6 +1,6 @@
 /**
- * What a rule of a link policy asks of an object beyond its type and its shard. Predicates with
- * equal conditions have equal texts. Without conditions the text is '', and every object passes.
+ * What a rule of a link policy asks of an object besides its type and shard. Predicates with equal
+ * conditions have equal texts. Without conditions the text is '', and every object passes.
  */
 import { parseDeclaration, type Declaration } from '../../domain/catalogue/declaration.js';
 import { formatRequirements, formatTypePattern, type AnnotationTerm, type LinkRule, type TypePattern } from '../../domain/link-policy.js';
@@ -59,7 +59,8 @@ export class Predicate {
   }
 
   /**
-   * The types whose declarations it lets through. Undefined: it may let other objects through too.
+   * The types whose declarations this predicate lets through. Undefined: it may let other objects
+   * through too.
    */
   get declares(): TypeSet | undefined {
     return this.#declares;

@@ -36,7 +36,10 @@ export class AskedSlices {
     return false;
   }
 
-  /** Withdraws the slice. Returns the waiting slice that the caller must ask about instead. */
+  /**
+   * Withdraws the question about the slice. Returns the waiting slice that the caller must ask
+   * about instead.
+   */
   delete(slice: Slice): Slice | undefined {
     const name = formatSlice(slice);
     const ofShard = this.#byShard.get(slice.shard);

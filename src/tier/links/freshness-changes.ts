@@ -1,7 +1,7 @@
 /**
- * Tells every link when freshness may have changed. The pushers of this cache and the caches at the
- * other ends of its links report on the shards here. Each link checks the affected slices before
- * its next report on freshness.
+ * Notifies every link when freshness may have changed. The pushers of this cache and the caches at
+ * the other ends of its links report on the shards here. Each link checks the affected slices
+ * before its next report on freshness.
  *
  *   what happens                                                affected slices
  *   a pusher or a link reports on slices                        these
@@ -13,7 +13,7 @@
  *
  * Silence causes no event, so this class checks every `checkIntervalMs` who is connected. A check
  * costs one entry for each pusher and link, however many slices there are. In each turn of the
- * event loop, one link gets the news.
+ * event loop, one link is notified.
  */
 import type { Clock } from '../../domain/ports.js';
 import type { ShardName } from '../../domain/shard.js';
@@ -84,8 +84,9 @@ export class FreshnessChanges {
   /**
    * A link reports. `note` stores the report and returns the slices whose report changed.
    *
-   * If this report brings the link up, all of its shards are checked again. The link may have been
-   * down only between two checks, and during that time its slices were reported as not connected.
+   * If this report brings the link up, all of its shards are checked again. Otherwise a link that
+   * was down only between two checks would go unnoticed, although its slices were reported as not
+   * connected meanwhile.
    */
   recordReport(neighbour: Neighbour, note: () => readonly Slice[]): void {
     const { freshness } = this.#parts;

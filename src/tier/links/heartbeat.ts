@@ -1,6 +1,6 @@
 /**
- * Tells the receiving half of a link how current it is. Once a second it asks the other end. The
- * other end answers in order, behind everything that it held when the question arrived.
+ * Measures how current the receiving half of a link is. Once a second, this end asks the other end.
+ * The other end answers in order, behind everything that it held when the question arrived.
  *
  *   ask(n) at T ──▶ other end: queue … changes … report(n) ──▶ all before the report is settled:
  *                                                              what was there at T is here
@@ -15,8 +15,8 @@ export type HeartbeatParts = Readonly<{ clock: Clock; send: (number: number) => 
 
 const intervalMs = 1_000;
 /**
- * A link is not up once its last answered question is older than this: two questions were due
- * since.
+ * A link does not count as up once its last answered question is older than this. Two more
+ * questions were due since then.
  */
 export const answerAgeMsMax = 3 * intervalMs;
 
@@ -40,7 +40,7 @@ export class Heartbeat {
   }
 
   /**
-   * Returns when the question of that number was asked. Returns undefined if it is not the last
+   * Returns when the question of that number was asked. Returns undefined if that is not the last
    * question, or was answered already.
    */
   answered(number: number): number | undefined {

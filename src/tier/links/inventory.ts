@@ -1,9 +1,10 @@
 /**
  * Sends the neighbour an inventory: what this cache holds of the shards whose via is that
- * neighbour. The neighbour resumes from it, and syncs as empty what does not cross any more.
+ * neighbour. The neighbour resumes from the inventory, and sends an empty sync of each slice that
+ * does not cross any more.
  *
  * The inventory includes slices that this cache does not know and another neighbour holds. This
- * cache can send that other neighbour an `end` only once it has received one itself.
+ * cache can send that other neighbour an `end` only once it has received an `end` itself.
  *
  * Bound: `askedMax` unknown slices at a time. Each neighbour adds at most a thousand of them
  * (unknown-slices.ts).
@@ -72,14 +73,14 @@ export class Inventory {
   }
 
   /**
-   * Sends the inventory of a shard whose via has just become this neighbour. Slices that another
-   * neighbour brought are stale. `sendAll` may still be running.
+   * Sends the inventory of a shard whose via has just become this neighbour: its stale slices,
+   * because all that another neighbour brought are stale. `sendAll` may still be running.
    */
   sendOf(shard: ShardName): void {
     const { known } = this.#parts;
     this.#sent.add(shard);
-    // A stale slice that holds nothing is sent too, because it needs an `end`: the neighbour may
-    // not know the slice any more.
+    // A stale slice without objects is sent too: it needs an `end`, and the neighbour may not know
+    // the slice any more.
     const held = [...known.slicesOf(shard)]
       .filter(({ filterHash }) => filterHash === '')
       .map(({ slice, filterHash, syncedTerm }): HeldSlice => ({ slice, filterHash, syncedTerm }));
@@ -127,8 +128,8 @@ export class Inventory {
   }
 
   /**
-   * Whether no slice of the shard is current. That is so if the shard left this neighbour and came
-   * back within one commit.
+   * Whether no slice of the shard is current, as after the shard left this neighbour and came back
+   * within one commit.
    */
   #hasNoCurrentSlice(shard: ShardName): boolean {
     return ![...this.#parts.known.slicesOf(shard)].some(({ filterHash }) => filterHash !== '');

@@ -8,9 +8,9 @@
  *
  * L1 The receiver learns a path only from an accepted object. An object that the policy refuses
  *    makes no other object acceptable.
- * L2 The receiver may refuse an object only because its path is not known. The slice is then stale
- *    until another object brings the path. The receiver asks for a resync as soon as it accepts
- *    such an object. Otherwise the next connection resyncs the slice (receiver-step.ts).
+ * L2 The receiver refuses an object that it could accept if its path were known. The slice is then
+ *    stale until another object brings the path: when the receiver accepts that other object, it
+ *    asks for a resync. If none comes, the next connection resyncs the slice (receiver-step.ts).
  *
  * Bounds: one path for each mutation that is not durable yet; `waitingMax` pairs of a slice and a
  * logical cluster. Further pairs wait for the next connection.
@@ -47,7 +47,7 @@ export class LinkPaths {
   readonly #waiting = new Map<string, Waiting>();
   readonly #waitingAt = new Map<string, Set<Waiting>>();
   #waits = 0;
-  /** Slices with a path that has arrived. */
+  /** Slices whose missing path has arrived. */
   readonly #due = new Set<Waiting>();
   /** The last mutation of the current frame. */
   #sequence = 0;
@@ -112,8 +112,8 @@ export class LinkPaths {
   }
 
   /**
-   * Takes the slices to resync because a path has arrived. A slice stays due while its sync is
-   * under way.
+   * Removes and returns the slices to resync because a path has arrived. A slice stays due while
+   * its sync is under way.
    */
   takeDue(isComing: (slice: Slice) => boolean): readonly Slice[] {
     const due = [...this.#due].filter(({ slice }) => !isComing(slice));

@@ -1,7 +1,7 @@
 /**
  * The receiving half of a link: a Receiver (receiver.ts) and what only links need. It checks
  * objects by policies and paths, sends summaries, asks for reports of freshness, and runs this
- * end's own work on what it holds.
+ * end's own work on its objects.
  */
 import type { BoundedLog } from '../../diagnostics/bounded-log.js';
 import type { Metrics } from '../../diagnostics/metrics.js';
@@ -55,8 +55,8 @@ export type LinkReceiverParts = Readonly<{
 }>;
 
 /**
- * `push` resolves once the store has room for the pushes. `askAgain` asks the other end for a
- * resync.
+ * `push` resolves once the store's queue has room for the pushes. `askAgain` asks the other end for
+ * a resync.
  */
 export type OwnWork = Readonly<{ push: (pushes: readonly Push[]) => Promise<void>; askAgain: (slice: Slice) => void }>;
 
@@ -114,7 +114,7 @@ export class LinkReceiver {
     if (!this.#receiver.isOver) this.#heartbeat.ask();
   }
 
-  /** Resolves once the store has room for the frame. */
+  /** Resolves once the frame is in the store's queue. */
   accept(frame: NumberedFrame): Promise<void> {
     return this.#inTurn(() => this.#acceptWhole(frame));
   }
@@ -131,8 +131,8 @@ export class LinkReceiver {
   }
 
   /**
-   * Runs this end's own work on what it holds, once all received frames are decided. No frame is
-   * taken meanwhile.
+   * Runs this end's own work on its objects, once all received frames are decided. No frame is
+   * accepted meanwhile.
    */
   exclusively(task: (own: OwnWork) => Promise<void>): Promise<void> {
     const push = (pushes: readonly Push[]): Promise<void> => this.#receiver.push(pushes);
@@ -152,7 +152,7 @@ export class LinkReceiver {
     void this.#receiver.dispatch({ kind: 'dropped', slices });
   }
 
-  /** Takes no more frames. Resolves when all that were taken are decided. */
+  /** Accepts no more frames. Resolves when all accepted frames are decided. */
   async close(): Promise<void> {
     this.#receiver.end();
     this.#heartbeat.close();
@@ -212,8 +212,8 @@ export class LinkReceiver {
   }
 
   /**
-   * Reports to HeldRemovals that an end has removed its objects, once the store has decided it.
-   * Slices of which this end's policy takes nothing are removed elsewhere (uncovered-slices.ts).
+   * Once the store has decided an end, reports to HeldRemovals that the end's removal was made.
+   * Slices of which this end's policy accepts nothing are removed elsewhere (uncovered-slices.ts).
    */
   #recordRemoved(slice: Slice): void {
     const { filters, neighbour, removals } = this.#parts;

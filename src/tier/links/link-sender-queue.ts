@@ -169,7 +169,7 @@ export class LinkSenderQueue {
     return frame;
   }
 
-  /** Takes the first item. `shift` on a long array would move all other items each time. */
+  /** Takes the first item. Calling `shift` on a long array would move all other items each time. */
   #next(): void {
     this.#taken += 1;
     if (this.#taken < this.#items.length && this.#taken < takenMax) return;

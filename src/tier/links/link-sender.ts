@@ -1,12 +1,12 @@
 /**
- * The sending half of a link. It sends the other end what crosses to it: changes from the log, and
- * syncs where the log is not enough.
+ * The sending half of a link. It sends what crosses: changes from the log, and syncs where the log
+ * is not enough.
  *
  *   tail   ─────●─────▶ changes of slices that cross, then `progress` ┐ by turns, a chunk or a page
  *   walks  [begin  page  page …  end]  of slices to be synced         ┘ each, while there is credit
  *
  * Q1 Nothing waits here for a slow link: what the link does not accept yet, the sender reads later
- *    from the log. Memory: the credit, a chunk or page and small ones before it, and the commits
+ *    from the log. Memory: the credit, a chunk or page behind a few small ones, and the commits
  *    that the tail keeps.
  * Q2 The sender sends `end` only while the slice is synced here. It sends everything else of a
  *    slice as it comes.
@@ -209,7 +209,7 @@ export class LinkSender {
 
   /**
    * The other end's choice for a shard: whether it takes the shard from here, and which claim it
-   * knows. Resolves when the next choice may be passed.
+   * knows. Resolves when the caller may pass the next choice.
    */
   async learnChoice(claim: FrameOf<'claim'>): Promise<void> {
     const { shard } = claim;

@@ -294,7 +294,7 @@ export class LinkSession {
     const claimFor: LinkSenderParts['claimFor'] = (to, shard) => this.#parts.routes.claimFor(to, shard);
     const parts = { ...this.#parts, connection: this.#connection, inventory: this.#inventory, claimFor };
     this.#linkSender = new LinkSender(parts, { to: neighbour, filters: this.#filters, receiver }, this.#options);
-    // Claims follow the inventory. The sending half of the other end needs them, and starts only
+    // The claims follow the inventory. The other end's sending half needs both, and starts only
     // once it has the inventory.
     this.#sending = this.#owned(this.#resuming.then(() => this.#linkSender?.run(this.#stop.signal)));
   }

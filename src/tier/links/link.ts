@@ -28,8 +28,8 @@ import type { LinkPeer } from './link-session-parts.js';
 /**
  * All children of a parent lose it at the same moment, so each reconnects after a random delay. The
  * delay is at most one second, or two after further failures. A link that broke for a moment is
- * back within one second. Children find a parent that comes back within two seconds. So all caches
- * are equal again within three.
+ * back within one second. Within two seconds, children find a parent that comes back. So all caches
+ * are equal again within three seconds.
  */
 export const linkReconnectBounds: ReconnectBounds = {
   backoffBaseMs: 1_000,

@@ -1,6 +1,6 @@
 /**
- * Chunks of the change log, shared by all links of this cache. Links at one position, such as those
- * of children that reconnect, read the log once.
+ * Chunks of the change log, shared by all links of this cache. Links at the same position, such as
+ * those of children that reconnect, read the log once.
  *
  *   child 1, at 40 ──▶ chunk 40–90 ──▶ chunk 90–140 …    both get the same arrays, so what crosses
  *   child 2, at 40 ──▶      "              "             is computed once (filtered-changes.ts)
@@ -15,7 +15,9 @@ import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
 
 type Range = Readonly<{ after: Revision; upTo: Revision }>;
-/** `leftOut`: for each shard with changes that the reader did not want, one of their keys. */
+/**
+ * `leftOut`: for each shard with changes that the reader did not want, the key of one such change.
+ */
 type Kept = Readonly<{ chunk: LogChunk; leftOut: readonly Key[] }>;
 
 export type LogChunksParts = Readonly<{ history: Pick<History, 'everyChange'>; clock: Pick<Clock, 'after'> }>;

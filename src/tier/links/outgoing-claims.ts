@@ -76,8 +76,8 @@ export class OutgoingClaims {
   #sendOne(claim: FrameOf<'claim'>): void {
     const { connection, inventory } = this.#parts;
     if (claim.isYours && !inventory.isSent(claim.shard)) {
-      // The other end may still send by an earlier choice of this cache. Revoke that choice, so
-      // that the other end starts over with the inventory that follows.
+      // The other end may still send the shard because of an earlier choice of this cache. Revoke
+      // that choice, so that the other end starts over with the inventory that follows.
       connection.send({ ...claim, isYours: false });
       inventory.sendOf(claim.shard);
     }

@@ -64,7 +64,7 @@ export class OutgoingReports {
   }
 
   /**
-   * All slices are marked now. They are reported without a heartbeat, because readers of the other
+   * All slices are marked now. They are reported without a heartbeat, because readers at the other
    * end may be waiting for that report.
    */
   allKnown(): void {

@@ -11,8 +11,8 @@
  *   this end, and nothing crosses    before this end removes the whole slice
  *
  * A sync removes at its end only objects that were here at its begin. An end under another link
- * filter than this end's removes nothing if these were at least `removesMin`. Objects that such a
- * sync left out may cross by now.
+ * filter than this end's removes nothing if those objects were at least `removesMin`. Objects that
+ * such a sync left out may cross by now.
  *
  * Cost: a slice that had at least `removesMin` objects at its begin, and of which a part crosses,
  * is read once at its end. The number of puts does not show how much the sync left out, because a
@@ -56,7 +56,7 @@ export class PolicyRemovals {
     this.#filters = filters;
   }
 
-  /** A sync begins, behind everything that `receiver` has taken. */
+  /** A sync begins, behind everything that `receiver` has accepted. */
   begun(slice: Slice, receiver: Pick<Receiver, 'undecidedOf'>): void {
     this.#atBegin.set(formatSlice(slice), this.#objectsOf(slice) + receiver.undecidedOf(slice));
   }
@@ -79,7 +79,7 @@ export class PolicyRemovals {
     const filter = filters.from(this.#neighbour);
     // Objects that this sync left out may cross by now.
     if (!isLittle && syncedIn !== '' && syncedIn !== filter.hashOf(slice)) {
-      // If a policy was changed and taken back at once, the other end may have seen no change. It
+      // If a policy was changed and taken back at once, the other end may have seen no change, and
       // then resyncs nothing by itself.
       askAgain();
       return true;

@@ -1,11 +1,11 @@
 /**
- * Names objects to the other end of a link that its syncs did not name, and that this cache has
- * removed for that reason.
+ * Names to the other end of a link the objects that this cache has removed because that end's syncs
+ * did not name them.
  *
- * The other end may have lost them with its disk, and does not know their names any more. The
- * informers of kcp there keep objects that a relist lacks, so kcp would believe forever that they
- * are written. With the names, the other end sends DELETED to its watches, and kcp creates the
- * objects again.
+ * The other end may have lost these objects with its disk, and does not know their names any more.
+ * The informers of kcp there keep objects that a relist lacks, so kcp would believe forever that
+ * these objects are stored. With the names, the other end sends DELETED to its watches, and kcp
+ * creates the objects again.
  *
  * Bound: this cache names no objects while `bufferedMax` bytes wait for the network.
  */
@@ -49,15 +49,15 @@ export function sendSwept({ store, sessionOf }: SweptParts): Subscription {
 export type SweptTakenParts = Readonly<{
   known: Pick<PublishedState, 'shard'>;
   rules: Pick<IntakeRules, 'typeOf' | 'systemClusters'>;
-  /** Sends DELETED to the watches of this cache, if the key holds nothing. */
+  /** Sends DELETED to the watches of this cache, if no object has the key. */
   reportAbsent: (key: Key) => Promise<void>;
   turn: () => Promise<void>;
 }>;
 
 /**
- * Takes keys only for the shard of a plain writer, which writes only what it believes to be absent.
- * A pusher syncs everything again after a loss. A key that no object can have is ignored: an
- * informer joins namespace and name, and might take `team/one` for an object in `team`.
+ * Accepts keys only for the shard of a plain writer, which writes only what it believes to be
+ * absent. A pusher syncs everything again after a loss. A key that no object can have is ignored:
+ * an informer joins namespace and name, and might take `team/one` for an object in `team`.
  */
 export async function takeSwept({ slice, keys }: FrameOf<'swept'>, { known, rules, reportAbsent, turn }: SweptTakenParts): Promise<void> {
   const { shard, resource } = slice;
