@@ -2,7 +2,7 @@
  * Whether readers may rely on this cache. Without a parent it is always ready. With a parent, it is
  * ready once every slice that the parent reports as synced is synced here. It is ready from the
  * start if everything on its disk from the parent was ever synced, and in any case after the grace
- * time. It stays ready.
+ * time. Once ready, it stays ready.
  */
 import type { Clock } from '../domain/ports.js';
 import type { Slice } from '../domain/slice.js';
@@ -27,7 +27,8 @@ export class Readiness {
     this.#parts = parts;
     this.#graceMs = readyGraceMs;
     this.#startedMs = clock.now();
-    // Slices that were ever synced are better than none, however old. Others are not.
+    // A slice that was ever synced is better than none, however old it is. A slice that was never
+    // synced is not.
     const held = [...known.shards].filter(({ via }) => via === 'parent').flatMap(({ shard }) => [...known.slicesOf(shard)]);
     this.#isReady = !hasParent || (held.length > 0 && held.every(({ everSynced }) => everSynced));
   }

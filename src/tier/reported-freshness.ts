@@ -5,8 +5,8 @@
  * R1 If a link is down, or has not answered a heartbeat for `answerAgeMsMax`, every shard behind it
  *    counts as not connected. Nothing else changes.
  *
- * A shard is connected while one of its slices is. Its `sinceMs` is the time of the report that
- * last changed this.
+ * A shard is connected while one of its slices is. The shard's `sinceMs` is the time of the report
+ * that connected or disconnected it last.
  *
  * Bound: one entry per neighbour and slice.
  */
@@ -30,8 +30,8 @@ export type NeighbourPresence = Readonly<{ isOpen: boolean; isUp: boolean; since
 /** One connection of a neighbour. A later connection may have replaced it. */
 export type OpenNeighbour = Readonly<{
   /**
-   * `askedMs`: when this end sent the heartbeat that the report answers, if any. What the other end
-   * held then is here. Returns the slices whose report has changed.
+   * `askedMs`: when this end sent the heartbeat that the report answers, if any. Everything that
+   * the other end held then is here. Returns the slices whose report has changed.
    */
   record: (report: Omit<Report, 'heartbeat'>, askedMs?: number) => readonly Slice[];
   /** The connection is closed. */
@@ -40,7 +40,7 @@ export type OpenNeighbour = Readonly<{
 
 type NeighbourReports = {
   isOpen: boolean;
-  /** Since when it is open, or closed. */
+  /** Since when the connection is open, or closed. */
   sinceMs: number;
   /** Everything that the other end held at this time is here. */
   asOfMs: number;
@@ -105,7 +105,7 @@ export class ReportedFreshness {
     };
   }
 
-  /** A shard that was never reported counts as away since the link opened or closed. */
+  /** A shard that was never reported counts as not connected since the link opened or closed. */
   shard(neighbour: Neighbour, shard: ShardName): Readonly<{ connected: boolean; sinceMs: number }> {
     const { isUp, sinceMs } = this.presence(neighbour);
     const reported = this.#neighbours.get(neighbour)?.slices.shard(shard);

@@ -6,8 +6,8 @@
  *   a change of policy                ▲  └───▶ differs from it: sent to the committer
  *                                     └──────────────┘ once it is published
  *
- * Only the chosen claim is in the store and survives a restart. This cache learns again from open
- * links the paths, and whether an origin is reached.
+ * Only the chosen claim is in the store and survives a restart. After a restart, this cache learns
+ * the paths, and whether an origin is reached, from open links again.
  *
  * Bounds: `shardsMax`; for each shard the last claim of each link.
  */
@@ -44,20 +44,20 @@ export type RoutesParts = Readonly<{
   mayClaim: (shard: ShardName, from: Neighbour) => boolean;
   /** Whether a local shard has a pusher that may keep it. */
   isHeld: (shard: ShardName) => boolean;
-  /** The claim that neighbours get of the shard has changed. */
+  /** The claim of the shard that neighbours get has changed. */
   changed: (shard: ShardName) => void;
 }>;
 
 type KnownClaims = { highest: GrantedTerm; readonly offers: Map<Neighbour, Offer> };
 
 /**
- * A cache forgets shards only at an operator's request, so a peer must not be able to invent any
- * number.
+ * A cache forgets shards only at an operator's request, so the number that a peer can invent must
+ * be bounded.
  */
 const shardsMax = 100_000;
 /**
  * Two caches that share an id take each other's claims for their own. Each would raise its term
- * above the other's without end, so a cache does it at most once in this time.
+ * above the other's without end, so a cache raises its term at most once in this time.
  */
 const ownClaimRetryMs = 10_000;
 const unavailableRetryMs = 1_000;
@@ -65,12 +65,12 @@ const unavailableRetryMs = 1_000;
 export class Routes {
   readonly #parts: RoutesParts;
   readonly #claims = new Map<ShardName, KnownClaims>();
-  /** Of the shards that were claimed since the start. */
+  /** The choices for the shards that were claimed since the start. */
   readonly #choices = new Map<ShardName, Choice>();
   readonly #startedMs: number;
   /**
-   * Since when no path reaches the shard's origin. Has only shards that were reached or claimed
-   * since the start.
+   * Since when no path reaches the shard's origin. Contains only shards that were reached or
+   * claimed since the start.
    */
   readonly #unreachedMs = new Map<ShardName, number>();
   /**
@@ -95,22 +95,22 @@ export class Routes {
     this.#startedMs = parts.clock.now();
   }
 
-  /** Takes a neighbour's claim. Returns why it is ignored; undefined if it is accepted. */
+  /** Returns why the neighbour's claim is ignored; undefined if it is accepted. */
   receiveClaim(from: Neighbour, { shard, term, process, removed, origin, path, reached, held }: FrameOf<'claim'>): string | undefined {
     const known = this.#parts.known.shard(shard);
     const reported: GrantedTerm = { term, process, removed, origin };
     const isThrough = path.includes(this.#parts.own);
     const why = this.#refusalOf(from, { shard, term }, known);
     // A neighbour sends this cache's own claim back even if the neighbour may not claim the shard.
-    // A removal is kept then, because it shows that the neighbour knows of the removal
-    // (forgetting.ts).
+    // Such a claim is kept if it is a removal, because it shows that the neighbour knows of the
+    // removal (forgetting.ts).
     const isKnownRemoval = removed && known !== undefined && compareClaims(reported, known) === 0;
     if (why !== undefined && !isKnownRemoval) return isThrough ? undefined : why;
     const heard = this.#claims.get(shard) ?? { highest: reported, offers: new Map<Neighbour, Offer>() };
     this.#claims.set(shard, heard);
-    // A child sends this cache's claim back, which is not another path. So it is dropped, unless
-    // the child is the shard's via. The parent's is kept. The parent may have accepted only some
-    // objects, and must remove these too before this cache forgets the shard.
+    // A claim of this cache that a child sends back is not another path. So it is dropped, unless
+    // the child is the shard's via. If the parent sends it back, it is kept: the parent may have
+    // accepted some objects, and must remove them too before this cache forgets the shard.
     if (isThrough && from !== 'parent' && known?.via !== from) heard.offers.delete(from);
     else heard.offers.set(from, { ...reported, path, reached, held });
     if (compareClaims(reported, heard.highest) > 0) heard.highest = reported;
@@ -118,7 +118,7 @@ export class Routes {
     return undefined;
   }
 
-  /** Resolves once the store has room for more choices. */
+  /** Resolves once the store's queue has room for more choices. */
   room(): Promise<void> {
     return this.#parts.lane.room();
   }

@@ -182,8 +182,9 @@ export class Tier {
   }
 
   /**
-   * The id of this cache, then the ids above it that the parent sent last. They are kept while the
-   * parent is away, so that this cache finds the loop if its parent connects as a child.
+   * The id of this cache, then the ids above it that the parent sent last. The latter are kept
+   * while the parent is not connected, so that this cache finds the loop if its parent connects as
+   * a child.
    */
   get route(): readonly string[] {
     return [this.#parts.store.cacheId, ...this.#routeAbove];
@@ -280,8 +281,8 @@ export class Tier {
   /**
    * The last time at which a shard behind a link may have had a pusher. If nothing was reported of
    * the shard, that is when the link opened or closed, or when this server began to lead. A server
-   * that does not lead knows nothing of links. It returns the present time, so it never finds a
-   * shard away.
+   * that does not lead knows nothing of links. It returns the present time, so that no shard counts
+   * as away.
    */
   seenMs(shard: ShardName, neighbour: Neighbour): number {
     const nowMs = this.#parts.clock.now();

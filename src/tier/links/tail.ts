@@ -5,10 +5,10 @@
  *        position ─┘  from the log └─ published
  *                     or as published
  *
- * A1 No hole and no repeat: a chunk begins after the last one.
- * A2 No key occurs twice in a chunk: if a chunk is sent again as a whole, that changes nothing.
+ * A1 No hole and no repeat: a chunk begins where the previous one ended.
+ * A2 No key occurs twice in a chunk, so sending a whole chunk again changes nothing.
  * A3 A revision that moves canonical paths ends its chunk.
- * A4 A chunk holds whole revisions: a transaction in etcd has one revision, whatever it changes.
+ * A4 A chunk holds whole revisions, because all changes of a transaction in etcd have one revision.
  *
  * While the link keeps up, the tail uses the commits as they are published, and does not read the
  * log.
@@ -28,7 +28,7 @@ export type TailChunk = Readonly<{ changes: readonly Change[]; upTo: Revision }>
 
 export type TailParts = Readonly<{
   history: Pick<History, 'everyChange'>;
-  /** Whether changes of the key are sent. The others need not be read. */
+  /** Whether changes of the key are sent. Other changes need not be read. */
   isWanted: (key: Key) => boolean;
   revisions: Pick<Revisions, 'published'>;
   commits: Commits;
@@ -56,7 +56,7 @@ export class Tail {
   #run: Run | undefined;
   #reading: AsyncIterator<LogChunk> | undefined;
   #readingUpTo: Revision = 0;
-  /** For each shard whose changes were left out of the present run: one of their keys. */
+  /** For each shard whose changes were left out of the present run: the key of one such change. */
   readonly #leftOut = new Map<ShardName, Key>();
 
   constructor(parts: TailParts, position: Revision) {
@@ -150,7 +150,7 @@ export class Tail {
 
   /**
    * If a key that was left out is wanted now, reads the rest of the run again: the rest may lack
-   * its changes.
+   * changes of that key.
    */
   #rereadIfWanted(): void {
     if (this.#run === undefined) return this.#leftOut.clear();
@@ -179,8 +179,8 @@ export class Tail {
 }
 
 /**
- * Counts the changes of the next chunk. It ends before a revision that repeats a key, and after the
- * first revision that moves a path.
+ * Counts the changes of the next chunk. The chunk ends before a revision that repeats a key, and
+ * after the first revision that moves a path.
  */
 function distinctPrefix(changes: readonly Change[]): number {
   if (changes.length <= 1) return changes.length;
@@ -210,11 +210,11 @@ function findDistinctPrefix(changes: readonly Change[]): number {
 }
 
 /**
- * Where a link resumes: the last position that this cache sent, as the other end sends it back.
- * This store made the text, but a peer sends it, so it can be anything.
+ * Where a link resumes: the revision here of the last position that this cache sent, as the other
+ * end sends that position back. The text comes from a peer, so it can be anything.
  *
- * The revision here that a position names. Undefined if the changes after it cannot be sent: the
- * position is of another life of this store, of another store, or behind the log.
+ * Undefined if the changes after the revision cannot be sent: the position is of another life of
+ * this store, of another store, or behind the log.
  */
 export function locatePosition(revisions: Revisions, position: string): Revision | undefined {
   if (!isResourceVersion(position)) return undefined;

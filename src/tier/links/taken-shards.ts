@@ -1,6 +1,6 @@
 /**
- * The shards that the other end of a link takes from here, by its own choice. Only these are sent
- * to it. An `end` counts there only if both ends know the same claim.
+ * The shards that the other end of a link takes from here, by its own choice. Only these shards are
+ * sent there, and the other end ignores an `end` unless both ends know the same claim.
  *
  * Bound: `shardsMax`, including shards that this cache does not know yet.
  */
@@ -34,7 +34,7 @@ export class TakenShards {
     return true;
   }
 
-  /** Nothing of a shard goes back to its via, whatever the other end believes. */
+  /** Nothing of a shard is sent back to the shard's via, whatever the other end believes. */
   has(shard: ShardName): boolean {
     return this.#claims.has(shard) && flows(this.#known.shard(shard)?.via, this.#to);
   }

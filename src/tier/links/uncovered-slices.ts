@@ -1,12 +1,12 @@
 /**
  * Removes objects that came over a link and that the policy of this end refuses now, whatever the
- * other end does. What the policy accepts again meanwhile is resynced.
+ * other end does. Objects that the policy accepts again meanwhile are resynced.
  *
  *   the policy takes nothing of the slice         this end removes the whole slice
  *   it takes a part, other than before            this end removes what it refuses now, by pages
  *
  * This end removes nothing of a slice that did not certainly come over this link, because another
- * neighbour may have brought it. A removal of much is held (policy-removals.ts).
+ * neighbour may have brought it. A large removal is held (policy-removals.ts).
  */
 import { Refused } from '../../domain/errors.js';
 import type { Log } from '../../diagnostics/log.js';
@@ -93,8 +93,8 @@ async function removeAllUncovered(parts: UncoveredParts, before: LinkFilters | u
 }
 
 /**
- * Makes a removal that was held. This end removes the slice if its policy takes nothing of it.
- * Otherwise it asks the other end to repeat the sync that removes.
+ * Makes a removal that was held. This end removes the slice if its own policy accepts nothing of
+ * the slice. Otherwise it asks the other end to repeat the sync that removes.
  */
 function removeReleased(slice: Slice, parts: UncoveredParts): Promise<void> {
   const { store, linkReceiver, neighbour, filters } = parts;
@@ -157,8 +157,8 @@ async function removeRefused(slice: Slice, parts: UncoveredParts): Promise<void>
 async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
   const { store, linkReceiver, policyRemovals, removals, neighbour, log } = parts;
   const by = { kind: 'link', neighbour } as const;
-  // The removal is held, and so is that of the resync that this end asks for here. The other end
-  // may not resync by itself, because it may miss a policy that was changed and taken back at once.
+  // Both this removal and that of the requested resync are held. The other end may miss a policy
+  // that was changed and taken back at once, and then does not resync by itself.
   if (await policyRemovals.holdsOwn(slice))
     return linkReceiver.exclusively(async ({ push, askAgain }) => {
       await push([{ kind: 'invalidate', slice, by }]);
@@ -177,8 +177,8 @@ async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
         parts,
       );
       if (still.length === 0) return;
-      // Mark the slice stale first: a digest that is on its way covers everything that was
-      // accepted.
+      // Mark the slice stale first: a digest that is on its way still includes these objects, and
+      // would count as a difference.
       const invalidations: readonly Push[] = objects === 0 ? [{ kind: 'invalidate', slice, by }] : [];
       objects += still.length;
       await push([...invalidations, ...still.map(({ key }): Push => ({ kind: 'retract', key, by }))]);

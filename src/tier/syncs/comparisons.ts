@@ -10,7 +10,7 @@
  *    later changes of the tail before it makes its summary. If a bucket is equal all the same,
  *    those changes left its keys as the snapshot has them.
  * D2 The buckets that differ are read again, at the position that the tail has by then. Their
- *    objects belong to the same sync, so its `end` sweeps what its `begin` marked.
+ *    objects belong to the same sync, so the `end` sweeps what the `begin` of that sync marked.
  * D3 Not compared: slices of fewer than `comparedMin` objects, slices whose objects declare types,
  *    and slices filtered by paths, because a path may move.
  */

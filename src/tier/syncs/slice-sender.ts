@@ -5,9 +5,9 @@
  *    does not delay the others. A slice is read for its digest only when there is nothing else to
  *    do.
  * S2 A slice of many objects that the other end may already have is compared before its sync. A
- *    cache that reconnects usually has them.
- * S3 Objects that declare types are sent before objects of declared types. The other end would have
- *    to park the latter.
+ *    cache that reconnects usually has the objects.
+ * S3 Objects that declare types are sent before objects of declared types. Otherwise the other end
+ *    would have to park the latter.
  */
 import { inBuckets, noBuckets } from '../../domain/slices/buckets.js';
 import { emptyDigest, formatDigest } from '../../domain/slices/digest.js';
@@ -202,8 +202,8 @@ export class SliceSender {
   }
 
   /**
-   * Continues a slice whose comparison is decided. Returns false if there is none, or no room for
-   * it.
+   * Continues a slice whose comparison is decided. Returns false if there is none, or if `syncsMax`
+   * slices are being read already.
    */
   #continueCompared(): boolean {
     const compared = this.#comparisons.take(this.#syncing.length < syncsMax);

@@ -34,16 +34,16 @@ export class SliceSync {
   /** The text of the last report on its freshness. */
   freshness = '';
   /**
-   * The slice does not cross this link any more. If it does so again, another slice sync takes the
-   * place of this one.
+   * The slice does not cross this link any more. If it crosses again, another slice sync replaces
+   * this one.
    */
   hasLeft = false;
   /** The walk of its sync or of its digest. */
   walk: SliceWalk | undefined;
   comparison: SliceComparison | undefined;
   /**
-   * The buckets in which the other end differed at the begin. Only objects of these are sent.
-   * Undefined: the slice was not compared.
+   * The buckets in which the other end differed at the begin. Only objects of these buckets are
+   * sent. Undefined: the slice was not compared.
    */
   buckets: BucketSet | undefined;
   readonly #tally: SyncTally;
@@ -99,7 +99,7 @@ export class SliceSync {
     this.#count(1);
   }
 
-  /** Keeps the cancellation of a timer, and cancels the timer before it. */
+  /** Keeps the cancellation of a timer, and cancels the previous timer. */
   setTimer(cancel: () => void): void {
     this.#cancelDelay?.();
     this.#cancelDelay = cancel;

@@ -111,7 +111,7 @@ export class SliceSyncs {
 
   /**
    * Makes slice syncs for everything that is known, over several turns of the event loop. The
-   * sender sends nothing before.
+   * sender sends nothing before that.
    */
   async open(turn: () => Promise<void>): Promise<void> {
     await this.#followInTurns(this.#shards(), turn);
@@ -225,7 +225,7 @@ export class SliceSyncs {
 
   /**
    * Takes slices that the other end must mark stale before it gets the next position, because
-   * changes of them may have been left out.
+   * changes of these slices may have been left out.
    */
   takeStale(max: number): readonly SliceSync[] {
     const taken: SliceSync[] = [];
@@ -275,8 +275,8 @@ export class SliceSyncs {
   }
 
   /**
-   * Resyncs each slice of which something else crosses now. The sender sends nothing before all
-   * slices are checked.
+   * Resyncs each slice of which the filter lets other objects cross now. The sender sends nothing
+   * before all slices are checked.
    */
   async changeFilter(filter: LinkFilter, turn: () => Promise<void>): Promise<void> {
     this.#filter = filter;
@@ -438,7 +438,7 @@ export class SliceSyncs {
       sync.leave();
       this.#leaveSets(sync);
       this.#invalidations.delete(sync);
-      // The other end needs one more report. Without it, it would trust the former one forever if
+      // The other end needs one more report. Otherwise it would trust the last report forever if
       // the slice does not come back with its shard.
       if (sync.freshness === '') this.marked.delete(sync);
       else this.marked.add(sync);

@@ -6,8 +6,8 @@
  *        snapshot ─┘ changes read by the tail
  *
  * W1 A key that has changed since is not sent from the snapshot, because that version is older.
- * W2 The sum covers what crosses at the tail's position. Each change after the snapshot subtracts
- *    what crossed before it, and adds what crosses after it.
+ * W2 The sum covers what crosses at the tail's position. For each later change, the version that
+ *    crossed before the change is subtracted, and the version that crosses now is added.
  *
  * Bound: `touchedMax` keys that change meanwhile. With more, the walk is given up and starts over.
  */
@@ -57,7 +57,9 @@ export class SliceWalk {
     return objects;
   }
 
-  /** Adds an object that crosses to the sum. Returns whether the sync must still send it. */
+  /**
+   * Adds to the sum an object that crosses. Returns whether the sync must still send the object.
+   */
   take({ key, body }: StoredObject): boolean {
     if (this.#sum !== undefined) this.#sum = addDigest(this.#sum, digestOf(key, body));
     return !this.#touched.has(textOf(key));
@@ -65,14 +67,17 @@ export class SliceWalk {
 
   /**
    * Keeps the snapshot's version of the key from being sent. The tail has read a change of the key,
-   * or has sent the key because its path moved. A change that does not cross counts too, because a
-   * path that moves later may let it cross.
+   * or has sent the key because its path moved. Call it for changes that do not cross, too: a path
+   * that moves later may let the object cross.
    */
   touch(key: Key): void {
     if (!this.#isThrough) this.#touched.add(textOf(key));
   }
 
-  /** The tail sends a change: `before` crossed before it, `after` crosses now. */
+  /**
+   * The tail sends a change. `before`: the version that had crossed; `after`: the version that
+   * crosses now. Undefined: none.
+   */
   apply({ key }: Pick<Change, 'key'>, before: StoredObject | undefined, after: StoredObject | undefined): void {
     if (this.#sum === undefined) return;
     if (before !== undefined) this.#sum = subtractDigest(this.#sum, digestOf(key, before.body));

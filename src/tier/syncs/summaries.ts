@@ -1,14 +1,14 @@
 /**
- * Answers each `begin` with `compares`: sends a summary of what this cache holds of the slice. One
- * slice is summed up after the other.
+ * Answers each `begin` with `compares`: sends a summary of what this cache holds of the slice.
+ * Slices are summed up one after another.
  *
  *   begin, compares ──▶ in the store ──▶ snapshot, page by page ──▶ summary    one page a turn
  *
- * Objects that come between the begin and the snapshot do no harm. The other end sends them in
- * order, and to put an object twice changes nothing.
+ * Objects that arrive between the begin and the snapshot do no harm. The other end sends them in
+ * order, and putting an object twice changes nothing.
  *
- * Bounds: the last begin of each slice. Reading takes at most half of the time, because a begin
- * costs the other end nothing.
+ * Bounds: the last begin of each slice. A begin costs the other end nothing, so reading takes at
+ * most half of the time.
  */
 import { Refused } from '../../domain/errors.js';
 import { pause } from '../../domain/base/promises.js';

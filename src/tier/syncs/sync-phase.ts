@@ -19,7 +19,8 @@
  *   current    the other end has `end`; only changes follow
  *
  * The sender sends changes in all phases but new. If it left out a delete while the slice waits,
- * only `end` would repair that. A plain writer must be quiet for a while before there is an `end`.
+ * only `end` would repair that. The slices of a plain writer get an `end` only once the writer has
+ * been quiet for a while.
  */
 export type SyncPhase = 'new' | 'waiting' | 'comparing' | 'syncing' | 'sent' | 'current';
 
