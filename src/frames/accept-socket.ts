@@ -1,7 +1,7 @@
 /**
- * The server's end of the upgrade to a websocket. The client has been authorized already.
- * `SocketAcceptor` creates the websocket. If the handshake is invalid, `SocketAcceptor` answers
- * with a plain HTTP error, a Status as its body, and closes the connection.
+ * The server's end of the upgrade to a websocket. The client has been authorized already. If the
+ * handshake is invalid, `SocketAcceptor` answers with an HTTP error, a Status as its body, and
+ * closes the connection.
  */
 import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';

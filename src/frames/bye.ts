@@ -2,7 +2,7 @@
 export const byeReasons = {
   /** The sender is stopping. The peer should come back, to another URL first. */
   shutdown: { code: 4001 },
-  /** A newer term has the shard, or it was removed. The peer must not come back. */
+  /** A newer term has the shard, or the shard was removed. The peer must not come back. */
   fenced: { code: 4002 },
   /** The same process has connected again, here or at another cache. */
   replaced: { code: 4003 },
@@ -32,7 +32,6 @@ export const unavailableRetryMs = 1_000;
 const reasonsByCode = new Map<number, ByeReason>();
 for (const reason of Object.keys(byeReasons) as ByeReason[]) reasonsByCode.set(byeReasons[reason].code, reason);
 
-/** Returns undefined for a code that is not in the table. */
 export function reasonOfCode(code: number): ByeReason | undefined {
   return reasonsByCode.get(code);
 }

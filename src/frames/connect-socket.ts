@@ -130,7 +130,6 @@ function clientOptions({ ca, certificate, key, serverName }: ClientIdentity, opt
   };
 }
 
-/** Reads the response until answerBytesMax, its end or an error, and then reports the refusal. */
 function readRefusal(response: IncomingMessage, fail: (cause: Error) => void): void {
   const chunks: Buffer[] = [];
   let bytes = 0;

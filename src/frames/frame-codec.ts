@@ -1,6 +1,6 @@
 /**
  * The one reader and the one writer of frames. The reader checks every known member, and ignores
- * further ones, which later versions added (see the ladder in frame.ts). Reading a written frame
+ * further members, which later versions added (see the ladder in frame.ts). Reading a written frame
  * gives the same frame.
  */
 import assert from 'node:assert/strict';

@@ -51,7 +51,6 @@ export const text = textOf(frameBounds.nameCharactersMax);
 export const hash = textOf(frameBounds.hashCharactersMax);
 export const id = textOf(frameBounds.idCharactersMax);
 export const policyText = textOf(frameBounds.policyCharactersMax);
-/** A message for people; a longer one is truncated. */
 export const message = textOf(frameBounds.messageCharactersMax, (value) => value.slice(0, frameBounds.messageCharactersMax));
 
 /** msgpack-shape.ts has checked that a number is whole and at least 0. */
@@ -96,7 +95,6 @@ export function parsed<T extends string>(parse: (text: string) => T | undefined)
   return { read, write: same };
 }
 
-/** Reads nil as undefined. */
 export function optional<T>({ read, write }: Field<T>): Field<T | undefined> {
   return {
     read: (value) => (value === null ? undefined : read(value)),

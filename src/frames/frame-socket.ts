@@ -28,7 +28,6 @@ import { UnreadMessages } from './unread-messages.js';
 export type FrameSocketParts = Readonly<{ socket: WebSocket; peer: string; clock: Clock; turn?: (() => Promise<void>) | undefined }>;
 
 const unreadMessagesMax = 8;
-/** After this time the reader waits for its next turn. */
 const sliceMs = 2;
 /**
  * Maximum pongs between two pings. A peer may send some unsolicited ones, to show that it is there.
@@ -47,7 +46,6 @@ export class FrameSocket implements FrameConnection {
   #drained: Deferred<void> | undefined;
   /** The peer has broken the rules: nothing more is read from the peer. */
   #isBad = false;
-  /** Pongs since the last ping. */
   #pongs = 0;
   #cancelGrace: (() => void) | undefined;
 

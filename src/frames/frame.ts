@@ -96,11 +96,9 @@ export type { PushedKey, PushedObject } from './frame-fields.js';
 
 export const protocolVersion = 1;
 
-/** How much may be sent and not yet acknowledged. */
 const credit = record({ mutations: count, bytes: count });
 export type Credit = ReturnType<typeof credit.read>;
 
-/** What the receiving end accepts at most. */
 const limits = record({ frameBytesMax: positive, frameMutationsMax: positive, bodyBytesMax: positive });
 export type FrameLimits = ReturnType<typeof limits.read>;
 
@@ -127,7 +125,6 @@ export type SliceFreshness = ReturnType<typeof freshness.read>;
 export type SliceReport = Omit<SliceFreshness, 'slice' | 'synced'>;
 
 const slices = listOf(slice);
-/** Ids of caches. */
 const ids = listOf(id, frameBounds.pathMax);
 const cluster = parsed(parseClusterName);
 
@@ -238,8 +235,8 @@ export const frames = {
     /** With this report, everything has been reported once. */
     isAll: flag,
     /**
-     * Every shard known to any cache behind the sender was reported, and every neighbour it ever
-     * had is connected.
+     * Every shard known to any cache behind the sender was reported, and every neighbour that the
+     * sender ever had is connected.
      */
     isComplete: flag,
   }),

@@ -120,7 +120,6 @@ function afterText(bytes: Uint8Array, at: number, length: number): number {
   return end;
 }
 
-/** Checks eight bytes, an integer or a float. */
 function afterWideNumber(bytes: Uint8Array, view: DataView, { type, at }: { type: number; at: number }): number {
   const end = afterBytes(bytes, at, 8);
   const value = type === 0xcf ? Number(view.getBigUint64(at)) : view.getFloat64(at);

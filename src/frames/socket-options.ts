@@ -12,7 +12,6 @@ export const subprotocol = 'strata.v1';
 export const connectPath = '/services/cache/connect';
 
 export type FrameSocketOptions = Readonly<{
-  /** The longest accepted message. */
   frameBytesMax: number;
   /** `drained` resolves once no more than this is unsent. */
   bufferedBytesLow: number;
@@ -22,7 +21,6 @@ export type FrameSocketOptions = Readonly<{
   bufferedBytesMax: number;
   pingIntervalMs: number;
   pongTimeoutMs: number;
-  /** How long a peer may take to answer a close. */
   closeGraceMs: number;
 }>;
 

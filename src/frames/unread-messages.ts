@@ -38,7 +38,6 @@ export class UnreadMessages {
     this.#wake();
   }
 
-  /** Ends, and forgets all unread messages. */
   drop(): void {
     this.#messages = [];
     this.#bytes = 0;
@@ -49,7 +48,6 @@ export class UnreadMessages {
     return this.#messages.length === 0;
   }
 
-  /** Resolves once a message has arrived, or the messages have ended. */
   async arrived(): Promise<void> {
     if (!this.isEmpty || this.#end !== undefined) return;
     this.#arrival ??= deferred();

@@ -6,7 +6,6 @@ export class UpgradeRefused extends Error {
    * answered, not a cache.
    */
   readonly reason: string;
-  /** From the Retry-After header. */
   readonly retryAfterMs: number | undefined;
 
   constructor(

@@ -18,7 +18,6 @@ export class AckWatch {
     this.#sinceMs = clock.now();
   }
 
-  /** Whether mutations are unacknowledged and no ack has arrived for too long. */
   isOverdue({ acknowledged, unacknowledged }: Pick<Window<unknown>, 'acknowledged' | 'unacknowledged'>): boolean {
     const nowMs = this.#clock.now();
     if (acknowledged !== this.#acknowledged || unacknowledged.mutations === 0) this.#sinceMs = nowMs;

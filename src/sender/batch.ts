@@ -18,7 +18,6 @@ export type Pending = Readonly<{
   outgoing: Outgoing;
   /** An upper bound of its size in a frame. */
   bytes: number;
-  /** When the source reported it. */
   sinceMs: number;
   /** The number of its sync, which rises for as long as the sender lives. */
   sync: number;
@@ -28,7 +27,6 @@ export type Pending = Readonly<{
   syncing: boolean;
 }>;
 
-/** The most that one frame may carry. */
 export type BatchBounds = Readonly<{ mutationsMax: number; bytesMax: number; limits: FrameLimits }>;
 
 /**
@@ -62,10 +60,7 @@ export function cutBatch(slice: Slice, pending: readonly Pending[], { mutationsM
   return { taken, sent, bytes, tooLarge };
 }
 
-/**
- * The frame for a batch. `objects`: the number of objects put since the begin that an end belongs
- * to.
- */
+/** `objects`: the number of objects put since the begin that an end belongs to. */
 export function batchFrame(
   sent: readonly Pending[],
   { slice, sequence, objects }: Readonly<{ slice: Slice; sequence: number; objects: number }>,
@@ -113,7 +108,7 @@ export function outgoingBytes(outgoing: Outgoing): number {
   }
 }
 
-/** The key of the mutation's object; undefined for a begin, an end or a keep. */
+/** Undefined for a begin, an end or a keep. */
 export function outgoingKey(outgoing: Outgoing): PushedKey | undefined {
   return outgoing.kind === 'put' ? outgoing.object : outgoing.kind === 'delete' ? outgoing.key : undefined;
 }

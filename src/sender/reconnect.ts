@@ -39,9 +39,8 @@ export type ReconnectBounds = BackoffBounds &
 /** The URL to try, and the number of failures in a row before it. */
 export type Attempt = Readonly<{ urlIndex: number; failures: number }>;
 
-/** How a connection ended. */
 export type Parting = Readonly<{
-  /** Time since the welcome, or since it became a standby; 0 if there was neither. */
+  /** Time since the welcome, or since the connection became a standby; 0 without either. */
   lastedMs: number;
   /** Undefined: the connection broke, or this end closed it. */
   reason: ByeReason | undefined;
@@ -49,7 +48,6 @@ export type Parting = Readonly<{
   retryAfterMs: number | undefined;
 }>;
 
-/** The parting for a connection that failed to open. */
 export function failedParting(error: unknown): Parting {
   const message = error instanceof Error ? error.message : String(error);
   const refused = error instanceof UpgradeRefused ? error : undefined;

@@ -11,7 +11,6 @@
  */
 
 export type SliceKnowledge = Readonly<{
-  /** Whether its source is being read. */
   open: boolean;
   /**
    * The id of the cache that acknowledged the end of its last sync; undefined from the next begin

@@ -23,7 +23,6 @@ export class ResyncPace {
     this.#random = random;
   }
 
-  /** Records that the sync is complete and was accepted. */
   synced(): void {
     this.#syncedMs = this.#clock.now();
   }

@@ -4,7 +4,6 @@ import type { ReconnectBounds } from './reconnect.js';
 
 export type SenderBounds = ReconnectBounds &
   Readonly<{
-    /** Timeout from hello to welcome. */
     welcomeTimeoutMs: number;
     /** How long a cache may acknowledge nothing while mutations are unacknowledged. */
     ackTimeoutMs: number;
@@ -17,7 +16,6 @@ export type SenderBounds = ReconnectBounds &
     batchBytesMax: number;
     /** How often the sender reports to the cache how far each slice is behind. */
     statusIntervalMs: number;
-    /** Minimum time between two states that `states` yields. */
     stateIntervalMs: number;
     /** How long an aborted `run` waits for acknowledgements and for its sources to end. */
     shutdownGraceMs: number;

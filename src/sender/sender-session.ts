@@ -59,7 +59,6 @@ export type SenderSessionParts = Readonly<{
 const statusCheckMs = 250;
 const statusStepsPerCheck = 10;
 
-/** The state that begins with the welcome. */
 type Welcomed = Readonly<{ cacheId: string; window: Window<SliceFeed>; turns: SliceTurns; types: OutgoingTypes; sinceMs: number }>;
 
 export class SenderSession {
@@ -68,7 +67,6 @@ export class SenderSession {
   readonly #stop = new AbortController();
   readonly #timers = new Set<() => void>();
   #welcomed: Welcomed | undefined;
-  /** Since when the session waits as a standby. */
   #standbyMs: number | undefined;
   #isDraining = false;
   /** Slices of the sender that the cache has named as synced, by text. */
@@ -116,7 +114,6 @@ export class SenderSession {
     }
   }
 
-  /** Queues the slice: there may be something to do for it when its turn comes. */
   changed(feed: SliceFeed): void {
     this.#welcomed?.turns.add(feed);
   }

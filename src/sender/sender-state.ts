@@ -24,7 +24,6 @@ export type SenderState = Readonly<{
   refused: number;
   /** Age of the oldest mutation of a source that no cache has acknowledged; 0 if there is none. */
   lagMs: number;
-  /** How often the sender has tried to connect again since it was created. */
   reconnects: number;
 }>;
 
@@ -52,7 +51,6 @@ export type SliceProgress = Readonly<{
    * synced: the whole slice is durable at the cache, except for unacknowledged mutations.
    */
   phase: 'waiting' | 'syncing' | 'synced';
-  /** Whether the source is connected to what it reads from. */
   connected: boolean;
   /** Objects sent since the last begin. */
   objects: number;

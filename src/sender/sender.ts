@@ -32,7 +32,6 @@ export type SenderParts = Readonly<{
   clock: Clock;
   /** Uniform, 0 ≤ n < 1; spreads senders that reconnect at the same time. */
   random: () => number;
-  /** Resolves in a later turn of the event loop. */
   turn: () => Promise<void>;
   log: Log;
   /**
@@ -207,7 +206,6 @@ export class Sender {
     return { kind: 'stopped' };
   }
 
-  /** Runs one connection, from its opening to its end. */
   async #connect(url: string, signal: AbortSignal): Promise<Parting> {
     let connection: FrameConnection;
     try {

@@ -50,9 +50,9 @@ const undeclaredMs = 600_000;
 
 export class SliceFeed {
   readonly slice: Slice;
-  /** The slice, as `formatSlice` writes it. */
+  /** As a `formatSlice` text. */
   readonly name: string;
-  /** The slice that must be synced first, as `formatSlice` writes it. */
+  /** The slice that must be synced first, as a `formatSlice` text. */
   readonly after: string | undefined;
   readonly #source: SliceSource;
   readonly #parts: SliceFeedParts;
@@ -98,7 +98,6 @@ export class SliceFeed {
     return this.#source.connected;
   }
 
-  /** The id of the cache at which the slice is synced. */
   get syncedAt(): string | undefined {
     return this.#syncedAt;
   }
@@ -337,7 +336,6 @@ class SourceReading {
     }
   }
 
-  /** Aborts the source; resolves once it has stopped. */
   async close(): Promise<void> {
     this.#abort.abort();
     try {

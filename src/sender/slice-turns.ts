@@ -18,7 +18,6 @@ import { Turns } from '../domain/base/queues.js';
 import type { Window } from './window.js';
 
 export type SliceTurnsParts = Readonly<{
-  /** By the text of their slice; a live view. */
   feeds: ReadonlyMap<string, SliceFeed>;
   connection: Pick<FrameConnection, 'send'>;
   cacheId: string;
@@ -75,7 +74,6 @@ export class SliceTurns {
     this.#waiting.set(first.name, waiting.add(feed));
   }
 
-  /** Returns false if there is too little credit. */
   #send(feed: SliceFeed): boolean {
     const { connection, limits, window } = this.#parts;
     const batch = feed.cut({

@@ -30,7 +30,6 @@ export type Outgoing =
    */
   | Readonly<{ kind: 'clusterKeep'; cluster: ClusterName }>;
 
-/** Where the objects of one slice come from. */
 export interface SliceSource {
   /** Whether the source is connected to what it reads from. */
   readonly connected: boolean;

@@ -23,7 +23,7 @@ export class SyncsUnderWay {
    */
   readonly #unacknowledgedBegins = new Map<string, number>();
 
-  /** The number of objects put since the last begin of the slice that was sent. */
+  /** The number of objects put since the slice's last begin was sent. */
   get objects(): number {
     return this.#objects;
   }
@@ -36,7 +36,6 @@ export class SyncsUnderWay {
     return this.#unacknowledgedBegins.size > 0;
   }
 
-  /** Whether the begin of a logical cluster was sent and its end is not acknowledged. */
   get hasOpenClusters(): boolean {
     return this.#sentClusters.size > 0;
   }
@@ -68,7 +67,6 @@ export class SyncsUnderWay {
     }
   }
 
-  /** Records that the mutations are about to be sent in one frame. */
   send(items: readonly Pending[]): void {
     for (const { outgoing, order } of items) {
       if (outgoing.kind === 'begin') {

@@ -24,7 +24,6 @@ export type Tally = Readonly<{ mutations: number; bytes: number; oldestMs: numbe
 export class Window<Owner> {
   #credit: Credit;
   #sent: Sent<Owner>[] = [];
-  /** The number of unacknowledged mutations of each owner. */
   readonly #owned = new Map<Owner, number>();
   #bytes = 0;
   #acknowledged = 0;
@@ -37,7 +36,6 @@ export class Window<Owner> {
     return this.#credit;
   }
 
-  /** The last number that was acknowledged. */
   get acknowledged(): number {
     return this.#acknowledged;
   }
@@ -85,12 +83,10 @@ export class Window<Owner> {
     return done;
   }
 
-  /** The mutation of that number, if it is unacknowledged. */
   find(sequence: number): Sent<Owner> | undefined {
     return this.#sent[sequence - this.#acknowledged - 1];
   }
 
-  /** Whether the owner has unacknowledged mutations. */
   holds(owner: Owner): boolean {
     return this.#owned.has(owner);
   }

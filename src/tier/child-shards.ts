@@ -24,8 +24,8 @@ export class ChildShards {
   }
 
   /**
-   * Returns whether the neighbour may claim the shard. The shard counts for the neighbour from then
-   * on. The parent may claim any number of shards.
+   * Returns whether the neighbour may claim the shard. If so, the shard counts for the neighbour
+   * from then on. The parent may claim any number of shards.
    */
   tryAdd(neighbour: Neighbour, shard: ShardName): boolean {
     if (neighbour === 'parent') return true;
@@ -37,7 +37,6 @@ export class ChildShards {
     return true;
   }
 
-  /** An operator forgets the child. */
   leave(neighbour: Neighbour): void {
     this.#byVia.delete(neighbour);
     this.#checkedAt.delete(neighbour);

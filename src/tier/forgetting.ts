@@ -34,7 +34,6 @@ export type ForgettingParts = Readonly<{
   hasParent: boolean;
   /** Whether the link is open and its other end has reported everything once. */
   hasReported: (neighbour: Neighbour) => boolean;
-  /** Drops what the child has reported. */
   onForgotten: (neighbour: Neighbour) => void;
   log: Pick<Log, 'info'>;
 }>;

@@ -34,7 +34,6 @@ export type OpenNeighbour = Readonly<{
    * the other end held then is here. Returns the slices whose report has changed.
    */
   record: (report: Omit<Report, 'heartbeat'>, askedMs?: number) => readonly Slice[];
-  /** The connection is closed. */
   down: () => void;
 }>;
 
@@ -61,7 +60,6 @@ export class ReportedFreshness {
     for (const neighbour of neighbours) this.up(neighbour).down();
   }
 
-  /** A connection has opened. */
   up(neighbour: Neighbour): OpenNeighbour {
     const reported: NeighbourReports = {
       isOpen: true,
@@ -119,12 +117,10 @@ export class ReportedFreshness {
     return freshness && { ...freshness, connected: freshness.connected && this.presence(neighbour).isUp };
   }
 
-  /** The slices of the shard that the neighbour has reported on. */
   reportedOf(neighbour: Neighbour, shard: ShardName): Iterable<Slice> {
     return this.#neighbours.get(neighbour)?.slices.slicesOf(shard) ?? [];
   }
 
-  /** The slices that the neighbour reports as synced there. */
   syncedAt(neighbour: Neighbour): readonly Slice[] {
     return this.#neighbours.get(neighbour)?.slices.synced ?? [];
   }

@@ -34,7 +34,6 @@ import { frameBounds } from '../frames/frame-bounds.js';
 import type { PublishedState } from '../domain/published-state.js';
 
 export type RoutesParts = Readonly<{
-  /** The id of this cache. */
   own: string;
   known: PublishedState;
   lane: PushLane;
@@ -128,7 +127,6 @@ export class Routes {
     for (const [shard, { offers }] of this.#claims) if (offers.delete(from)) this.#decide(shard);
   }
 
-  /** The store's state of these shards has changed. */
   follow(shards: Iterable<ShardState>): void {
     for (const state of shards) {
       if (isUnknown(state)) this.#forget(state.shard);
@@ -152,7 +150,6 @@ export class Routes {
     return this.#claims.get(shard)?.offers.get(neighbour)?.removed ?? neighbour === 'parent';
   }
 
-  /** How many shards each link claims. */
   get claims(): ReadonlyMap<Neighbour, number> {
     const claims = new Map<Neighbour, number>();
     for (const shard of this.#claims.keys())

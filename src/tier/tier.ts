@@ -48,7 +48,6 @@ import { takeSwept, sendSwept, type SweptTakenParts } from './links/swept-keys.j
 
 export type TierParts = Readonly<{
   store: Store;
-  /** The pushers of this cache. */
   pushers: Pick<PushSessions, 'freshness' | 'present' | 'keeps' | 'leavesOut' | 'follow'>;
   childShards: Pick<ChildShards, 'tryAdd' | 'leave' | 'forget'>;
 }> &
@@ -101,7 +100,6 @@ export class Tier {
   readonly #link: Link | undefined;
   readonly #routes: Routes;
   readonly #held: HeldShards;
-  /** Forgets a child or a removed shard, when an operator asks. */
   readonly forgetting: Forgetting;
   readonly #freshnessChanges: FreshnessChanges;
   readonly #equalFilters = new EqualFilters();
@@ -169,8 +167,8 @@ export class Tier {
       known.follow(({ shards }) => this.#routes.follow(shards)),
       sendSwept({ store, sessionOf: (neighbour) => this.#sessionOf(neighbour) }),
       store.commits.subscribe(({ changes }) => {
-        // DeclaredTypes (intake/shards/declared-types.ts) follows this commit too, perhaps later in this
-        // turn.
+        // Wait a turn: DeclaredTypes (intake/shards/declared-types.ts) follows this commit too, perhaps
+        // later in this turn.
         if (changes.some(({ key }) => isDeclaring(key.resource))) void parts.turn().then(() => this.#declared(changes));
       }),
       store.peers.follow(() => {
@@ -200,7 +198,6 @@ export class Tier {
     return this.#link?.state;
   }
 
-  /** The id of the parent while it is connected. */
   get parentId(): string | undefined {
     return this.parent?.kind === 'open' ? this.parent.cacheId : undefined;
   }
@@ -209,7 +206,6 @@ export class Tier {
     return this.#children.connected;
   }
 
-  /** How many shards each open link claims. */
   get claims(): ReadonlyMap<Neighbour, number> {
     return this.#routes.claims;
   }
@@ -255,7 +251,6 @@ export class Tier {
     this.#routes.policiesChanged();
   }
 
-  /** The type is gone, and its objects with it. */
   drop(resource: Resource): void {
     for (const [neighbour, session] of this.#neighbours()) {
       const slices: Slice[] = [...this.#known.shards].filter((state) => state.via === neighbour).map(({ shard }) => ({ shard, resource }));
@@ -439,7 +434,6 @@ export class Tier {
     return child === undefined ? this.#link?.session : this.#children.find(child)?.session;
   }
 
-  /** The types are served from now on. */
   followTypes(types: readonly Resource[]): void {
     for (const session of this.#sessions()) session.followTypes(types, []);
   }

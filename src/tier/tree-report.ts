@@ -66,7 +66,6 @@ type View = TreeReportParts &
     claims: ReadonlyMap<Neighbour, number>;
   }>;
 
-/** Counts the slices that this cache holds from each link. */
 function countHeld(known: TreeReportParts['known']): ReadonlyMap<Neighbour, Held> {
   const held = new Map<Neighbour, Held>();
   for (const { shard, via } of known.shards) {

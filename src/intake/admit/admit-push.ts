@@ -31,7 +31,6 @@ import { namespaceStamp } from './object-namespace.js';
 import { pathOf, type ObjectMeta } from '../../json/object-meta.js';
 import { readObject } from './read-object.js';
 
-/** The inputs shared by all objects of one frame. */
 export type PushInputs = Readonly<{
   type: ServedType;
   resource: Resource;
@@ -41,7 +40,6 @@ export type PushInputs = Readonly<{
   bodyBytesMax: number;
   /** Logical clusters that are accepted although their names begin with `system:`. */
   systemClusters: ReadonlySet<string>;
-  /** Provides the memory for stored bodies. */
   allocate: Allocate;
   /** Whether the policy accepts an object that is otherwise valid. */
   accepts?: (object: Pick<StoredObject, 'key' | 'body'>) => boolean;

@@ -181,7 +181,7 @@ function tooLong(field: string, bytesMax: number): Cause {
   return { reason: 'FieldValueTooLong', message: `Too long: may not be more than ${bytesMax} bytes`, field };
 }
 
-/** The metadata that an update replaces. Only the members that are asked for are parsed. */
+/** Parses only the members that are asked for. */
 export class StoredMeta {
   readonly #bytes: Uint8Array;
   readonly #members: TextMembers;
@@ -191,7 +191,6 @@ export class StoredMeta {
     this.#members = scanObject(this.#bytes, Infinity).top;
   }
 
-  /** A member as JSON text; undefined if it is missing. */
   text(name: string): string | undefined {
     const found = member(this.#members, name);
     return found === undefined ? undefined : valueText(this.#bytes, found);

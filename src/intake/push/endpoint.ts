@@ -65,7 +65,6 @@ export class Endpoint {
     this.#limits = limits;
   }
 
-  /** Connections whose role is not known yet count, too. */
   get openPushers(): number {
     return this.#countOf('shard');
   }

@@ -48,7 +48,6 @@ export type PushSessionParts = Readonly<{
   sessions: PushSessions;
   removals: HeldRemovals;
   clock: Clock;
-  /** Yields to the event loop. */
   turn: () => Promise<void>;
   /** Shared by all sessions, to bound their log lines together. */
   log: BoundedLog;

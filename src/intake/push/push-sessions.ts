@@ -21,7 +21,6 @@ import type { PushersElsewhere } from './pushers-elsewhere.js';
 import { displaced } from './session.js';
 import { SliceReports } from '../shards/slice-reports.js';
 
-/** A session, as other parts of the server see it. */
 export type Holder = Readonly<{
   process: string;
   term: Term;
@@ -54,7 +53,6 @@ type Entry = {
   holder: Holder | undefined;
   sinceMs: number;
   reported: SliceReports;
-  /** Whether a session has had the shard since the start. */
   wasHeld: boolean;
 };
 
@@ -90,7 +88,6 @@ export class PushSessions {
     });
   }
 
-  /** The number of shards that have a session. */
   get held(): number {
     let held = 0;
     for (const { holder } of this.#entries.values()) if (holder !== undefined) held += 1;
@@ -213,7 +210,6 @@ export class PushSessions {
     return this.#listeners.subscribe(listener);
   }
 
-  /** Stores what has changed in the reports of a pusher. */
   recordStatus(shard: ShardName, { freshness, withdrawn }: Omit<FrameOf<'status'>, 'kind'>, nowMs: number): void {
     const { reported } = this.#entry(shard);
     const changed = [...reported.update(freshness, nowMs), ...reported.withdraw(withdrawn, nowMs)];
@@ -240,8 +236,8 @@ export class PushSessions {
   }
 
   /**
-   * `sinceMs` is the start of this server if nobody has pushed the shard since. If the shard's
-   * pusher is silent, it is the pusher's last sign of life.
+   * `sinceMs` is the start of this server if nobody has pushed the shard since, and a silent
+   * pusher's last sign of life.
    */
   presence(shard: ShardName): Presence {
     const here = this.#presenceHere(shard);

@@ -69,7 +69,7 @@ export class PushersElsewhere {
   }
 
   /**
-   * Calls when pushers of other servers may have changed, with the slices of the pushers that
+   * Calls `listener` when pushers of other servers may have changed, with the slices of those that
    * connected or reported something new.
    */
   follow(listener: (slices: readonly Slice[]) => void): Subscription {

@@ -28,7 +28,6 @@ export type ReceiverEffect =
   | Readonly<{ kind: 'fenced'; holder: ShardState | undefined }>
   | FrameOf<'bye'>;
 
-/** The effects of settled work, besides its ack. */
 export function settledEffects(
   { slice, report, last, pushes, compares }: Work,
   outcomes: readonly PushOutcome[],

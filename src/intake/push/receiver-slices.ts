@@ -139,7 +139,6 @@ export class ReceiverSlices {
     return broken;
   }
 
-  /** The waiting slices whose type is known by now. */
   waiting(isKnown: (slice: Slice) => boolean): readonly Slice[] {
     return [...this.#waiting.values()].flatMap((ofType) => {
       const [first] = ofType.values();

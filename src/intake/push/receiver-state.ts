@@ -13,7 +13,6 @@ import type { Credit, FrameLimits, FrameOf } from '../../frames/frame.js';
 import type { ReceiverSlices } from './receiver-slices.js';
 
 export type ReceiverState = Readonly<{
-  /** The number that the next mutation must have. */
   next: number;
   slices: ReceiverSlices;
   /**
@@ -51,9 +50,7 @@ export type ReceiverEvent =
   | Readonly<{ kind: 'frame'; frame: NumberedFrame; isRemovalHeld?: boolean }>
   /** Settled work arrives in the order of its numbers. */
   | Readonly<{ kind: 'settled'; work: Work; outcomes: readonly PushOutcome[] }>
-  /** A type was withdrawn, and its objects in these slices were dropped. */
   | Readonly<{ kind: 'dropped'; slices: readonly Slice[] }>
-  /** Types were declared, perhaps some that were unknown here. */
   | Readonly<{ kind: 'declared' }>
   /** All slices that the sender has, as `formatSlice` texts. */
   | Readonly<{ kind: 'named'; slices: ReadonlySet<string> }>;
@@ -64,7 +61,6 @@ export type IntakeRules = Readonly<{
   typeOf: (resource: Resource, shard: ShardName) => ServedType | undefined;
   credit: Credit;
   limits: FrameLimits;
-  /** Logical clusters that are accepted although their names begin with `system:`. */
   systemClusters: ReadonlySet<string>;
 }>;
 

@@ -58,9 +58,7 @@ import type { NumberedFrame, ReceiverContext, ReceiverEvent, ReceiverState, Work
 type Stepped = Readonly<{ state: ReceiverState; effects: readonly ReceiverEffect[] }>;
 type SliceFrame = Exclude<NumberedFrame, { kind: 'progress' | 'report' }>;
 
-/**
- * The state of a new connection. `synced`: slices that the pusher's term has synced in full here.
- */
+/** `synced`: slices that the pusher's term has synced in full here. */
 export function newReceiver(synced: readonly Slice[] = []): ReceiverState {
   return { next: 1, slices: new ReceiverSlices(synced), lacking: new LackingObjects(), unsettled: { mutations: 0, bytes: 0 } };
 }
@@ -335,7 +333,6 @@ function forgetDropped(state: ReceiverState, slices: readonly Slice[], context: 
   return { state, effects: [...forgotten.effects, ...requestDeclared(state, context).effects] };
 }
 
-/** Makes the store forget the syncs of these slices. */
 function forget(state: ReceiverState, slices: readonly Slice[], { by }: ReceiverContext): Stepped {
   if (slices.length === 0) return { state, effects: [] };
   const pushes = slices.map((slice): Push => ({ kind: 'invalidate', slice, by }));

@@ -24,8 +24,8 @@ export type ReceiverParts = Readonly<{
   context: () => ReceiverContext;
   run: (effect: OwnEffect) => void;
   /**
-   * Cuts off the connection: the work that the store got could not be settled, which is a bug.
-   * `close` throws the error.
+   * Cuts off the connection, because work could not be settled, which is a bug. `close` throws the
+   * error.
    */
   terminate: () => void;
 }>;
@@ -42,7 +42,6 @@ export class Receiver {
   /** Keyed by slice: how many of its mutations are accepted and not decided. */
   readonly #undecided = new Map<string, number>();
 
-  /** `synced`: slices that the pusher's term has synced in full here. */
   constructor(parts: ReceiverParts, synced: readonly Slice[] = []) {
     this.#parts = parts;
     this.#state = newReceiver(synced);
@@ -96,7 +95,6 @@ export class Receiver {
     this.#settleLater(async () => void (await decided));
   }
 
-  /** Accepts nothing more. */
   end(): void {
     this.#isOver = true;
   }

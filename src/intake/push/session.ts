@@ -1,6 +1,6 @@
 /**
- * Decides how a pusher's session begins and ends: how its hello is answered, and with which `bye` a
- * pusher that lost its shard leaves.
+ * Decides how a pusher's hello is answered, and with which `bye` a pusher leaves that lost its
+ * shard.
  */
 import type { Arrival, ShardState } from '../../domain/claim.js';
 import { parseShardName, type ShardName } from '../../domain/shard.js';

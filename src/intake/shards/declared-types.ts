@@ -41,7 +41,6 @@ export type DeclaredTypesParts = Readonly<{
   log: Log;
 }>;
 
-/** Wait before the next try after the store could not write. */
 const retryMs = 10_000;
 /**
  * How often this server checks a type that another server is removing. That server may stop before

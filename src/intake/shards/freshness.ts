@@ -66,7 +66,6 @@ export type FreshnessParts = Readonly<{
    */
   tier: Readonly<{ isComplete: boolean; parentId: string | undefined }>;
   clock: Clock;
-  /** Yields to the event loop. */
   turn: () => Promise<void>;
   version: string;
   isReady: () => boolean;
@@ -77,7 +76,6 @@ export type FreshnessParts = Readonly<{
 const checksPerTurn = 2_500;
 const shardsPerTurnOfType = 1_000;
 const typesKeptMax = 100;
-/** At most this many unknown types are listed for a shard. */
 const unknownTypesMax = 100;
 
 /**

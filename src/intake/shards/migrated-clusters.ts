@@ -141,7 +141,6 @@ export class MigratedClusters {
     }
   }
 
-  /** The destination in the LogicalClusterMigration that the mark names. */
   async #destinationOf({ key: { cluster }, body }: StoredObject): Promise<string | undefined> {
     const [, parent = '', name = ''] = markPattern.exec(annotationsOf(body).get(mark) ?? '') ?? [];
     const place = parseClusterName(parent);
@@ -157,7 +156,6 @@ export class MigratedClusters {
     return state?.plain === true && state.via === 'local';
   }
 
-  /** Returns the number of deleted objects. */
   async #remove(shard: ShardName, cluster: ClusterName): Promise<number> {
     const { objects, revisions, known } = this.#parts;
     const types = [...known.slicesOf(shard)]
@@ -173,7 +171,6 @@ export class MigratedClusters {
     return removed;
   }
 
-  /** Returns whether the object is gone. */
   async #delete({ key, revision }: StoredObject): Promise<boolean> {
     const outcome = await this.#parts.writer.submit({ kind: 'delete', key, expect: revision });
     return outcome.kind === 'written' || (outcome.kind === 'refused' && outcome.why === 'absent');

@@ -38,7 +38,6 @@ export type ShardRemovalParts = Readonly<{
   state: PublishedState;
   commits: Commits;
   sessions: PushSessions;
-  /** When a shard behind a link was last seen. */
   seenMs: SeenElsewhere;
   lastWriteMs: (shard: ShardName) => number;
   isLinkUp: (neighbour: Neighbour) => boolean;
@@ -90,7 +89,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     this.#cancelCheck = this.#checkLater();
   }
 
-  /** Removes a shard for good. Returns undefined if the cache does not know the shard. */
+  /** Returns undefined if the cache does not know the shard. */
   async remove(shard: ShardName): Promise<{ removed: number } | undefined> {
     return this.#parts.state.hasName(shard) ? { removed: await this.#clear(shard, { fence: true, why: 'asked' }) } : undefined;
   }
@@ -192,7 +191,6 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     return via === undefined || via === 'local' || (via !== 'parent' && !this.#parts.isLinkUp(via));
   }
 
-  /** Whether the root shard has a Shard object of that name. */
   async #hasObject(shard: ShardName): Promise<boolean> {
     const found = await this.#parts.objects.find({
       ...shardObjects,

@@ -63,7 +63,6 @@ export class SliceReports {
     return lacks;
   }
 
-  /** The slices of a shard that have a report. */
   *slicesOf(shard: ShardName): Iterable<Slice> {
     for (const { slice } of this.#shards.get(shard)?.slices.values() ?? []) yield slice;
   }
@@ -85,7 +84,6 @@ export class SliceReports {
     });
   }
 
-  /** Removes the reports on these slices. Returns the slices that had one. */
   withdraw(slices: readonly Slice[], nowMs: number): readonly Slice[] {
     return slices.filter((slice) => {
       const isReported = this.slice(slice) !== undefined;

@@ -1,7 +1,7 @@
 /**
- * Takes in writes over HTTP. It admits a write against the published state, then submits it with
- * the revision it was admitted against, so the committer only compares revisions. A write that
- * changes nothing is never submitted.
+ * Admits a write over HTTP against the published state, then submits it with the revision it was
+ * admitted against. So the committer only compares revisions. A write that changes nothing is never
+ * submitted.
  */
 import { Buffer } from 'node:buffer';
 import { randomInt, randomUUID } from 'node:crypto';

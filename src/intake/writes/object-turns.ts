@@ -61,7 +61,6 @@ export class ObjectTurns {
   }
 }
 
-/** Throws Refused if the request has ended. */
 export function assertAwaited({ isEnded }: Asker): void {
   if (isEnded) throw new Refused(abandoned);
 }

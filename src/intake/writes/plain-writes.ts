@@ -71,7 +71,6 @@ export class PlainWrites {
     this.#lastWritesElsewhereMs.set(shard, this.#parts.clock.now());
   }
 
-  /** When a plain writer last wrote to each shard at this server. */
   get lastWritesHere(): ReadonlyMap<ShardName, number> {
     return this.#lastWritesMs;
   }
@@ -86,7 +85,7 @@ export class PlainWrites {
 
   /**
    * Decides whether a write goes ahead, and with which flag of the mutation (`as`, mutation.ts).
-   * `keeps`: it changes kept names only.
+   * `keeps`: the write changes kept names only.
    */
   decide(shard: ShardName, caller: Caller, keeps = false): Decision {
     const { own, known, clock, seenMs, runningSinceMs, pushers } = this.#parts;

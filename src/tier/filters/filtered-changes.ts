@@ -16,8 +16,8 @@ import type { Slice } from '../../domain/slice.js';
 import type { LinkFilter } from './link-filter.js';
 
 /**
- * `after`: the object after the change, if it crosses. `before`: the object before the change, if it
- * crossed; not computed where the whole slice crosses.
+ * `after`: the object after the change, if it crosses. `before`: the object before the change, if
+ * that crossed; not computed where the whole slice crosses.
  */
 export type FilteredChange = Readonly<{ change: Change; before: StoredObject | undefined; after: StoredObject | undefined }>;
 
@@ -122,7 +122,6 @@ export function pathMovesIn(changes: readonly Change[]): PathMoves {
   return { revision, byPlace };
 }
 
-/** The text of a logical cluster on a shard. */
 function placeOf({ shard, cluster }: Pick<Key, 'shard' | 'cluster'>): string {
   return `${shard}|${cluster}`;
 }

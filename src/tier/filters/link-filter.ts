@@ -80,9 +80,7 @@ export class LinkFilter {
     return this.#asksPaths;
   }
 
-  /**
-   * Whether the canonical path of some object of the slice may decide whether the object crosses.
-   */
+  /** As `asksPaths`, for the objects of one slice. */
   asksPath(slice: Slice): boolean {
     return this.#sliceFilter(slice).asksPath;
   }

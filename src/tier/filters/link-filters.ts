@@ -94,7 +94,6 @@ export class LinkFilters {
     return this.ownFrom(from).lets(object, anyPath);
   }
 
-  /** Whether the policy of this end asks for canonical paths. */
   asksPaths(from: Neighbour): boolean {
     return this.ownFrom(from).asksPaths;
   }

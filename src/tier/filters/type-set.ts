@@ -53,7 +53,6 @@ export class TypeSet {
     return this.#identities.has(family) && this.#identities.get(family)?.has(resource.identity) !== false;
   }
 
-  /** Whether some type is in both sets. */
   meets(other: TypeSet): boolean {
     const own = this.#identities;
     const others = other.#identities;

@@ -24,7 +24,6 @@ import type { PushSessions } from '../../intake/push/push-sessions.js';
 import type { LinkFilters } from '../filters/link-filters.js';
 import type { ReportedFreshness } from '../reported-freshness.js';
 
-/** Shards and slices whose freshness or wholeness may have changed. */
 export type FreshnessChange = Readonly<{ shards: ReadonlySet<ShardName>; slices: readonly Slice[] }>;
 
 type Session = Readonly<{ filters: LinkFilters | undefined; onFreshnessChange: (change: FreshnessChange) => void }>;
@@ -38,7 +37,6 @@ export type FreshnessChangesParts = Readonly<{
   turn: () => Promise<void>;
 }>;
 
-/** The state of a link at the last check. */
 type Seen = Readonly<{ isUp: boolean; filters: LinkFilters | undefined }>;
 
 const checkIntervalMs = 1_000;

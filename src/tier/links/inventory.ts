@@ -35,7 +35,6 @@ const askedMax = 100_000;
 export class Inventory {
   readonly #parts: InventoryParts;
   readonly #neighbour: Neighbour;
-  /** Shards whose inventory was sent to this neighbour. */
   readonly #sent = new Set<ShardName>();
   readonly #subscription: Subscription;
   /** Slices that this cache does not know, and that it asks this neighbour about. */

@@ -97,7 +97,6 @@ export class LinkPaths {
     this.#settled = sequence;
   }
 
-  /** A new sync of the slice begins. */
   begun(slice: Slice): void {
     const waiting = this.#waiting.get(formatSlice(slice));
     if (waiting === undefined) return;

@@ -25,8 +25,7 @@ import { Summaries } from '../syncs/summaries.js';
 
 const ignoredClaimsMax = 1_000;
 /**
- * Stands for all shards beyond `ignoredClaimsMax`, for as long as the link is open. No shard has this
- * name.
+ * Stands for all shards beyond `ignoredClaimsMax` while the link is open. No shard has this name.
  */
 const overflowName = '*';
 
@@ -73,7 +72,6 @@ export class LinkReceiver {
   readonly #acks: Acks;
   readonly #heartbeat: Heartbeat;
   readonly #summaries: Summaries;
-  /** Shards whose last claim this end ignored. */
   readonly #ignoredClaims = new Set<string>();
   #tally: LinkReceiverTally = { compared: 0, comparedMs: 0, differed: 0, refused: 0, unheard: 0 };
   /** Settles when every earlier frame and task is in the queue of the store. */

@@ -31,7 +31,6 @@ export type LinkSenderParts = Readonly<{
   isComplete: (but: Neighbour) => boolean;
   clock: Clock;
   random: () => number;
-  /** Yields to the event loop. */
   turn: () => Promise<void>;
   log: Log;
   /** For events that a peer can cause as often as it likes. */

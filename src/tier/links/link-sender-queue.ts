@@ -18,7 +18,6 @@ import type { Outgoing } from '../../sender/source.js';
 import { Window } from '../../sender/window.js';
 import type { SliceSync } from '../syncs/slice-sync.js';
 
-/** The slice that an item belongs to, if any. */
 type Owner = SliceSync | undefined;
 
 type Item =
@@ -140,7 +139,6 @@ export class LinkSenderQueue {
     return undefined;
   }
 
-  /** Whether something of the slice is queued, or sent and not acknowledged. */
   isUnderWay(sync: SliceSync): boolean {
     if (this.#window.holds(sync)) return true;
     return this.#items.some((item, i) => i >= this.#taken && item.kind !== 'position' && item.sync === sync);
@@ -230,11 +228,7 @@ export function outgoingObject({ key: { cluster, namespace, name }, body, resour
   return { kind: 'put', version: body.version, object: { cluster, namespace, name, sourceVersion: resourceVersion, body: body.bytes } };
 }
 
-/**
- * Turns objects and changes into items of a link's frames.
- *
- * `came` undefined: the object does not cross any more, whether or not it was deleted.
- */
+/** `came` undefined: the object does not cross any more, whether or not it was deleted. */
 export function outgoingChange({ key: { cluster, namespace, name } }: Pick<Change, 'key'>, came: StoredObject | undefined): Outgoing {
   return came === undefined ? { kind: 'delete', key: { cluster, namespace, name } } : outgoingObject(came);
 }

@@ -120,7 +120,6 @@ export class LinkSender {
     return { ...this.#syncs.tally, behind: published - this.#tail.position, lagMs: this.#queue.lagMs, resynced: this.#resynced };
   }
 
-  /** Runs until `signal` is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     const subscription = this.#parts.store.state.follow(({ shards, slices }) => {
       for (const { shard } of shards) this.#claims.add(shard);
@@ -158,7 +157,6 @@ export class LinkSender {
     this.#parts.boundedLog.warn('link.refused', { ...placeOf(refused.sync.slice, refused.outgoing), ...why });
   }
 
-  /** The other end asks for a resync. */
   resync({ slice, reason }: FrameOf<'resync'>): void {
     const sync = this.#syncs.of(slice);
     if (sync === undefined || sync.isToBeSynced) return;
@@ -167,13 +165,11 @@ export class LinkSender {
     this.#notifier.notify();
   }
 
-  /** The other end asks for a report of freshness. */
   report(heartbeat: number): void {
     this.#reports.ask(heartbeat);
     this.#notifier.notify();
   }
 
-  /** The other end has sent its summary of a slice that is to be synced. */
   learnSummary(summary: FrameOf<'summary'>): void {
     this.#sliceSender.learnSummary(summary);
     this.#notifier.notify();
@@ -188,20 +184,14 @@ export class LinkSender {
     return this.#syncs.hold(held);
   }
 
-  /**
-   * Slices of the shard that the other end holds and this cache asks about, because it does not
-   * know them.
-   */
   unknownOf(shard: ShardName): Iterable<Slice> {
     return this.#syncs.unknownOf(shard);
   }
 
-  /** The type has been declared or dropped. */
   followType(resource: Resource): void {
     this.#syncs.followType(resource);
   }
 
-  /** The freshness or the wholeness of these shards and slices may have changed. */
   onFreshnessChange(change: FreshnessChange): void {
     this.#syncs.onFreshnessChange(change);
     this.#notifier.notify();
@@ -225,7 +215,6 @@ export class LinkSender {
     await this.#parts.turn();
   }
 
-  /** The claim of the shard has changed. */
   sendClaim(shard: ShardName): void {
     this.#claims.add(shard);
     this.#notifier.notify();
@@ -368,7 +357,6 @@ export class LinkSender {
     this.#queue.position('');
   }
 
-  /** Sends all claims that are due, before anything else. */
   async #sendClaims(): Promise<void> {
     while (this.#claims.send()) await this.#parts.turn();
   }

@@ -30,7 +30,6 @@ export type LinkSessionParts = Omit<LinkSenderParts, 'connection' | 'claimFor' |
     routed: (route: readonly string[]) => 'loop' | undefined;
     /** The policies of both ends are known, or have changed. */
     settled: () => void;
-    /** Shared by all links of this cache. */
     equalFilters: EqualFilters;
     /** The other end has removed objects that a sync of this cache did not name. */
     swept: (frame: FrameOf<'swept'>) => Promise<void>;

@@ -86,7 +86,6 @@ export class LinkSession {
     return this.#linkReceiver.tally;
   }
 
-  /** Undefined before the other end has sent its policy. */
   get otherPolicy(): EndPolicy | undefined {
     return this.#other;
   }
@@ -170,15 +169,10 @@ export class LinkSession {
     return this.#filters;
   }
 
-  /** Asks about a slice that another neighbour holds and this cache does not know. */
   ask(slice: Slice): void {
     this.#inventory.ask(slice);
   }
 
-  /**
-   * Slices of the shard that the other end holds and this cache asks about, because it does not
-   * know them.
-   */
   unknownOf(shard: ShardName): Iterable<Slice> {
     return this.#linkSender?.unknownOf(shard) ?? [];
   }

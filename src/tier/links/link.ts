@@ -42,15 +42,12 @@ export type LinkParts = Readonly<{
   clock: Clock;
   random: () => number;
   log: Log;
-  /** Opens a connection to the URL. */
   connect: (url: string, signal: AbortSignal) => Promise<FrameConnection>;
-  /** Makes the session that starts with the welcome. */
   open: (connection: FrameConnection, peer: LinkPeer) => LinkSession;
 }>;
 
 export type LinkOptions = ReconnectBounds &
   Readonly<{
-    /** The URLs of the parent, tried in turn. */
     urls: readonly string[];
     welcomeTimeoutMs: number;
     /** The delay after the parent has refused this cache for good. */
@@ -85,7 +82,6 @@ export class Link {
     return this.#state.kind === 'open' ? this.#state.session : undefined;
   }
 
-  /** Runs until `signal` is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, log } = this.#parts;
     const { urls } = this.#options;

@@ -49,7 +49,6 @@ export class PolicyRemovals {
    */
   readonly #atBegin = new Map<string, number>();
 
-  /** `filters`: the filters at the moment of the call. */
   constructor(parts: PolicyRemovalsParts, neighbour: Neighbour, filters: () => LinkFilters | undefined) {
     this.#parts = parts;
     this.#neighbour = neighbour;

@@ -32,7 +32,6 @@ export type TailParts = Readonly<{
   isWanted: (key: Key) => boolean;
   revisions: Pick<Revisions, 'published'>;
   commits: Commits;
-  /** There is more to read. */
   notify: () => void;
 }>;
 

@@ -39,7 +39,6 @@ export class TakenShards {
     return this.#claims.has(shard) && flows(this.#known.shard(shard)?.via, this.#to);
   }
 
-  /** Whether both ends know the same claim. */
   isAgreed(shard: ShardName): boolean {
     const [there, here] = [this.#claims.get(shard), this.#known.shard(shard)];
     return there !== undefined && here !== undefined && compareClaims(there, here) === 0;

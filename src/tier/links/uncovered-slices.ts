@@ -24,7 +24,6 @@ import type { LinkFilters } from '../filters/link-filters.js';
 import type { LinkReceiver } from './link-receiver.js';
 import type { PolicyRemovals } from './policy-removals.js';
 
-/** Slices removed in one commit. */
 const slicesAtOnce = 256;
 
 export type UncoveredParts = Readonly<{
@@ -60,7 +59,6 @@ export class UncoveredSlices {
     this.#own(removeAllUncovered(this.#parts, before));
   }
 
-  /** Resolves once no work is under way. */
   async close(): Promise<void> {
     this.#released.cancel();
     await this.#work;

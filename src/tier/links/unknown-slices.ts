@@ -36,7 +36,6 @@ export class UnknownSlices {
     return [...(this.#byType.get(formatResource(resource))?.values() ?? [])];
   }
 
-  /** The slices of the shard that are being asked about. */
   asked(shard: ShardName): Iterable<Slice> {
     return this.#asked.of(shard);
   }
@@ -61,7 +60,6 @@ export class UnknownSlices {
     if (next !== undefined) this.#ask(next);
   }
 
-  /** The slice is known. */
   delete(slice: Slice): void {
     if (this.#byType.size === 0) return;
     const type = formatResource(slice.resource);

@@ -93,7 +93,10 @@ export class SliceSender {
     return invalidated.length > 0;
   }
 
-  /** Reads on in the slices that are being synced. Returns false if there is nothing to read. */
+  /**
+   * Reads a page of a slice that is being synced, or whose digest is computed. Returns false if
+   * there is nothing to read.
+   */
   async walk(): Promise<boolean> {
     const { syncs, tail } = this.#parts;
     if (this.#continueCompared()) return true;
@@ -150,12 +153,10 @@ export class SliceSender {
     return false;
   }
 
-  /** The other end's summary of a slice, as of its begin. */
   learnSummary(summary: FrameOf<'summary'>): void {
     this.#comparisons.learn(summary);
   }
 
-  /** Makes the digests of all slices due. */
   checkAll(): void {
     for (const sync of this.#parts.syncs.all) this.#digestsDue.add(sync);
   }

@@ -38,7 +38,6 @@ export class SliceSync {
    * this one.
    */
   hasLeft = false;
-  /** The walk of its sync or of its digest. */
   walk: SliceWalk | undefined;
   comparison: SliceComparison | undefined;
   /**
@@ -63,7 +62,6 @@ export class SliceSync {
     this.#count(1);
   }
 
-  /** Whether its objects declare types. */
   get declaresTypes(): boolean {
     return isDeclaring(this.slice.resource);
   }

@@ -35,11 +35,9 @@ import { WaitingSyncs } from './waiting-syncs.js';
 
 export type SliceSyncsParts = Readonly<{
   known: PublishedState;
-  /** Whether this cache holds the whole slice, or nothing of the slice can ever come here. */
+  /** As in LinkSenderParts (link-sender-options.ts). */
   isSynced: (slice: Slice) => boolean;
-  /** Whether the shard's via could bring a slice that this cache does not know. */
   canCome: (slice: Slice) => boolean;
-  /** Asks the shard's via about a slice that the other end holds and this cache does not know. */
   unknown: (slice: Slice) => void;
   published: () => Revision;
   clock: Clock;
@@ -241,7 +239,6 @@ export class SliceSyncs {
     this.#due.add(sync);
   }
 
-  /** The freshness or the wholeness of these shards and slices may have changed. */
   onFreshnessChange({ shards, slices }: FreshnessChange): void {
     for (const shard of shards) for (const sync of this.ofShard(shard)) this.#changed(sync);
     for (const slice of slices) {
@@ -275,7 +272,7 @@ export class SliceSyncs {
   }
 
   /**
-   * Resyncs each slice of which the filter lets other objects cross now. The sender sends nothing
+   * Resyncs each slice of which other objects cross under the new filter. The sender sends nothing
    * before all slices are checked.
    */
   async changeFilter(filter: LinkFilter, turn: () => Promise<void>): Promise<void> {
@@ -294,12 +291,10 @@ export class SliceSyncs {
     await this.#followInTurns(this.#shards(), turn);
   }
 
-  /** The published state of the shard has changed. */
   followShard(shard: ShardName): void {
     for (const _ of this.#followEach(shard));
   }
 
-  /** The type has been declared or dropped. */
   followType(resource: Resource): void {
     for (const slice of this.#unknown.ofType(resource)) this.#checkIfUnknown(slice);
   }
