@@ -124,8 +124,8 @@ function clientOptions({ ca, certificate, key, serverName }: ClientIdentity, opt
     },
     // Masks keep scripts in browsers from sending bytes that a proxy would read as HTTP. Nobody
     // between the ends sees into TLS, so this mask is zeros, and ws skips masking with zeros.
-    // Masking would copy every body here and process it again at the other end. It would cost both
-    // ends 9.6 instead of 3.8 microseconds for an object of 2.5 kB.
+    // Masking would copy every body at both ends: 9.6 instead of 3.8 microseconds for an object of
+    // 2.5 kB.
     generateMask: (mask) => mask.fill(0),
   };
 }

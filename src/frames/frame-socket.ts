@@ -1,5 +1,5 @@
 /**
- * An open websocket, the same at both ends: it sends and receives frames, and closes.
+ * An open websocket that carries frames, the same at both ends.
  *
  * Bounds: unread messages as in unread-messages.ts; beyond them the socket stops reading. Unsent
  * bytes up to `bufferedBytesMax` and one frame; beyond them the connection is terminated. A sender
@@ -30,7 +30,7 @@ export type FrameSocketParts = Readonly<{ socket: WebSocket; peer: string; clock
 const unreadMessagesMax = 8;
 const sliceMs = 2;
 /**
- * Maximum pongs between two pings. A peer may send some unsolicited ones, to show that it is there.
+ * Maximum pongs between two pings. A peer may send some unsolicited ones, to show that it is alive.
  */
 const pongsMax = 1_000;
 

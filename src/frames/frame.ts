@@ -16,8 +16,8 @@
  * one mutation. An ack or refuse names one of these numbers.
  *
  * Position. A position is a resourceVersion of the sending cache's store, in a progress, put or
- * delete. Before that frame, the sender has sent everything up to the position that crosses the
- * link. The receiver stores the position and the content of the frame in one commit.
+ * delete. Before that frame, the sender has sent everything that crosses the link, up to the
+ * position. The receiver stores the position and the content of the frame in one commit.
  *
  * Comparison. A digest covers what was sent before it, and so does a report of freshness. A report
  * also answers a heartbeat: before the report that names heartbeat N, the sender has sent
@@ -55,7 +55,7 @@
  * all (`isAll`), the cache removes its objects of any other slice of that shard. Without a types
  * frame, or if the pusher cannot know all its slices, the cache removes nothing.
  *
- * Liveness is the websocket's own ping and pong; there are no frames for it.
+ * Liveness: the websocket's own ping and pong.
  *
  * Ladder. Frames are additive: a new member goes to the end, and an older reader ignores it. A
  * change that an older reader would misread is a new version, negotiated in hello, with golden

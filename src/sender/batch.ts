@@ -163,10 +163,10 @@ function keyOf({ outgoing }: Pending): readonly PushedKey[] {
 }
 
 /**
- * Drops superseded mutations from a batch: of several states of one object it keeps the newest, as
- * a work queue in kcp's controller does. It keeps a deletion before a new object of the same name,
- * so that watchers see it. Nothing is dropped across a begin or an end, and the order of the rest
- * stays.
+ * Drops superseded mutations: of several states of one object it keeps the newest, as a work queue
+ * in kcp's controller does. It keeps a deletion before a new object of the same name, so that
+ * watchers see the deletion. Nothing is dropped across a begin or an end, and the rest keeps its
+ * order.
  */
 export function coalesce(batch: readonly Outgoing[]): readonly Outgoing[] {
   if (batch.length < 2) return batch;

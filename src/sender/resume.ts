@@ -5,9 +5,9 @@
  * U1 A slice goes on only if its last sync is known to be complete: this very cache acknowledged
  *    the sync and still names the slice as synced, and the source has stayed open since. A cache
  *    whose store lost what it acknowledged names no slice as synced.
- * U2 An unacknowledged begin or end may have arrived or not. Sent again, it could end a sync of
- *    which a part is missing. So such a slice is resynced: from a begin until the acknowledgement
- *    of its end it counts as synced nowhere.
+ * U2 An unacknowledged begin or end may have arrived or not. If an end were sent again, it could
+ *    complete a sync of which a part is missing. So such a slice is resynced: from a begin until
+ *    the acknowledgement of its end it counts as synced nowhere.
  */
 
 export type SliceKnowledge = Readonly<{

@@ -280,7 +280,7 @@ export class SenderSession {
   #parting(code: number): Parting {
     const { clock } = this.#parts;
     const nowMs = clock.now();
-    // Time as a standby counts, so that a standby reconnects as soon as a pusher does.
+    // Time as a standby counts as lasting, so that a standby reconnects as fast as a pusher.
     const lastedMs = nowMs - (this.#standbyMs ?? this.#welcomed?.sinceMs ?? nowMs);
     const { reason, message, retryAfterMs } = this.#ending ?? { reason: reasonOfCode(code), message: `the connection closed with ${code}` };
     return { lastedMs, reason, message, retryAfterMs };

@@ -173,7 +173,7 @@ export class Sender {
 
   /**
    * A cache that restarts keeps newcomers from the shard for five seconds. A sender that had the
-   * shard must have tried again by then.
+   * shard must have tried again by then, so its backoff is shorter.
    */
   get #bounds(): ReconnectBounds {
     if (this.#term === 0) return this.#options;

@@ -1,8 +1,8 @@
 /**
- * Whether readers may rely on this cache. Without a parent it is always ready. With a parent, it is
- * ready once every slice that the parent reports as synced is synced here. It is ready from the
- * start if everything on its disk from the parent was ever synced, and in any case after the grace
- * time. Once ready, it stays ready.
+ * Whether readers may rely on this cache. Without a parent it is always ready. With one, it is
+ * ready once every slice that the parent reports as synced is synced here, at the latest after the
+ * grace time. It is ready from the start if everything on its disk from the parent was ever synced.
+ * Once ready, it stays ready.
  */
 import type { Clock } from '../domain/ports.js';
 import type { Slice } from '../domain/slice.js';

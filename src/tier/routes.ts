@@ -222,8 +222,8 @@ export class Routes {
   }
 
   /**
-   * The shard was removed and forgotten, and is known again. Returns the state that it would have
-   * if this cache had remembered the removal; undefined if its state is right.
+   * The shard was removed and forgotten, and is known again. Returns the state that the shard would
+   * have if this cache had remembered the removal; undefined if its state is right.
    */
   #recall(shard: ShardName, state: ShardState): Claim | undefined {
     const forgotten = this.#forgotten.get(shard);

@@ -167,8 +167,8 @@ export class Tier {
       known.follow(({ shards }) => this.#routes.follow(shards)),
       sendSwept({ store, sessionOf: (neighbour) => this.#sessionOf(neighbour) }),
       store.commits.subscribe(({ changes }) => {
-        // Wait a turn: DeclaredTypes (intake/shards/declared-types.ts) follows this commit too, perhaps
-        // later in this turn.
+        // Wait a turn: DeclaredTypes (intake/shards/declared-types.ts) follows this commit too,
+        // perhaps later in this turn.
         if (changes.some(({ key }) => isDeclaring(key.resource))) void parts.turn().then(() => this.#declared(changes));
       }),
       store.peers.follow(() => {

@@ -14,7 +14,7 @@ export type RefusedMutation = Readonly<{ sequence: number; key: PushedKey; refus
 export type AdmittedFrame = Readonly<{ pushes: readonly Push[]; refused: readonly RefusedMutation[] }>;
 
 /**
- * For a refused object, the cache keeps its stored version, because the source still has the object
+ * For a refused object, the cache keeps the stored version, because the source still has the object
  * in some version.
  */
 export function admitFrame(frame: FrameOf<'put' | 'delete'>, inputs: PushInputs): AdmittedFrame {

@@ -3,8 +3,8 @@
  * connected or gone. A server that gives a shard to a pusher reports that a moment later. Until
  * then, the shard counts as held.
  *
- * If the server of a pusher vanishes, the shard counts as held for a while. The lease of that
- * server may have ended although server and pusher are well. That server then joins again.
+ * If the server of a pusher vanishes, the shard counts as held for a while. Its lease may have
+ * ended although server and pusher are well; the server then joins again.
  *
  * Bound: one entry for each shard that a pusher had, or was given, at another server since the
  * start.

@@ -362,7 +362,7 @@ function trackLacking(
   const { slice } = frame;
   const lacked = lacking.lacks(slice);
   // The sender leaves out a body that is too large for this end. What this end holds of that object
-  // may be outdated.
+  // may be outdated, so the object counts as missing.
   const bodiless = frame.kind === 'put' ? frame.objects.filter(({ body }) => body === undefined) : [];
   const missing = new Set<PushedKey>([...refused, ...bodiless]);
   for (const key of frame.kind === 'put' ? frame.objects : frame.keys)

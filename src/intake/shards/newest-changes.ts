@@ -1,7 +1,7 @@
 /**
  * The revision of the newest change of each type, deletes included. A client that has followed a
- * type up to there has every object of that type that this cache has. A type that has not changed
- * since the start has the revision of the start.
+ * type up to that revision has every object of that type that this cache has. A type that has not
+ * changed since the start has the revision of the start.
  *
  * Bound: `typesMax` types. With more, all types count as changed just now, and the table starts
  * over.

@@ -2,9 +2,9 @@
  * Decides which objects and changes cross a link. It applies the link filter, and looks up the
  * canonical paths of objects without a path annotation.
  *
- * A change becomes what the receiver must hold. An object that crosses becomes a put. An object
- * that crossed before the change, and does not after it, becomes a delete. As with the selector of
- * a watch, an object can leave a link filter without being deleted at its origin.
+ * An object that crosses becomes a put. One that crossed before the change, and does not after it,
+ * becomes a delete: as with the selector of a watch, an object can leave a link filter without
+ * being deleted at its origin.
  */
 import type { Change, MovedPath } from '../../domain/change.js';
 import type { CanonicalPath } from '../../domain/cluster.js';

@@ -1,5 +1,5 @@
 /**
- * A set of types, given by patterns. To check for a type, or to compare two sets, takes constant
+ * A set of types, given by patterns. Checking for a type, or comparing two sets, takes constant
  * time for each pattern.
  *
  * Without patterns, a set has every type that is served. Path entries are not served: a set has

@@ -40,8 +40,8 @@ import { locatePosition, Tail } from './tail.js';
 import type { FreshnessChange } from './freshness-changes.js';
 
 /**
- * One turn of the event loop sends at most this many frames. It stops once `turnBytesMax` bytes
- * wait for the network.
+ * One turn of the event loop sends at most this many frames. The turn stops once `turnBytesMax`
+ * bytes wait for the network.
  */
 const framesPerTurn = 8;
 const turnBytesMax = 512 * 1024;

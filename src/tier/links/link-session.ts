@@ -194,7 +194,7 @@ export class LinkSession {
         const { done, value } = await frames.next();
         if (done === true || this.#end !== undefined) return;
         // Do not wait for the network here: if each end waited for the other to read, both would
-        // wait forever. The credit bounds what this end sends because of what it reads.
+        // wait forever. The credit bounds what this end sends in response to what it reads.
         await this.#receive(value);
       }
     } catch (error) {

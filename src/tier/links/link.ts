@@ -4,9 +4,9 @@
  *
  *   away ──▶ connecting ──▶ greeting ── welcome ──▶ open ──▶ away …
  *
- * A cache serves its shards with or without a parent, so no answer of the parent ends the link for
- * good. Even if the parent refuses this cache for good, the cache asks again after
- * `refusedRetryMs`, because the parent's policies or the certificates may change.
+ * A cache serves its shards with or without a parent. Even if the parent refuses this cache for
+ * good, the cache asks again after `refusedRetryMs`, because the parent's policies or the
+ * certificates may change.
  */
 import type { Log } from '../../diagnostics/log.js';
 import { pause } from '../../domain/base/promises.js';

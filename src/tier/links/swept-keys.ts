@@ -37,8 +37,8 @@ export function sendSwept({ store, sessionOf }: SweptParts): Subscription {
     for (const { slice, keys } of sweptOf(commit)) {
       const via = store.state.shard(slice.shard)?.via;
       const session = via === undefined || via === 'local' ? undefined : sessionOf(via);
-      // If the policies let nothing of the slice come, this cache has removed the objects for that
-      // reason.
+      // If the policies let nothing of the slice come, this cache has removed the objects because
+      // of the policies.
       if (session?.brings(slice) !== true) continue;
       for (let at = 0; at < keys.length && session.bufferedBytes < bufferedMax; at += keysPerFrame)
         session.send({ kind: 'swept', slice, keys: keys.slice(at, at + keysPerFrame) });
