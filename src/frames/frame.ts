@@ -1,6 +1,6 @@
 /**
  * The frames that cross a websocket. Each is one msgpack array in one websocket message: the number
- * of its kind, then its members in the order of this table (frame-fields.ts defines their types).
+ * of its kind, then its members in the order of this table. frame-fields.ts defines their types.
  * The union `Frame` is closed: frame-codec.ts reads and writes all of it.
  *
  * Roles. A shard sends its own objects: hello, then put, delete, begin, end, clusterBegin,
@@ -20,9 +20,9 @@
  * position. The receiver stores the position and the content of the frame in one commit.
  *
  * Comparison. A digest covers what was sent before it, and so does a report of freshness. A report
- * also answers a heartbeat: before the report that names heartbeat N, the sender has sent
- * everything that it held when heartbeat N arrived; 0 answers none. The order of the frames alone
- * ensures this.
+ * also answers a heartbeat; 0 answers none. Before the report that names heartbeat N, the sender
+ * has sent everything that it held when heartbeat N arrived. The order of the frames alone ensures
+ * this.
  *
  * To a begin with `compares`, the receiver answers with a summary of the objects that it holds at
  * that time. The summary has the number of the begin. It has SHA-256 digests of 32 bytes each, for
@@ -38,8 +38,8 @@
  * before it. `count` is the number of objects of that logical cluster put since its clusterBegin.
  * If such a sync breaks off, the whole slice is resynced.
  *
- * The end of a slice removes no object of a logical cluster whose sync is under way, or that the
- * sender cannot read and has sent clusterKeep for. Unsent objects of these logical clusters are
+ * The end of a slice removes no object of a logical cluster whose sync is under way, or that a
+ * clusterKeep names because the sender cannot read it. Unsent objects of these logical clusters are
  * removed at their clusterEnd. With the last of these clusterEnds the slice counts as synced.
  *
  * A swept frame lists keys that a sync did not contain and that the receiver has removed since: the
@@ -51,9 +51,9 @@
  * synced.
  *
  * Types. A types frame names slices that the shard has, each once in a connection and before its
- * begin, and withdraws those that it no longer has. While the last types frame says that these are
- * all (`isAll`), the cache removes its objects of any other slice of that shard. Without a types
- * frame, or if the pusher cannot know all its slices, the cache removes nothing.
+ * begin. It withdraws those that the shard no longer has. While the last types frame says that
+ * these are all (`isAll`), the cache removes its objects of any other slice of that shard. Without
+ * a types frame, or if the pusher cannot know all its slices, the cache removes nothing.
  *
  * Liveness: the websocket's own ping and pong.
  *

@@ -3,7 +3,7 @@
  * sync.
  *
  * U1 A slice goes on only if its last sync is known to be complete: this very cache acknowledged
- *    the sync and still names the slice as synced, and the source has stayed open since. A cache
+ *    the sync, and still names the slice as synced. The source must have stayed open since. A cache
  *    whose store lost what it acknowledged names no slice as synced.
  * U2 An unacknowledged begin or end may have arrived or not. If an end were sent again, it could
  *    complete a sync of which a part is missing. So such a slice is resynced: from a begin until

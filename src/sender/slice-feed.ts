@@ -7,8 +7,8 @@
  *     └── close ────────┴────────────────────────────┘
  *
  * L1 Mutations that the source reported before its first begin are not sent.
- * L2 A slice is synced once the end of its last sync is acknowledged, and neither the begin nor the
- *    end of that sync was refused.
+ * L2 A slice is synced once the end of its last sync is acknowledged, if neither the begin nor the
+ *    end was refused.
  * L3 A source is opened only once its previous reading has stopped.
  * L4 If the connection is lost during the sync of a logical cluster, the whole slice is resynced.
  *
@@ -320,7 +320,6 @@ class SourceReading {
     this.#batches = source.open(this.#abort.signal)[Symbol.asyncIterator]();
   }
 
-  /** Whether a batch was requested and has not arrived. */
   get isReading(): boolean {
     return this.#isReading;
   }

@@ -108,7 +108,7 @@ export class Routes {
     const heard = this.#claims.get(shard) ?? { highest: reported, offers: new Map<Neighbour, Offer>() };
     this.#claims.set(shard, heard);
     // A claim of this cache that a child sends back is not another path. So it is dropped, unless
-    // the child is the shard's via. If the parent sends it back, it is kept: the parent may have
+    // the child is the shard's via. If the parent sends it back, it is kept. The parent may have
     // accepted some objects, and must remove them too before this cache forgets the shard.
     if (isThrough && from !== 'parent' && known?.via !== from) heard.offers.delete(from);
     else heard.offers.set(from, { ...reported, path, reached, held });

@@ -6,7 +6,7 @@
  * Bounds: `pushersMax` pushers and `childrenMax` children, so that neither role keeps the other
  * out, and `sessionsPerCallerMax` connections of one caller. Further ones get 503 and may come back
  * later. A caller that may have either role names one in its hello, and is refused then if that
- * role has its maximum.
+ * role has reached its maximum.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -35,7 +35,6 @@ export type EndpointParts = Omit<PushSessionParts, 'log' | 'turn'> &
      * undefined.
      */
     accept: (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<FrameConnection | undefined>;
-    /** Answers the upgrade with a Status, and closes the socket. */
     refuse: (socket: Duplex, refusal: Refusal) => void;
   }>;
 

@@ -32,8 +32,8 @@ export type NumberedFrame = FrameOf<
 
 /**
  * The work of one frame for the store, or for the receiver itself. Once it is settled, `last` is
- * acknowledged (0: no frame caused the work), `report` takes effect, and with `compares` the begin
- * is answered with a summary.
+ * acknowledged (0: no frame caused the work), and `report` takes effect. With `compares`, the begin
+ * is then answered with a summary.
  */
 export type Work = Readonly<{
   pushes: readonly Push[];

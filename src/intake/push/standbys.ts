@@ -53,8 +53,8 @@ const beyond: Refusal = {
 
 const checkIntervalMs = 100;
 /**
- * Covers two delays: a claim carries a pusher's term before it says that the shard is held, and a
- * link that has just opened has not sent its claims yet.
+ * Covers two delays. A claim carries a pusher's term before it says that the shard is held. A link
+ * that has just opened has not sent its claims yet.
  */
 const seenMaxMs = 1_500;
 

@@ -6,9 +6,9 @@
  *
  * T1 A type is dropped only while nothing declares it. The drop removes what was written up to the
  *    revision at which this server saw no declaration. A write after the type was declared again
- *    has a later revision, even if another server of the same etcd acknowledges it while this one
- *    lags. A PUT that changes nothing writes nothing, so the object that the PUT found may be
- *    dropped.
+ *    has a later revision. That holds even if another server of the same etcd acknowledges the
+ *    write while this one lags. A PUT that changes nothing writes nothing, so the object that the
+ *    PUT found may be dropped.
  * T2 No object of an undeclared type stays. The drop is repeated until no object is left, whichever
  *    server removes them. A write that was admitted earlier, and is stored after a drop, causes
  *    another drop.

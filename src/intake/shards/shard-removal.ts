@@ -184,8 +184,8 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
   }
 
   /**
-   * This cache does not empty a shard that comes by its parent, or by a child whose link is up: the
-   * parent or the child does.
+   * If a shard comes by the parent, or by a child whose link is up, that neighbour empties it, not
+   * this cache.
    */
   #mayEmpty(via: ShardState['via']): boolean {
     return via === undefined || via === 'local' || (via !== 'parent' && !this.#parts.isLinkUp(via));

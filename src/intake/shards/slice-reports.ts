@@ -74,7 +74,7 @@ export class SliceReports {
     return synced;
   }
 
-  /** Stores new reports. Returns the slices whose report changed. */
+  /** Returns the slices whose report changed. */
   update(freshness: readonly SliceFreshness[], nowMs: number): readonly Slice[] {
     return freshness.flatMap((each) => {
       const before = this.slice(each.slice);

@@ -3,7 +3,7 @@
  * canonical paths of objects without a path annotation.
  *
  * An object that crosses becomes a put. One that crossed before the change, and does not after it,
- * becomes a delete: as with the selector of a watch, an object can leave a link filter without
+ * becomes a delete. As with the selector of a watch, an object can leave a link filter without
  * being deleted at its origin.
  */
 import type { Change, MovedPath } from '../../domain/change.js';

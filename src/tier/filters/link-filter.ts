@@ -3,7 +3,7 @@
  * through. Both ends compute the same filter.
  *
  * E1 A rule that names a declared type also lets through the ClusterCachedResources that declare
- *    that type, on the same shards; the rule's other conditions do not apply to them. Without these
+ *    that type, on the same shards. The rule's other conditions do not apply to them. Without these
  *    declarations no reader could read the objects. '*' names no type.
  * E2 `covers` and `isWhole` never contradict `lets`, and decide without reading objects.
  * E3 The hash of a slice depends only on what crosses of the slice. It ignores the order of rules,
@@ -101,7 +101,7 @@ export class LinkFilter {
 
   /**
    * Whether both have some type in common. Two implied rules count as disjoint: if they share a
-   * declared type, the rules that imply them share that type too.
+   * declared type, so do the rules that imply them.
    */
   #meet(one: Grant, other: Grant): boolean {
     if (one.predicate.declares !== undefined && other.predicate.declares !== undefined) return false;

@@ -93,7 +93,7 @@ export class LinkSenderQueue {
     if (outgoing.length === 0) return;
     const sinceMs = this.#clock.now();
     // `syncing` is true for changes too. An object that is too large then goes without its body
-    // (sender/batch.ts), so the other end knows that it lacks the object.
+    // (sender/batch.ts), so the other end learns that the object is missing there.
     const pending = outgoing.map((each): Pending => ({
       outgoing: each,
       bytes: outgoingBytes(each),
