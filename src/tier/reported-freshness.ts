@@ -21,9 +21,10 @@ import type { Report } from './links/outgoing-reports.js';
 import type { Routes } from './routes.js';
 
 /**
- * `isOpen`: a connection is open. `isUp`: it is open, and its reports are recent. `sinceMs`: since
- * when the neighbour is in this state. `hasReported`: it has reported everything once.
- * `isComplete`: it is up, and has reported every shard that any cache behind it knows.
+ * `isOpen`: a connection is open. `isUp`: the connection is open, and its reports are recent.
+ * `sinceMs`: since when the neighbour is in this state. `hasReported`: the neighbour has reported
+ * everything once. `isComplete`: the neighbour is up, and has reported every shard that any cache
+ * behind it knows.
  */
 export type NeighbourPresence = Readonly<{ isOpen: boolean; isUp: boolean; sinceMs: number; hasReported: boolean; isComplete: boolean }>;
 

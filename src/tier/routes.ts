@@ -41,7 +41,7 @@ export type RoutesParts = Readonly<{
   log: BoundedLog;
   /** Whether a child may claim the shard. */
   mayClaim: (shard: ShardName, from: Neighbour) => boolean;
-  /** Whether a local shard has a pusher that may keep it. */
+  /** Whether a local shard has a pusher that may keep the shard. */
   isHeld: (shard: ShardName) => boolean;
   /** The claim of the shard that neighbours get has changed. */
   changed: (shard: ShardName) => void;

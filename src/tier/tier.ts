@@ -276,8 +276,8 @@ export class Tier {
   /**
    * The last time at which a shard behind a link may have had a pusher. If nothing was reported of
    * the shard, that is when the link opened or closed, or when this server began to lead. A server
-   * that does not lead knows nothing of links. It returns the present time, so that no shard counts
-   * as away.
+   * that does not lead knows nothing of links. There the result is the present time, so that no
+   * shard counts as away.
    */
   seenMs(shard: ShardName, neighbour: Neighbour): number {
     const nowMs = this.#parts.clock.now();
@@ -409,7 +409,7 @@ export class Tier {
 
   /**
    * Whether the slice can come over a link now. Objects of a type that is not declared here wait
-   * until it is.
+   * until the type is.
    */
   #canCome({ shard, resource }: Slice): boolean {
     const via = this.#known.shard(shard)?.via;

@@ -7,8 +7,8 @@ import type { ObjectMeta } from '../../json/object-meta.js';
 import { invalidValue } from './refusals.js';
 
 /**
- * Bounds name and namespace together. The continue token of a list contains the last name of its
- * page, and Kubernetes sets no bound on the names of RBAC objects.
+ * Bounds name and namespace together, and so the continue token of a list, which contains the last
+ * name of its page. Kubernetes sets no bound on the names of RBAC objects.
  */
 export const keyCharactersMax = 1024;
 

@@ -4,9 +4,9 @@
  * websocket exists. The first frame names the peer's role.
  *
  * Bounds: `pushersMax` pushers and `childrenMax` children, so that neither role keeps the other
- * out, and `sessionsPerCallerMax` connections of one caller. Further ones get 503 and may come back
- * later. A caller that may have either role names one in its hello, and is refused then if that
- * role has reached its maximum.
+ * out, and `sessionsPerCallerMax` connections of one caller. Further connections get 503 and may
+ * come back later. A caller that may have either role names one in its hello, and is refused then
+ * if that role has reached its maximum.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';

@@ -12,10 +12,10 @@ import { formatResource } from '../../domain/resource.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';
 
 /**
- * `synced`: changes are accepted without a `begin`; only a pusher's slices are remembered so.
- * `syncing`: `objects` were put since `begin`. `hasLacked`: something was refused in this sync, or
- *   in syncs before it that had no `end`.
- * `stale`: frames are dropped up to the next `begin`; `isAsked`: a resync was requested.
+ * `synced`: changes are accepted without a `begin`; only for a pusher's slices. `syncing`:
+ * `objects` were put since `begin`. `hasLacked`: something was refused in this sync, or in syncs
+ * before it that had no `end`. `stale`: frames are dropped up to the next `begin`; `isAsked`: a
+ * resync was requested.
  */
 export type ReceiverSlice = Readonly<
   | { slice: Slice; phase: 'synced' }

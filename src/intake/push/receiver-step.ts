@@ -34,8 +34,8 @@
  *   connection continues behind the last durable mutation.
  * RECEIVE-2 A number is acknowledged when everything up to it is durable, refused or dropped. The
  *   ack frees credit.
- * RECEIVE-3 A refusal affects that mutation alone. The cache keeps the version of the object that
- *   it accepted last.
+ * RECEIVE-3 A refusal affects that mutation alone. The cache keeps the last version of the object
+ *    that it accepted.
  * RECEIVE-4 A stale slice delays no other slice. Its resync is requested once, when its type is
  *   declared.
  * RECEIVE-5 The other end cannot remove objects of a slice that this end's policy does not accept.

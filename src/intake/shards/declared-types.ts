@@ -58,8 +58,8 @@ export class DeclaredTypes {
   readonly #closing = new AbortController();
   /**
    * Set while the declarations in the store are read. `places`: declarations that a commit has
-   * changed since, so the read skips them. `types`: types that may be undeclared; only the end of
-   * the read shows it.
+   * changed since, so the read skips them. `types`: types that may be undeclared, which is known
+   * only after the read.
    */
   #opening: Readonly<{ places: Set<string>; types: Map<string, Resource> }> | undefined = { places: new Set(), types: new Map() };
 

@@ -16,8 +16,8 @@
  * no shard over.
  *
  * A shard is seen while its pusher is connected somewhere, and whenever one of its changes arrives.
- * It also counts as seen until its link has been down for long. The committer checks the via once
- * more.
+ * A shard also counts as seen until its link has been down for long. The committer checks the via
+ * once more.
  */
 import { isShard, type Caller } from '../../domain/caller.js';
 import { isElsewhere, neighbourTowards } from '../../domain/claim.js';

@@ -58,7 +58,7 @@ export class LinkPaths {
   }
 
   /**
-   * Reads the store's paths for the frame, before its objects are checked. First it drops the paths
+   * Reads the store's paths for the frame, before its objects are checked. First drops the paths
    * that are durable. A path that becomes durable during the read is kept until the next frame.
    */
   async read({ slice, sequence, objects }: Pick<FrameOf<'put'>, 'slice' | 'sequence' | 'objects'>): Promise<void> {

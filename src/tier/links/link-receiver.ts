@@ -170,8 +170,8 @@ export class LinkReceiver {
     const isRemovalHeld = removes && (await this.#holdsEnd(frame));
     await this.#receiver.accept(frame, isRemovalHeld);
     if (removes && !isRemovalHeld) this.#recordRemoved(frame.slice);
-    // An object was refused because its path was not known. The receiver can accept it now if
-    // another object has brought the path.
+    // An object was refused because its path was not known. The receiver can accept that object now
+    // if another object has brought the path.
     for (const slice of this.#paths.takeDue(isComing)) this.#resync(slice, 'the path of a logical cluster was not known here');
   }
 

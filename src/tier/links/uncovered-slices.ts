@@ -3,7 +3,7 @@
  * other end does. Objects that the policy accepts again meanwhile are resynced.
  *
  *   the policy takes nothing of the slice         this end removes the whole slice
- *   it takes a part, other than before            this end removes what it refuses now, by pages
+ *   it takes another part than before             this end removes what it refuses now, by pages
  *
  * This end removes nothing of a slice that did not certainly come over this link, because another
  * neighbour may have brought it. A large removal is held (policy-removals.ts).

@@ -76,8 +76,8 @@ export class SliceSyncs {
   readonly #ending = new Turns<PendingEnd>();
   readonly #invalidations = new Set<SliceSync>();
   /**
-   * How many slices there are, how many are current at the other end, and of how many it refused
-   * something.
+   * How many slices there are, how many are current at the other end, and of how many the other end
+   * refused something.
    */
   readonly tally: SyncTally = { slices: 0, current: 0, refused: 0 };
   /**
