@@ -38,9 +38,10 @@
  * before it. `count` is the number of objects of that logical cluster put since its clusterBegin.
  * If such a sync breaks off, the whole slice is resynced.
  *
- * The end of a slice removes no object of a logical cluster whose sync is under way, or that a
- * clusterKeep names because the sender cannot read it. Unsent objects of these logical clusters are
- * removed at their clusterEnd. With the last of these clusterEnds the slice counts as synced.
+ * The end of a slice removes no object of a logical cluster whose sync is under way. It also spares
+ * those named by clusterKeep, which the sender cannot read. Unsent objects of these logical
+ * clusters are removed at their clusterEnd. With the last of these clusterEnds the slice counts as
+ * synced.
  *
  * A swept frame lists keys that a sync did not contain and that the receiver has removed since: the
  * sender may have lost them.

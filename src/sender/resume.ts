@@ -2,9 +2,9 @@
  * Decides how each slice continues after a cache's welcome: with the pending mutations, or with a
  * sync.
  *
- * U1 A slice goes on only if its last sync is known to be complete: this very cache acknowledged
- *    the sync, and still names the slice as synced. The source must have stayed open since. A cache
- *    whose store lost what it acknowledged names no slice as synced.
+ * U1 A slice goes on only if its last sync is known to be complete. This very cache must have
+ *    acknowledged the sync, and still name the slice as synced. The source must have stayed open
+ *    since. A cache whose store lost what it acknowledged names no slice as synced.
  * U2 An unacknowledged begin or end may have arrived or not. If an end were sent again, it could
  *    complete a sync of which a part is missing. So such a slice is resynced: from a begin until
  *    the acknowledgement of its end it counts as synced nowhere.

@@ -212,8 +212,8 @@ function findDistinctPrefix(changes: readonly Change[]): number {
  * Where a link resumes: the revision here of the last position that this cache sent, as the other
  * end sends that position back. The text comes from a peer, so it can be anything.
  *
- * Undefined if the changes after the revision cannot be sent: the position is behind the log, or of
- * another store or another life of this one.
+ * Undefined if the changes after the revision cannot be sent: the position is behind the log, of
+ * another store or of another life of this one.
  */
 export function locatePosition(revisions: Revisions, position: string): Revision | undefined {
   if (!isResourceVersion(position)) return undefined;
