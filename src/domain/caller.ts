@@ -13,8 +13,8 @@ export function formatSpokenFor(spokenFor: SpokenFor): string {
 
 /**
  * Who sent a request, according to a verified client certificate: `user` is its CN, `groups` are
- * its Os, `validUntilMs` is when it expires. An authenticating proxy names the user it asks for in
- * headers, and has no groups, and so no rights, of its own.
+ * its Os, `validUntilMs` is when it expires. An authenticating proxy names in headers the user for
+ * whom it asks. The proxy itself has no groups, and so no rights.
  */
 export type Caller = Readonly<{
   user: string;
@@ -24,7 +24,7 @@ export type Caller = Readonly<{
   validUntilMs?: number;
 }>;
 
-/** The caller of a connection without a certificate, or whose certificate no trusted CA signed. */
+/** The caller of a connection without a certificate that a trusted CA signed. */
 export const anonymous: Caller = { user: 'system:anonymous', groups: ['system:unauthenticated'] };
 
 const authenticated = 'system:authenticated';
@@ -39,16 +39,16 @@ export function withAuthenticated(user: string, groups: readonly string[]): read
 }
 
 /**
- * The caller at that time: anonymous once the certificate has expired, because connections may
- * outlive it.
+ * The caller at that time: anonymous once the certificate has expired, because a connection may
+ * outlive its certificate.
  */
 export function callerAt(caller: Caller, nowMs: number): Caller {
   return caller.validUntilMs !== undefined && caller.validUntilMs < nowMs ? anonymous : caller;
 }
 
 /**
- * Runs the task when the caller's certificate expires, at once if it has. Without an expiry the
- * task never runs. The returned function cancels it.
+ * Runs the task when the caller's certificate expires, at once if it has expired; never if it has
+ * no expiry. The returned function cancels the task.
  */
 export function atExpiry(
   { validUntilMs }: Pick<Caller, 'validUntilMs'>,
@@ -58,7 +58,7 @@ export function atExpiry(
   return validUntilMs === undefined ? () => {} : clock.after(Math.max(0, validUntilMs - clock.wallMs()), task);
 }
 
-/** Whether the caller may do everything. kcp's own clients are in this group. */
+/** Whether the caller may do everything. kcp's own clients are in the group system:masters. */
 export function isMaster(caller: Caller): boolean {
   return caller.groups.includes('system:masters');
 }
@@ -71,10 +71,10 @@ export function mayRead(caller: Caller): boolean {
   return isMaster(caller) || (caller.speaksFor !== undefined && caller.speaksFor.kind !== 'syncer');
 }
 
-/** kcp has a ClusterRole of this name that allows it. */
+/** kcp has a ClusterRole of this name that allows reading metrics. */
 const metricsReaders = 'system:kcp:metrics-reader';
 
-/** Metrics name shards, types and caches, but contain none of their objects. */
+/** Metrics name shards, types and caches, but contain no objects. */
 export function mayReadMetrics(caller: Caller): boolean {
   return mayRead(caller) || caller.groups.includes(metricsReaders);
 }
@@ -84,10 +84,7 @@ export function mayReadFor(caller: Caller, syncer: string): boolean {
   return isMaster(caller) || (caller.speaksFor?.kind === 'syncer' && caller.speaksFor.name === syncer);
 }
 
-/**
- * Whether the caller may open a websocket session: masters, shards and caches. A reader neither
- * pushes nor follows.
- */
+/** Whether the caller may open a websocket session: masters, shards and caches. */
 export function mayOpenSession(caller: Caller): boolean {
   return mayRead(caller) && (isMaster(caller) || caller.speaksFor?.kind !== 'reader');
 }
@@ -102,7 +99,7 @@ export function mayWriteFor(caller: Caller, shard: ShardName): boolean {
   return isMaster(caller) || isShard(caller, shard);
 }
 
-/** The kinds of callers that metrics distinguish. `other`: its certificate grants nothing. */
+/** The kinds of callers that metrics distinguish. `other`: the certificate grants nothing. */
 export const callerKinds = ['masters', 'shard', 'cache', 'reader', 'syncer', 'other', 'anonymous'] as const;
 export type CallerKind = (typeof callerKinds)[number];
 

@@ -5,8 +5,8 @@ import type { Revision } from './revision.js';
 
 /**
  * What happened to one key at one revision: a row of the change log. `created` marks a put of a key
- * that did not exist. `previous` reads the replaced content on demand. A DELETED event carries that
- * content. It also shows whether the object has left a selector.
+ * that did not exist. `previous` reads on demand the content before the change. A DELETED event
+ * carries that content, which also shows whether the object has left a selector.
  */
 export type Change =
   | Readonly<{

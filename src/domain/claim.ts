@@ -15,7 +15,7 @@
  *  has the shard at this cache                   the term that it has
  *  has it at another cache, or names a term      one above every term that is known or named: the
  *  above every known one                         shard's origin is this cache from then on
- *  anything else                                 nothing: it is fenced, because another process
+ *  anything else                                 nothing: it is shut out, because another process
  *                                                took the shard after it
  *
  * A claim travels with its path, the caches that passed it on. Each cache keeps the last claim of
@@ -26,8 +26,8 @@
  *  names this cache           it stays local. If this cache lost the claim with its disk, nobody
  *                             has the shard until its writer claims it again. A plain writer
  *                             never claims: its shard stays local, one term higher
- *  names another cache        a neighbour whose path does not contain this cache: a reached
- *                             path, then the shorter one, then the present via
+ *  names another cache        a neighbour whose path does not contain this cache; preferred
+ *                            are a reached path, then the shorter one, then the present via
  *  has no reached path        the via stays. Without a via: a neighbour whose path begins at
  *                             the origin and does not contain this cache
  *
@@ -39,14 +39,14 @@ import type { ShardName } from './shard.js';
 import type { Neighbour, Via } from './via.js';
 
 /**
- * The members that order claims. `origin`: the id of a cache. `removed`: nobody in the whole tree
- * has the shard.
+ * The members that order claims. `origin`: the id of a cache. `removed`: no cache of the tree has
+ * the shard.
  */
 export type ClaimOrder = Readonly<{ term: Term; removed: boolean; origin: string }>;
 
 /**
  * `process`: the id of the pusher that got the term; '' for a plain writer and for a removal
- * without a former pusher. It does not affect the order.
+ * without a former pusher. It does not affect the order of claims.
  */
 export type GrantedTerm = ClaimOrder & Readonly<{ process: string }>;
 
@@ -77,7 +77,7 @@ export function isUnknown({ term }: Pick<ShardState, 'term'>): boolean {
   return term < 0;
 }
 
-/** A choice of this cache, which the committer accepts or refuses. */
+/** The state that this cache has chosen for a shard; the committer accepts or refuses it. */
 export type Claim = ShardState;
 
 /**
@@ -88,7 +88,7 @@ export type Arrival = Readonly<{ shard: ShardName; process: string; term: Term; 
 
 /**
  * The last claim of an open link. `path`: ids of caches, from the origin to the neighbour. `held`:
- * the origin has a pusher, which may keep the shard.
+ * the origin has a pusher that may keep the shard.
  */
 export type Offer = GrantedTerm & Readonly<{ path: readonly string[]; reached: boolean; held: boolean }>;
 
@@ -103,16 +103,16 @@ export function compareClaims(one: ClaimOrder, other: ClaimOrder): number {
 }
 
 /**
- * The highest term that comes from a clock, reached in the year 2109. The bound leaves room for
- * terms above any clock.
+ * The highest term that comes from a clock, reached in the year 2109. It leaves room for terms
+ * above any clock.
  */
 const clockMax = 2 ** 42;
 /** A term that a pusher or a child names may lie at most this far above the known one. */
 const aboveKnownMax = 2 ** 20;
 
 /**
- * The highest term that a peer may name for a shard. Without this bound a peer could name a term so
- * high that nobody could take the shard again.
+ * The highest term that a peer may name for a shard. Without this bound, a peer could name a term
+ * so high that nobody could take the shard again.
  */
 export function termMax(known: ClaimOrder | undefined): Term {
   return Math.max(clockMax, known?.term ?? 0) + aboveKnownMax;
@@ -124,7 +124,7 @@ export function nextTerm(known: ClaimOrder | undefined, nowMs = 0): Term {
 }
 
 /**
- * The shard's state once a pusher connects to the cache `own`; undefined if the pusher is fenced.
+ * The shard's state once a pusher connects to the cache `own`; undefined if the pusher is shut out.
  * Returns `known` itself if the pusher has the shard already.
  */
 export function arrived(
@@ -136,8 +136,8 @@ export function arrived(
   const isKnown = known !== undefined && known.process === process;
   const isSame = isKnown && !known.removed;
   if (isSame && known.via === 'local' && !isLater) return known;
-  // A process that never received its welcome names term 0. Its id shows that it had the shard, so
-  // that a removal fences it too.
+  // A process that never received its welcome names term 0. Its id still shows that it had the
+  // shard, so that a removal shuts it out too.
   const isFenced = known !== undefined && !isSame && !isLater && (named !== 0 || (isKnown && process !== ''));
   if (isFenced || named > termMax(known)) return undefined;
   const term = Math.max(nextTerm(known, isSame || named !== 0 ? 0 : nowMs), named + 1);
@@ -145,8 +145,8 @@ export function arrived(
 }
 
 /**
- * Compares a claim with the known state. `takes`: the claim replaces it; `stands`: it is the same.
- * The committer calls this, because it orders claims and writes.
+ * Compares a claim with the known state. `takes`: the claim replaces that state; `stands`: both are
+ * the same. The committer calls this, because the committer orders claims and writes.
  */
 export function decideClaim(known: ShardState | undefined, claim: Claim): Verdict {
   if (claim.via === 'local' && known?.plain !== true) return 'refused';
@@ -170,16 +170,16 @@ export function writtenPlainly(own: string, known: ShardState | undefined, shard
 }
 
 /**
- * The state after a removal at the cache `own`. It keeps the id of the process that had the shard,
- * so that this process cannot bring the shard back.
+ * The state after a removal at the cache `own`. The state keeps the id of the process that had the
+ * shard, so that this process cannot bring the shard back.
  */
 export function removedAt(own: string, known: ShardState | undefined, { shard, nowMs }: Pick<Arrival, 'shard' | 'nowMs'>): ShardState {
   return { shard, term: nextTerm(known, nowMs), process: known?.process ?? '', removed: true, origin: own, via: undefined, plain: false };
 }
 
 /**
- * The neighbour through which the shard's origin is reached. A shard without a via came by the
- * former parent, so it is the parent.
+ * The neighbour through which the shard's origin is reached. A shard without a via came from the
+ * former parent, so the parent is returned.
  */
 export function neighbourTowards({ via }: ShardState): Neighbour {
   return via === undefined || via === 'local' ? 'parent' : via;
@@ -229,7 +229,10 @@ export function choose(
   return { ...known, reached: false };
 }
 
-/** Handles a claim of this cache that it does not remember, because its disk was rolled back. */
+/**
+ * The choice if the highest claim is this cache's own, and this cache does not remember it, because
+ * its disk was rolled back.
+ */
 function reclaimOwn(nobodys: Choice, known: Choice | undefined): Choice {
   if (known?.state.via !== 'local' || !known.state.plain) return nobodys;
   const state: ShardState = { ...nobodys.state, term: nextTerm(nobodys.state), process: '', via: 'local', plain: true };

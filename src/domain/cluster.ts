@@ -32,13 +32,13 @@ export function parseClusterName(text: string): ClusterName | undefined {
   return clusterPattern.test(text) || systemPattern.test(text) ? (text as ClusterName) : undefined;
 }
 
-/** A canonical path has at least two segments here; see `parseAnyPath`. */
+/** Accepts two segments or more; `parseAnyPath` also accepts one. */
 export function parseCanonicalPath(text: string): CanonicalPath | undefined {
   if (text.length > clusterCharactersMax || text.startsWith('system:')) return undefined;
   return pathPattern.test(text) ? (text as CanonicalPath) : undefined;
 }
 
-/** A path of one segment or more, as in policies and objects: `root` is one. */
+/** A path of one segment or more, such as `root`, as in policies and objects. */
 export function parseAnyPath(text: string): string | undefined {
   return text.startsWith('system:') ? undefined : (parseCanonicalPath(text) ?? parseClusterName(text));
 }

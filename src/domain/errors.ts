@@ -1,7 +1,7 @@
 /**
  * Why a request is refused, in one table with Kubernetes' own reasons. A refusal is a value until a
- * thin shell throws it as `Refused`; one place turns it into a Status. Faults are `CacheError`s;
- * bugs are assertions.
+ * thin shell throws it as `Refused`; one place turns refusals into Statuses. Faults are
+ * `CacheError`s; bugs are assertions.
  */
 import { formatGroupResource } from './resource.js';
 
@@ -51,8 +51,7 @@ export type Refusal = Readonly<{
 const quoting: readonly Reason[] = ['BadRequest', 'Invalid'];
 
 /**
- * The part of a refusal that may be logged, which excludes content of bodies. `fields`: the invalid
- * ones.
+ * The part of a refusal that may be logged, without content of bodies. `fields`: the invalid ones.
  */
 export function loggedRefusal({
   reason,
@@ -90,17 +89,21 @@ export function badRequest(message: string): Refusal {
   return { reason: 'BadRequest', message };
 }
 
-/** 429: the caller should retry after a second. `what`: that of which there is too much. */
+/**
+ * 429: the caller should retry after a second. `what`: the reason, with which the message begins.
+ */
 export function tooManyRequests(what: string): Refusal {
   return { reason: 'TooManyRequests', message: `${what}, please try again later`, details: { retryAfterSeconds: 1 } };
 }
 
-/** 410: the history before `compacted` is gone, or this store never gave that version. */
+/**
+ * 410: the history after the client's version is compacted, or this store never gave that version.
+ */
 export function expired(message: string): Refusal {
   return { reason: 'Expired', message };
 }
 
-/** 504 without Retry-After: the client drops its version and starts over at once. */
+/** 504 without Retry-After, so that the client drops its version and lists again at once. */
 export function resourceVersionTooLarge(wanted: string, current: string): Refusal {
   return {
     reason: 'Timeout',
@@ -109,7 +112,6 @@ export function resourceVersionTooLarge(wanted: string, current: string): Refusa
   };
 }
 
-/** Reached only if a union has a member that the switch does not cover. */
 export function unreachable(value: never): never {
   throw new Error(`unreachable: ${String(value)}`);
 }
@@ -120,13 +122,13 @@ export function explain(error: unknown): string {
   return error.cause === undefined ? error.message : `${error.message}: ${explain(error.cause)}`;
 }
 
-/** A body of 3 MiB could cause hundreds of thousands, and nobody needs more. */
+/** Nobody needs more causes, and a body of 3 MiB could have hundreds of thousands. */
 const causesMax = 100;
 
-/** The invalid object. `kind` is the Kind, or the plural resource where upstream puts that. */
+/** The invalid object. `kind` is the Kind, or the plural resource where Kubernetes puts that. */
 type Subject = Readonly<{ group: string; kind: string; name: string }>;
 
-/** Builds a 422, in the words of apimachinery's aggregate of field errors. */
+/** Builds a 422, worded like apimachinery's aggregate of field errors. */
 export function invalid({ group, kind, name }: Subject, all: readonly Cause[]): Refusal {
   const causes = all.slice(0, causesMax);
   const texts = [...new Set(causes.map(({ field, message }) => `${field}: ${message}`))];

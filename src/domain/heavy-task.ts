@@ -1,6 +1,6 @@
 /**
- * Work on whole documents, which arrive and leave as bytes. Its cost grows with their length, up to
- * seconds; everything else takes microseconds. `heavy/` does it.
+ * Work on whole documents, passed as bytes. It takes up to seconds, in proportion to their length;
+ * everything else takes microseconds. `heavy/` does this work.
  */
 /** The patch types that a cache accepts. A strategic patch merges by the schema of its type. */
 export type PatchLanguage = Readonly<{ kind: 'json' } | { kind: 'merge' } | { kind: 'strategic'; group: string; resource: string }>;
@@ -24,7 +24,7 @@ export type PatchTask = Readonly<{
 export type HeavyTask =
   | PatchTask
   | Readonly<{ kind: 'json from yaml'; text: Uint8Array; bytesMax: number; duplicates?: Duplicates }>
-  /** Returns the same text, unless a member's name occurs twice in an object. */
+  /** Returns the same text; refused if a member's name occurs twice in an object. */
   | Readonly<{ kind: 'strict json'; text: Uint8Array }>
   | Readonly<{ kind: 'yaml from json'; text: Uint8Array }>
   | Readonly<{ kind: 'compare'; left: Uint8Array; right: Uint8Array }>;

@@ -4,11 +4,11 @@
  * survives pushes and updates that lack it. How plain writes set and remove such names:
  * intake/writes/intake.ts.
  *
- * KEPT-1 A listed name that was set on the copy stays if a push lacks it. A value in the push
- *    replaces it, and the name belongs to the shard from then on.
+ * KEPT-1 A listed name that was set on the copy stays if a push lacks the name. A value in the push
+ *   replaces the kept value, and the name belongs to the shard from then on.
  * KEPT-2 The stored body holds both the kept values and the list of names that were set on the copy
  *    (`keptAnnotation`). So links, digests, lists, watches and restarts need no rule of their own,
- *    and kept names go with their object.
+ *   and a kept name is removed with its object.
  * KEPT-3 A body that arrives over a link is stored unchanged: the cache to which the shard is
  *    written decides.
  *
@@ -25,14 +25,14 @@ export type KeptName = Readonly<{ group: string; resource: string; name: string 
 
 export type NamesOfType = Pick<KeptName, 'group' | 'resource'> & Readonly<Record<(typeof keptPlaces)[number], readonly string[]>>;
 
-/** By the text of the type's group and resource; it covers all identities. */
+/** By group and resource, as `formatGroupResource` writes them; covers all identities. */
 export type KeptNames = ReadonlyMap<string, NamesOfType>;
 
 /** Lists the names that were set on the copy. A copy without this annotation has no kept names. */
 export const keptAnnotation = 'strata/kept';
 
 const namesMax = 64;
-/** Annotations that a cache itself writes on every copy, or reads from it. */
+/** Annotations that a cache itself writes on copies, or reads from them. */
 const ownAnnotations = ['kcp.io/cluster', 'kcp.io/shard', 'kcp.io/path', keptAnnotation];
 const pattern = /^([a-z0-9][a-z0-9-]*)(?:\.([a-z0-9][a-z0-9.-]*))?=(.+)$/;
 
@@ -47,7 +47,7 @@ export function parseKeptNames(texts: readonly string[]): readonly KeptName[] | 
 
 function parseKeptName(text: string): KeptName | undefined {
   const [, resource, group = '', name = ''] = pattern.exec(text) ?? [];
-  // As in Kubernetes, the case of annotation keys does not matter.
+  // As in Kubernetes, an annotation key may have upper case.
   if (resource === undefined || ownAnnotations.includes(name) || labelKeyFlaws(name.toLowerCase()).length > 0) return undefined;
   return { group: group === 'core' ? '' : group, resource, name };
 }

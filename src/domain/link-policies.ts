@@ -8,15 +8,15 @@ import type { ShardName } from './shard.js';
 export type ChildPolicies = Readonly<{ accept: LinkPolicy; offer: LinkPolicy }>;
 
 export type LinkPolicies = Readonly<{
-  /** Up to the parent. */
+  /** What goes up to the parent. */
   forward: LinkPolicy;
-  /** Down from the parent. */
+  /** What comes down from the parent. */
   follow: LinkPolicy;
   /** By the name of the child; '*' applies to all children without an entry of their own. */
   children: ReadonlyMap<string, ChildPolicies>;
 }>;
 
-/** A child's own entry replaces that of '*' entirely; without either nothing crosses. */
+/** A child's own entry replaces that of '*' entirely; without either, nothing crosses. */
 export function policiesOfChild({ children }: Pick<LinkPolicies, 'children'>, name: string): ChildPolicies {
   return children.get(name) ?? children.get('*') ?? nothing;
 }
@@ -32,9 +32,9 @@ export function shardsNamedBy(policy: LinkPolicy): readonly ShardName[] | '*' {
 }
 
 /**
- * The rules for objects of a child, which may send only shards that the policy names. A rule
- * without `shards` applies to the shards that the other rules name, and accepts nothing if they
- * name none.
+ * The rules for objects from a child. A child may send only shards that the policy names, so a rule
+ * without `shards` applies to the shards that the other rules name. If they name none, that rule
+ * accepts nothing.
  */
 export function acceptedFromChild(policy: LinkPolicy): LinkPolicy {
   const shards = shardsNamedBy(policy);
@@ -45,8 +45,8 @@ export function acceptedFromChild(policy: LinkPolicy): LinkPolicy {
 }
 
 /**
- * The shards that a child may not claim although its accept names '*': another entry's accept names
- * them, and its own does not.
+ * The shards that a child may not claim although its accept names '*': those that another entry's
+ * accept names and the child's own does not.
  */
 export function shardsOfOthers({ children }: Pick<LinkPolicies, 'children'>, name: string): ReadonlySet<ShardName> {
   const own = policiesOfChild({ children }, name);

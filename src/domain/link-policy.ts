@@ -4,10 +4,10 @@
  * prefix matches itself and what is below it, by whole segments.
  *
  * Rules come from a configuration file, or as JSON text from the cache at the other end, which is
- * not trusted. Rules are normalised, with lists sorted and without duplicates, so that equal
- * meanings have equal texts.
+ * not trusted. Rules are normalised, with lists sorted and without duplicates, so that policies of
+ * equal meaning have equal texts.
  *
- * P1 An unknown key or value is a problem and never skipped, because a rule without it would let
+ * P1 An unknown key or value is reported and never skipped, because the rest of the rule would let
  *    more through.
  * P2 parse(format(policy)) is the same policy, and format(parse(text)) is stable.
  *
@@ -27,8 +27,8 @@ export type LinkRule = Readonly<{
   /** Undefined, here and below: no restriction. */
   types: readonly TypePattern[] | undefined;
   /**
-   * '*': every shard, named explicitly. In what a cache accepts from a child, undefined has another
-   * meaning.
+   * '*': every shard, named explicitly. In rules for objects from a child, undefined has another
+   * meaning (`acceptedFromChild`).
    */
   shards: readonly ShardName[] | '*' | undefined;
   clusters: readonly ClusterName[] | undefined;
@@ -37,7 +37,9 @@ export type LinkRule = Readonly<{
   annotations: readonly AnnotationTerm[];
 }>;
 
-/** A rule for all objects of these types; of every served type if they are left out. */
+/**
+ * A rule for all objects of these types; for those of every served type if `types` is undefined.
+ */
 export function everyObjectOf(types?: readonly Pick<TypePattern, 'group' | 'resource'>[]): LinkRule {
   const patterns = types?.map(({ group, resource }) => ({ group, resource, identity: undefined }));
   return { types: patterns, shards: undefined, clusters: undefined, pathPrefix: undefined, labels: [], annotations: [] };
@@ -49,7 +51,7 @@ export type TypePattern = Readonly<{ group: string; resource: string; identity: 
 /** `value` undefined: the annotation must exist, with any value. */
 export type AnnotationTerm = Readonly<{ key: string; value: string | undefined }>;
 
-/** Names of members and indexes of lists, from the root to the part. */
+/** Names of members and indexes of lists, from the whole value to one part. */
 export type KeyPath = readonly (string | number)[];
 
 export type PolicyProblem = Readonly<{ path: KeyPath; message: string }>;
@@ -66,7 +68,7 @@ export const linkPolicyBounds = Object.freeze({
   policyCharactersMax: 64 * 1024,
 });
 
-/** A hostile text could cause a hundred thousand, and nobody needs more. */
+/** Nobody needs more problems, and a hostile text could cause a hundred thousand. */
 const problemsMax = 100;
 const quotedCharactersMax = 80;
 /** A group, a resource and an identity, each at most as long as a name may be. */
@@ -77,8 +79,8 @@ const acceptsType = "a type such as apiexports.apis.kcp.io, secrets or instances
 const acceptsShard = "the name of a shard, or '*' for every shard";
 
 /**
- * Reads one rule, a list of rules, or null or undefined, which lets nothing through. `path` locates
- * the value in reported problems.
+ * Reads one rule or a list of rules. null and undefined let nothing through. `path` locates the
+ * value in reported problems.
  */
 export function parseLinkPolicy(value: unknown, path: KeyPath = []): ParsedLinkPolicy {
   const reader = new PolicyReader();
@@ -92,7 +94,7 @@ export function parseLinkPolicy(value: unknown, path: KeyPath = []): ParsedLinkP
   return isTooLong(formatLinkPolicy(policy)) ? tooLong(path) : { kind: 'parsed', policy };
 }
 
-/** Reads a text that `formatLinkPolicy` wrote at the cache at the other end. */
+/** Reads a text that the cache at the other end wrote with `formatLinkPolicy`. */
 export function parseLinkPolicyText(text: string): ParsedLinkPolicy {
   if (isTooLong(text)) return tooLong([]);
   try {
@@ -117,7 +119,7 @@ export function formatRequirements(requirements: readonly Requirement[]): string
   return sorted(requirements.map(formatRequirement)).join();
 }
 
-/** Always writes `types`, so that no rule is empty; omits undefined members. */
+/** Always writes `types`, so that no rule is empty. */
 function formatRule({ types, shards, clusters, pathPrefix, labels, annotations }: LinkRule): string {
   return JSON.stringify({
     types: types?.map(formatTypePattern) ?? ['*'],
@@ -254,7 +256,9 @@ class PolicyReader {
   }
 }
 
-/** YAML reads an unquoted 12 or true as a number or a boolean, and loses how it was written. */
+/**
+ * YAML reads an unquoted 12 or true as a number or a boolean, and loses how the text was written.
+ */
 const notText = 'must be a text, in quotes if it looks like a number';
 
 function parseType(text: string): TypePattern | '*' | undefined {

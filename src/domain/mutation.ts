@@ -5,15 +5,16 @@ import type { CanonicalPath } from './cluster.js';
 import type { Revision } from './revision.js';
 
 /**
- * What a writer over plain HTTP asks of one key, after admission. `expect` is what the key must
- * hold when the committer decides. It is 'absent' for a create, a revision for an update of exactly
- * that state, and 'any' for a delete of any state.
+ * What a writer over plain HTTP asks for one key, after admission. `expect` is what the key must
+ * hold when the committer decides: 'absent' for a create, a revision for an update of exactly that
+ * state, 'any' for a delete of any state.
  *
- * A write makes a shard local that nobody has. It takes a shard that comes from a neighbour only
- * with `takes`, with a term above every former one. If the shard has a pusher, a write by others
- * makes the slice count as not synced, so that the pusher syncs it again. Exempt are writes of the
- * shard itself (`bySource`), and those that change only kept names (`keeps`, kept-names.ts). The
- * latter do not confirm the object in a sync under way, because the shard may not have it any more.
+ * A write to a shard that nobody has makes the shard local. For a shard that comes from a
+ * neighbour, this needs `takes`; the shard then gets a term above every former one. If a pusher has
+ * or had the shard, a write makes the slice count as not synced, so that the pusher syncs it again.
+ * Exempt are writes of the shard itself (`bySource`), and those that change only kept names
+ * (`keeps`, kept-names.ts). Writes with `keeps` do not confirm the object in a sync under way,
+ * because the shard may not have the object any more.
  */
 export type Mutation =
   | Readonly<{
@@ -37,10 +38,12 @@ export type Outcome =
   | Readonly<{ kind: 'refused'; why: 'exists' | 'absent' | 'changed' | 'elsewhere' }>
   /** Nothing was decided or stored: the queue is full, or the disk accepts no writes. */
   | Readonly<{ kind: 'unavailable'; refusal: Refusal }>
-  /** The storage backend has not answered: the write may be stored, or may still be. */
+  /** The storage backend has not answered: the write is stored, or may be later, or never. */
   | Readonly<{ kind: 'unknown'; refusal: Refusal }>;
 
-/** Decides a mutation against the present revision of its key; undefined if there is no object. */
+/**
+ * Decides a mutation. `current`: the present revision of its key; undefined if there is no object.
+ */
 export function decide(mutation: Mutation, current: Revision | undefined): 'write' | 'exists' | 'absent' | 'changed' {
   if (mutation.expect === 'absent') return current === undefined ? 'write' : 'exists';
   if (current === undefined) return 'absent';

@@ -11,8 +11,8 @@ export function labelsOf(body: Body): ReadonlyMap<string, string> {
 }
 
 /**
- * The annotations of a stored body; cached apart from labels, because they are longer and seldom
- * needed.
+ * The annotations of a stored body; cached apart from labels, because annotations are longer and
+ * seldom needed.
  */
 export function annotationsOf(body: Body): ReadonlyMap<string, string> {
   return remembered(annotations, body, (metadata) => metadata.annotations);

@@ -8,8 +8,9 @@ import type { Revision } from './revision.js';
  *  {"apiVersion":"…","kind":"…","metadata":{"annotations":{"kcp.io/cluster":"…",…},…},…}
  *                            metadataStart ┘ annotationsAt ┘                         └ metadataEnd
  *
- * `metadataEnd` is behind the brace. `revisionAt` is where `"resourceVersion":"…"` is inserted:
- * before the '"' of a member, or directly behind the opening brace, or else behind the last member.
+ * `metadataEnd` is behind the closing brace. `revisionAt` is where `"resourceVersion":"…"` is
+ * inserted: before the '"' of a member, or directly behind the opening brace, or else behind the
+ * last member.
  */
 export type Marks = Readonly<{
   metadataStart: number;

@@ -1,6 +1,7 @@
 /**
- * The result of a parser of untrusted input: the value, or why it is refused. A refusal is a value
- * (errors.ts), so no caller can forget it. Only `attempt` handles parsers that throw one.
+ * The result of a parser of untrusted input: the value, or why the input is refused. A refusal is a
+ * value (errors.ts), so no caller can forget it. Only `attempt` handles parsers that throw a
+ * refusal.
  */
 import { Refused } from './errors.js';
 import type { Refusal } from './errors.js';
@@ -25,7 +26,7 @@ export function attempt<T>(parse: () => T): Parsed<T> {
   }
 }
 
-/** Unwraps a nested parse, or one of input that is known to be valid. Throws Refused. */
+/** Unwraps the result of a nested parse, or of input that is known to be valid. Throws Refused. */
 export function mustParse<T>(result: Parsed<T>): T {
   if (result.kind === 'refused') throw new Refused(result.refusal);
   return result.value;

@@ -11,13 +11,14 @@
  * v1, first: an entry as above without "shard". Since then: "shard" of a Workspace; an older reader
  * ignores it.
  *
- * The Workspace is in the parent, so the parent decides which logical cluster has a name, and on
- * which shard it is. The owner that a logical cluster names for itself counts for nothing. A
+ * The Workspace is in the parent, so the parent decides to which logical cluster a name leads, and
+ * on which shard that cluster is. The owner that a logical cluster names for itself is ignored. A
  * logical cluster is found by the path in its own entry only if it has no owner.
  *
  * PATH-1 An entry is small and validated on arrival, so that readers need no checks. Unknown
  *    members are kept and ignored.
- * PATH-2 A logical cluster without an owner has the path in its entry, and is found by it. Any
+ * PATH-2 A logical cluster without an owner has its path in its entry, and is found by that path.
+ * Any
  *    object may name a path for any logical cluster (kcp.io/path); beside such an entry that
  *    annotation counts for nothing.
  */
@@ -32,10 +33,10 @@ import { parseShardName, type ShardName } from './shard.js';
 
 export type ClusterEntry = Readonly<{
   kind: 'cluster';
-  /** One segment or more; undefined until kcp has assigned it. */
+  /** One segment or more; undefined until kcp has assigned the path. */
   path: string | undefined;
   isParentless: boolean;
-  /** Whether it is about to leave this shard, or has not arrived on it yet. */
+  /** Whether the logical cluster is about to leave this shard, or has not arrived there yet. */
   isMigrating: boolean;
 }>;
 
@@ -57,7 +58,7 @@ export type WorkspaceEntry = Readonly<{
 
 export type PathEntry = ClusterEntry | WorkspaceEntry;
 
-/** The group of both types, which no Kubernetes API uses. */
+/** The group of both types; no Kubernetes API uses it. */
 export const pathGroup = 'paths.strata';
 export const clusterEntries: Resource = { group: pathGroup, resource: 'logicalclusters', identity: '' };
 export const workspaceEntries: Resource = { group: pathGroup, resource: 'workspaces', identity: '' };
@@ -90,7 +91,7 @@ export function formatPathEntry(entry: PathEntry): Uint8Array {
   return encoder.encode(JSON.stringify(membersOf(entry)));
 }
 
-/** Parses an entry of that name from a pusher or a link, which is untrusted input. */
+/** Parses an entry from a pusher or a link, which is untrusted input. */
 export function parsePathEntry({ resource }: Pick<Resource, 'resource'>, name: string, bytes: Uint8Array): Parsed<PathEntry> {
   return attempt(() => {
     if (bytes.length > entryBytesMax) throw wrong(`it has ${bytes.length} bytes, at most ${entryBytesMax} are taken`);
@@ -177,7 +178,7 @@ function isMountUrl(text: string): boolean {
   if (text.length > urlCharactersMax || !URL.canParse(text)) return false;
   const { protocol, username, password, search, hash, href } = new URL(text);
   const isPlain = [username, password, search, hash].every((part) => part === '');
-  // Rejects a text that another URL parser might read differently.
+  // Rejects a URL that another parser might read differently.
   return protocol === 'https:' && isPlain && [text, `${text}/`].includes(href);
 }
 

@@ -8,9 +8,9 @@
  *  {"kind": "mount", "url": "https://mounts.example.com/clusters/abc", "unavailable": false,
  *   "shards": ["amber"], "freshness": […]}
  *  {"kind": "unknown"}
- *      it does not exist: every shard that could have it has sent all its entries, without it
+ *     the path does not exist: every shard that could have it has sent all its entries
  *  {"kind": "uncertain", "shards": ["birch"]}
- *      it may exist: these shards have not sent all their path entries, or are not connected
+ *     the path may exist: these shards have not sent all their entries, or are not connected
  *  {"kind": "disputed", "cluster": "…", "shards": ["birch", "cedar"], "expected": "amber"}
  *      these shards claim the logical cluster; `expected` is the shard that its Workspace names
  *  {"kind": "ambiguous", "clusters": ["…", "…"]}
@@ -29,7 +29,7 @@ export type Resolved =
       cluster: ClusterName;
       /** Whether a Workspace on the path is unavailable; kcp's proxy then answers 503. */
       unavailable: boolean;
-      /** The shards whose entries led there. */
+      /** The shards whose entries led to this result. */
       shards: readonly ShardName[];
     }>
   /** The server of the mount handles the path segments behind a mounted Workspace. */

@@ -26,7 +26,7 @@ export interface HeavyWork {
   run<Task extends HeavyTask>(task: Task): Promise<HeavyResult<Task>>;
 }
 
-/** Owners whose tasks wait take turns. */
+/** If several owners have tasks waiting, the owners take turns. */
 export interface HeavyWorks {
   /** `owner`: a user. */
   of(owner: string): HeavyWork;
@@ -36,8 +36,8 @@ export interface HeavyWorks {
 export interface Intake {
   create(bytes: Uint8Array, request: CreateRequest): Promise<Stored>;
   /**
-   * `textFor` computes the new text from the current object. The intake calls it again if the
-   * object has changed meanwhile. It then refuses a text that names the former revision.
+   * `textFor` computes the new text from the current object. If the object has changed meanwhile,
+   * the intake calls `textFor` again, and refuses a text that names the former revision.
    */
   update(textFor: (current: StoredObject) => Uint8Array | Promise<Uint8Array>, request: UpdateRequest, heavy: HeavyWork): Promise<Stored>;
   delete(request: DeleteRequest): Promise<StoredObject>;
@@ -92,7 +92,7 @@ export interface ListEncoding {
  */
 export interface Snapshots {
   /**
-   * At a revision not older than the published one at the call. It may be newer, so that more
+   * The state at the revision that is published at the call, or at a newer one, so that more
    * readers share it.
    */
   present(scope: Scope, selector: Selector, encoding: ListEncoding): Promise<PresentState>;
@@ -107,8 +107,8 @@ export type PresentState = Readonly<{ revision: Revision; chunks: AsyncIterable<
 
 /**
  * Where a watch starts: with the present state, or after a revision. `endsWithBookmark`: an
- * annotated bookmark follows the present state. `forgetSince`: the revision that the client names;
- * it may have missed deletes since then.
+ * annotated bookmark follows the present state. `forgetSince`: the client's revision; the client
+ * may have missed deletes after it.
  */
 export type WatchStart = Readonly<
   { kind: 'initial'; endsWithBookmark: boolean; forgetSince: Revision | undefined } | { kind: 'after'; revision: Revision }
@@ -118,7 +118,7 @@ export type WatchStart = Readonly<
 export interface Sink {
   /** Whether the reader must take something before more is written. */
   readonly isFull: boolean;
-  /** Writes pieces, for which room is reserved, in the tick of the call. */
+  /** Writes pieces in the tick of the call; room for them is already reserved. */
   writeNow(pieces: readonly Uint8Array[]): void;
 }
 
@@ -132,25 +132,25 @@ export type WatchRequest = Readonly<{
   /** The room in which the watch reserves memory for every piece that it returns. */
   room: Room;
   /**
-   * Receives events while the watch is live and its reader keeps up; everything else is read from
-   * the open watch.
+   * Receives events while the watch is live and its reader keeps up. The client's exchange reads
+   * everything else from the open watch.
    */
   sink: Sink;
 }>;
 
 /**
- * An open watch: pieces to write, in order, several at once if there are several. While a reader
- * waits for the next pieces, the watch may write to its sink instead.
+ * An open watch: pieces to write in order, one or more at a time. While a reader waits for the next
+ * pieces, the watch may write to its sink instead.
  */
 export interface OpenWatch extends AsyncIterable<readonly Uint8Array[]> {
   /**
-   * Ends the watch; it shows nothing that is published after the call. It ends by itself when its
-   * time is up. `why`: sent as its last event; without it the client may resume.
+   * Ends the watch, which sends nothing that is published after the call. A watch also ends by
+   * itself when its time is up. `why`: the last event; without it the client may resume.
    */
   end(why?: Refusal): void;
   /**
-   * Ends the watch because its client has gone. The watch ends in a later turn of the event loop
-   * that has time, because a thousand clients may go at once.
+   * Ends the watch because its client has gone: in a later, less busy turn of the event loop,
+   * because a thousand clients may go at once.
    */
   abandon(): void;
 }
@@ -160,12 +160,12 @@ export interface Watches {
   open(request: WatchRequest): OpenWatch;
   /**
    * Sends DELETED for the key to the live watches that cover it, if no shard has an object of that
-   * name. A client may have the object from a lost state of the store. Sends nothing if a change is
+   * name. A client may know the object from a lost state of the store. Sends nothing if a change is
    * just being published.
    */
   reportAbsent(key: Key): Promise<void>;
   /**
-   * Ends, cleanly, the watches of exactly that type and identity. Watches of every identity go on.
+   * Ends, cleanly, the watches of exactly that type and identity, but not those of every identity.
    */
   endOf(resource: Resource): void;
 }
@@ -173,11 +173,14 @@ export interface Watches {
 /** How fresh each shard's part of this cache is. */
 export interface Freshness {
   report(): Promise<StatusReport>;
-  /** The cost grows with the slices of the type and the shards, or is that of one slice. */
+  /**
+   * For one shard, the cost is that of its slice; else it grows with the shards and the slices of
+   * the type.
+   */
   ofType(question: FreshnessQuestion): Promise<TypeFreshnessReport>;
   /**
    * The freshness of the type on all shards: a report less than `ageMaxMs` old, or a new one. Of
-   * many callers, one computes it.
+   * many callers, one computes the new report.
    */
   ofTypeLately(type: Omit<FreshnessQuestion, 'shard'>, ageMaxMs: number): Promise<RecentReport>;
 }
@@ -185,7 +188,7 @@ export interface Freshness {
 /** `agoMs`: the time since the report was begun. */
 export type RecentReport = Readonly<{ report: TypeFreshnessReport; agoMs: number }>;
 
-/** Resolves a path to a logical cluster and its shard, by the published path entries. */
+/** Resolves a path to a logical cluster and its shard, from the published path entries. */
 export interface Paths {
   /** `text` may be anything; a text that is not a path is `unknown`. */
   resolve(text: string): Promise<PathResolution>;
@@ -196,8 +199,8 @@ export interface Paths {
 /** What an operator does to shards as a whole. */
 export interface Shards {
   /**
-   * Fences the shard and removes its objects; returns how many. Undefined if the shard is unknown.
-   * Throws Refused if the shard cannot be removed at present.
+   * Shuts out the shard's pushers and removes its objects; returns how many. Undefined if the shard
+   * is unknown. Throws Refused if the shard cannot be removed at present.
    */
   remove(shard: ShardName): Promise<Readonly<{ removed: number }> | undefined>;
   /**
@@ -228,7 +231,7 @@ export interface Caches {
 /** Time, injected so that tests control it. */
 export interface Clock {
   /**
-   * Milliseconds since 1970: the wall clock at the process's start plus the time since. It never
+   * Milliseconds since 1970: the wall clock at the process's start plus the time since. Never
    * steps. Use it for every interval, and for stored times.
    */
   now(): number;

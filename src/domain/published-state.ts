@@ -12,7 +12,7 @@ export type TypeOrIdentity = Pick<Resource, 'group' | 'resource'> & Readonly<{ i
 /**
  * What a commit changed of shards, slices and links. A removed entry has the form that
  * `unknownShard`, `isForgotten` or `leftLink` defines. `invalidated`: slices in which another
- * server of the store has removed or changed objects. Whoever syncs them at this server must begin
+ * server of the store has removed or changed objects. A sync of them at this server must begin
  * again.
  */
 export type StateChange = Readonly<{
@@ -45,13 +45,13 @@ export interface PublishedState {
   link(neighbour: Neighbour): LinkState | undefined;
   slicesOf(shard: ShardName): Iterable<SliceState>;
   /**
-   * The slices of a type by shard, one map for each of its identities, or only that of the given
-   * one.
+   * The slices of a type by shard: one map for each identity, or only that of the given identity.
    */
   slicesOfType(type: TypeOrIdentity): readonly ReadonlyMap<ShardName, SliceState>[];
   /**
-   * Whether the cache has all of the slice: the shard's present term synced it in full. A plain
-   * writer syncs nothing. Once its writes count as synced, so does every type that it never wrote.
+   * Whether the shard's present term synced the slice in full, so that the cache has all of it. A
+   * plain writer sends no syncs; once its writes count as synced, so does every type that it never
+   * wrote.
    */
   isSynced(slice: Slice): boolean;
   /** Whether the writes of plain writers to the shard count as synced. */

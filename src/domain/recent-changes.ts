@@ -1,7 +1,7 @@
 /**
  * When the meaning of a name last changed, such as the logical cluster of a canonical path. A
- * client that resumes from an earlier revision must list again. It would keep objects of the former
- * meaning and miss those of the new one.
+ * client that resumes from an earlier revision must list again; otherwise it would keep objects of
+ * the former meaning and miss those of the new one.
  *
  * Bound: `namesMax` names. For a forgotten name, only an upper bound of the revision of its last
  * change is known.

@@ -6,14 +6,16 @@ export type Revision = number;
 
 const resourceVersionPattern = /^[1-9][0-9]{0,19}$/;
 
-/** Whether a peer's text has the form of a resourceVersion, so that a store can locate it. */
+/**
+ * Whether a peer's text has the form of a resourceVersion, without which a store cannot locate it.
+ */
 export function isResourceVersion(text: string): boolean {
   return resourceVersionPattern.test(text);
 }
 
 /**
  * The position of a client's resourceVersion. `ours`: in this store's recorded history. `above`:
- * above the published revision, because it is in the future or a larger number of another store.
- * `below`: a smaller number of another store.
+ * above the published revision, in the future or of another store. `below`: of another store, with
+ * a smaller number.
  */
 export type Located = Readonly<{ kind: 'ours'; revision: Revision }> | Readonly<{ kind: 'above' }> | Readonly<{ kind: 'below' }>;

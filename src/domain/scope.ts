@@ -5,8 +5,8 @@ import type { Slice } from './slice.js';
 
 /**
  * The objects that a list or a watch covers. '*' is the wildcard; an identity '*' covers every
- * identity of the resource (wildcard partial metadata). `namespace` and `name` narrow the scope if
- * they are given.
+ * identity of the resource (a list of PartialObjectMetadata in all logical clusters). `namespace`
+ * and `name` narrow the scope.
  */
 export type Scope = Readonly<{
   group: string;

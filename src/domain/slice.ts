@@ -9,7 +9,7 @@ export function formatSlice({ shard, resource }: Slice): string {
   return `${shard}|${formatResource(resource)}`;
 }
 
-/** Compares without building either text, which is faster. */
+/** Faster than comparing both texts. */
 export function isSameSlice({ shard, resource }: Slice, other: Slice): boolean {
   return (
     shard === other.shard &&

@@ -1,8 +1,8 @@
 /**
- * The status report, which `GET /services/cache/status` returns. It describes the cache, its
- * neighbours in the tree, and how fresh each shard's part of it is. Ages are durations, never clock
- * times, because the clocks of two machines never agree. Members are only ever added; a reader
- * ignores unknown ones.
+ * The status report, which `GET /services/cache/status` returns. The report describes the cache,
+ * its neighbours in the tree, and how fresh the objects of each shard are. Ages are durations,
+ * never clock times, because the clocks of two machines never agree. Members are only ever added; a
+ * reader ignores unknown ones.
  *
  *  {"cache": {"id": "c-1", "version": "0.1.0", "epoch": 1234567, "resourceVersion": "…",
  *     "ready": true},
@@ -82,7 +82,7 @@ export type TreeStatus = Readonly<{
   hops: number | null;
   /**
    * Whether this cache knows every shard that any cache of the tree knows: every neighbour that it
-   * ever had is connected, and complete too.
+   * ever had is connected, and complete as well.
    */
   complete: boolean;
   parent: ParentStatus | null;
@@ -95,8 +95,8 @@ export type LinkStatus = Readonly<{
   cacheId: string | null;
   connection: LinkConnection;
   /**
-   * A resourceVersion of that cache: everything that it lets through up to this position is durable
-   * here. Null if there is none yet.
+   * A resourceVersion of the cache at the other end: everything that it lets through up to this
+   * position is durable here. Null if there is none yet.
    */
   position: string | null;
   /** Null while the link is down, or has only just opened. */
@@ -111,7 +111,7 @@ export type LinkConnection = Exclude<ShardConnection, { kind: 'plain' }>;
 export type ParentStatus = LinkStatus &
   Readonly<{
     url: string;
-    /** Failed attempts in a row while the parent is away. */
+    /** Failed attempts in a row to connect to the parent. */
     failures: number;
     /** Why the last connection ended or failed; null if there is nothing to report. */
     message: string | null;
@@ -154,7 +154,7 @@ export type ReceivingStatus = Readonly<{
   compared: number;
   comparedAgoMs: number | null;
   differed: number;
-  /** Ignored claims of shards. */
+  /** Claims that were ignored. */
   unheard: number;
 }>;
 
@@ -163,7 +163,7 @@ export type PolicyTexts = Readonly<{ up: string; down: string }>;
 
 export type ShardStatus = Readonly<{
   shard: ShardName;
-  /** Where its objects come from; null if the shard has no via. */
+  /** Where the shard's objects come from; null if the shard has no via. */
   via: Via | null;
   /**
    * The term of the pusher that has the shard; left out if the shard is written over plain HTTP, or
@@ -211,20 +211,21 @@ export type SliceStatus = Readonly<{
    */
   whole: boolean;
   /**
-   * Whether the shard's present term synced the slice, an earlier one, or none. `assumed`: plain
-   * HTTP has no `end` of a sync.
+   * Whether the shard's present term synced the slice, an earlier term did, or none. `assumed`: a
+   * write over plain HTTP has no `end` of a sync.
    */
   syncedIn: 'this-term' | 'earlier' | 'never' | 'assumed';
   /**
-   * Whether changes alone keep the slice up to date over its link; null if it comes over no link.
+   * Whether changes alone keep the slice up to date over its link; null if the slice comes over no
+   * link.
    */
   current: boolean | null;
   objects: number;
-  /** The total size of its bodies. */
+  /** The total size of the bodies. */
   bytes: number;
-  /** Equal wherever the same objects are held; null if nobody reports it. */
+  /** Equal wherever the same objects are held; null if no cache reports it. */
   digest: string | null;
-  /** Null if it never changed. */
+  /** Null if the slice never changed. */
   changedAgoMs: number | null;
   /**
    * The age of the pusher's oldest change that is not durable at the cache it pushes to; null if

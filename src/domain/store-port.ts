@@ -1,7 +1,7 @@
 /**
  * The store's interfaces for the other rooms, which an engine implements. They are asynchronous, so
- * that an engine other than SQLite can implement them. They refer to the store at its *published*
- * revision: a write finds the state that lists, GETs and watches have shown.
+ * that an engine need not be SQLite. They refer to the store at its *published* revision: a write
+ * finds the state that lists, GETs and watches have shown.
  */
 import type { CanonicalPath, ClusterName } from './cluster.js';
 import type { Change, Commit } from './change.js';
@@ -24,14 +24,14 @@ export interface Revisions {
   readonly compacted: Revision;
   format(revision: Revision): string;
   /**
-   * `text` must be a positive decimal without sign or leading zero; anything else is an error of
-   * the caller.
+   * `text` must be a positive decimal without sign or leading zero; anything else is a bug of the
+   * caller.
    */
   locate(text: string): Located;
   /**
    * The text that a pusher or a link gets once everything up to the revision is acknowledged. It
-   * has the form of a resourceVersion, and contains the epoch of the store. A later epoch may have
-   * lost changes, although it uses their revisions again.
+   * has the form of a resourceVersion, and contains the epoch of the store: a later epoch may have
+   * lost changes, and uses their revisions again.
    */
   formatPosition(revision: Revision): string;
   /** As `locate`; a position from another epoch of the store is not `ours`. */
@@ -47,8 +47,8 @@ export interface Revisions {
 export interface Objects {
   get(key: Key): Promise<StoredObject | undefined>;
   /**
-   * The objects with one name on all shards of the scope. The scope must name cluster, namespace
-   * and name.
+   * The objects with one name on all shards of the scope, which must name cluster, namespace and
+   * name.
    */
   find(scope: Scope): Promise<readonly StoredObject[]>;
   /**
@@ -59,8 +59,8 @@ export interface Objects {
   /** The scope at `revision`. Throws Refused(Expired) if history no longer covers it. */
   snapshot(scope: Scope, revision: Revision): Snapshot;
   /**
-   * The number of objects of the scope after `after` at present; undefined if more than `max` keys
-   * would have to be examined.
+   * The present number of objects of the scope behind the key `after`; undefined if more than `max`
+   * keys would have to be examined.
    */
   count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined>;
   /** Resources that hold objects. */
@@ -108,8 +108,8 @@ export interface History {
    */
   everyChange(range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncIterable<LogChunk>;
   /**
-   * Whether several objects of the scope changed at the revision, or may have, because its changes
-   * are no longer readable.
+   * Whether several objects of the scope changed at the revision. Also true if that revision's
+   * changes are no longer readable.
    */
   hasSeveral(scope: Scope, revision: Revision): boolean;
   /**
@@ -118,8 +118,8 @@ export interface History {
    */
   remembers(after: Revision): boolean;
   /**
-   * The changes of keys of the scope with after < revision ≤ upTo, newest first. The first one of a
-   * key shows its state at `upTo`; earlier ones of the same key may be omitted. Reaches as far back
+   * The changes of keys of the scope with after < revision ≤ upTo, newest first. The first change
+   * of a key shows the key's state at `upTo`; its earlier ones may be omitted. Reaches as far back
    * as `remembers`.
    */
   touched(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Touch[]>;
@@ -137,12 +137,14 @@ export interface Writer {
 }
 
 export interface PushLane {
-  /** Resolves once there is room for more: pushers wait, so no push is refused for lack of room. */
+  /**
+   * Resolves once the lane has room for more. Pushers wait, so no push is refused for lack of room.
+   */
   room(): Promise<void>;
   /**
    * Decides all of them, in order and after the lane's earlier pushes; resolves when all outcomes
-   * are durable and published. A claim given alone does not wait for an `end` of its shard that
-   * takes several commits. If the claim stands, that `end` is void.
+   * are durable and published. An `acquire` given alone does not wait for an `end` of its shard
+   * that takes several commits. If the pusher gets the shard, that `end` is void.
    */
   push(pushes: readonly Push[]): Promise<readonly PushOutcome[]>;
 }
@@ -172,8 +174,8 @@ export interface CanonicalPaths {
 }
 
 /**
- * The id of the cache and the epoch of its store. From both a pusher learns whether the store still
- * has what it acknowledged.
+ * The id of the cache and the epoch of its store. From both, a pusher learns whether the store
+ * still has everything that it acknowledged.
  */
 export interface StoreIdentity {
   /** Generated when the store is created. */
@@ -182,11 +184,12 @@ export interface StoreIdentity {
 }
 
 /**
- * A pusher that is connected to another server. `isHeld`: the pusher keeps its shard. The other
- * members cover all its slices; `lagMs` is that of the slice that is furthest behind.
+ * A pusher that is connected to another server. `isHeld`: that server keeps the shard for the
+ * pusher. The other members cover all slices of the shard; `lagMs` is that of the slice that is
+ * furthest behind.
  *
- * `lacks`: the types of its slices that are not whole, as `formatResource` writes them, if they are
- * few. Without it any slice may lack something.
+ * `lacks`: the types of the slices that are not whole, as `formatResource` writes them, if they are
+ * few. Without `lacks`, any slice may be incomplete.
  */
 export type PeerPusher = Readonly<{
   peer: string;
@@ -198,27 +201,21 @@ export type PeerPusher = Readonly<{
 }>;
 
 /**
- * What a server reports to the others of its store. `pushers`: its pushers. `lastWrites`: for each shard
- * a number that changes after plain writes.
+ * What a server reports to the others of its store. `lastWrites`: for each shard a number that
+ * changes after plain writes.
  */
 export type PeerState = Readonly<{ pushers: ReadonlyMap<ShardName, PeerPusher>; lastWrites: ReadonlyMap<ShardName, number> }>;
 
-/**
- * The other servers of the same store. If the store has only one server, it leads and has no
- * others.
- */
+/** The other servers of the same store. A server without others leads. */
 export interface Peers {
   /**
-   * Since when this server leads, that is, does the work that only one server does; in milliseconds
-   * of the clock. Undefined while another leads.
+   * Since when this server leads, that is, does the work that only one server of a store does; in
+   * milliseconds of the clock. Undefined while another leads.
    */
   readonly leadsSinceMs: number | undefined;
   /** The last report of each other server, by its id; silent ones are left out. */
   readonly others: ReadonlyMap<string, PeerState>;
-  /**
-   * Whether there is nobody to report to: no other server is known, not even a silent one, which
-   * may resume.
-   */
+  /** Whether no other server is known to report to, not even a silent one, which may resume. */
   readonly isAlone: boolean;
   report(state: PeerState): void;
   /** Calls the listener when another server reports, arrives or leaves, or the leader changes. */
@@ -243,7 +240,7 @@ export interface EngineState {
   fileBytes(): ReadonlyMap<string, number>;
 }
 
-/** An open store: its parts, each of which does its own work, and the state of its engine. */
+/** An open store: its parts, and the state of its engine. */
 export interface Store extends StoreIdentity, EngineState {
   readonly revisions: Revisions;
   readonly objects: Objects;
@@ -255,8 +252,8 @@ export interface Store extends StoreIdentity, EngineState {
   readonly peers: Peers;
   /**
    * Announces `close`. Sweeps stop, so that nobody who waits for one delays the stop. An `end`, a
-   * `clear` or a `drop` that its next commit does not complete gets the outcome `unavailable`.
-   * Everything else goes on.
+   * `clear` or a `drop` that its next commit does not complete gets the outcome `unavailable`. All
+   * other work goes on.
    */
   beginClose(): void;
   /** Resolves once all submitted work is decided and the files are closed. */

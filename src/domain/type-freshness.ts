@@ -1,7 +1,7 @@
 /**
  * What `GET /services/cache/freshness` returns: how fresh a cache is for one type, on each shard.
- * It also says whether the cache proves that an object of the type does not exist. It is an extract
- * of the status report (status.ts) and uses its words and values.
+ * The answer also says whether the absence of an object proves that it does not exist. It is an
+ * extract of the status report (status.ts), with the same words and values.
  *
  *  {"cache": {"id": "c-1", "version": "0.1.0", "epoch": 1234567, "resourceVersion": "…",
  *     "ready": true},
@@ -11,13 +11,13 @@
  *     "slices": 1, "sourceConnected": true, "whole": true, "changedAgoMs": 900, "lagMs": 3}],
  *   "shardsLeftOut": 0}
  *
- * Bound: it lists `shardsMax` shards, preferring those that prevent the type from being whole. The
+ * Bound: `shardsMax` shards are listed, first those that prevent the type from being whole. The
  * top-level `whole` always covers all shards.
  */
 import type { ShardName } from './shard.js';
 import type { ShardConnection, ShardStatus, SliceStatus, StatusReport, TreeStatus } from './status.js';
 
-/** A type, in any identity if undefined, on one shard, or on all if undefined. */
+/** `identity` undefined: any identity. `shard` undefined: all shards. */
 export type FreshnessQuestion = Readonly<{ group: string; resource: string; identity: string | undefined; shard: ShardName | undefined }>;
 
 export type TypeFreshnessReport = Readonly<{
@@ -25,19 +25,18 @@ export type TypeFreshnessReport = Readonly<{
   tree: Pick<TreeStatus, 'complete'>;
   /**
    * The resourceVersion of the newest change of the type in this cache, on any shard, deletes
-   * included. If nothing has changed since the start of the cache, it is the revision of the start.
-   * A watch that has reached it has everything that this answer covers.
+   * included. If nothing has changed since the cache started, the revision of the start. A watch
+   * that has reached this resourceVersion has everything that this answer covers.
    */
   newestChange: string;
   /**
-   * Whether the absence of an object proves that it does not exist. If so, the cache is ready and
-   * knows every shard of its tree. It has every object of the type that they have, or that the
-   * shard in question has. All their pushers are connected, to the cache and to their sources.
+   * Whether the absence of an object proves that it does not exist. Then the cache is ready, knows
+   * every shard of its tree, and has every object of the type on these shards, or on the one that
+   * was asked about. All their pushers are connected, to the cache and to their sources.
    */
   whole: boolean;
   /** By name. Removed shards are left out, and so is an unknown shard that was asked about. */
   shards: readonly ShardFreshness[];
-  /** The number of shards that are not listed. */
   shardsLeftOut: number;
 }>;
 
@@ -46,7 +45,8 @@ export type ShardFreshness = Readonly<{
   shard: ShardName;
   connection: ShardConnection;
   /**
-   * The number of known slices of the type; 0 while nobody has reported one, which is not whole.
+   * The number of known slices of the type; 0 while nobody has reported one, and then `whole` is
+   * false.
    */
   slices: number;
   sourceConnected: SliceStatus['sourceConnected'];
@@ -57,7 +57,7 @@ export type ShardFreshness = Readonly<{
 
 const shardsMax = 100;
 
-/** `slices`: those of the type. Uses one pass, because an answer may cover thousands of shards. */
+/** `slices`: those of the type. One pass, because an answer may cover thousands of shards. */
 export function shardFreshness(
   { shard, connection }: Pick<ShardStatus, 'shard' | 'connection'>,
   slices: readonly Pick<SliceStatus, 'sourceConnected' | 'whole' | 'changedAgoMs' | 'lagMs'>[],
@@ -104,8 +104,8 @@ export class TypeFreshness {
 }
 
 /**
- * Whether an object of the type that the cache does not have is not on the shard either. Never true
- * for a shard that is written over plain HTTP.
+ * Whether an object of the type that this cache lacks is not on the shard either. Never true for a
+ * shard that is written over plain HTTP.
  */
 export function provesAbsence({ whole, connection, sourceConnected, lagMs }: ShardFreshness): boolean {
   return whole && connection.kind === 'connected' && sourceConnected === true && lagMs !== null;

@@ -1,6 +1,6 @@
 /**
  * Where a cache's objects of a shard come from: its own pushers, one child, or the parent. A child
- * is identified by the name in its certificate, which outlives its disk.
+ * is identified by the name in its certificate, because that name outlives the child's disk.
  */
 export type Neighbour = 'parent' | `child/${string}`;
 
@@ -10,14 +10,14 @@ export function childNeighbour(name: string): Neighbour {
   return `child/${name}`;
 }
 
-/** The name of the child; undefined if it is not a child. */
+/** The name of the child; undefined if `via` is not a child. */
 export function childOf(via: string): string | undefined {
   return via.startsWith('child/') ? via.slice('child/'.length) : undefined;
 }
 
 /**
- * Whether a cache sends a shard's objects to the other end of a link. Nothing goes back to the
- * neighbour it came from (G11), so nothing from the parent goes up.
+ * Whether a cache sends a shard's objects to the other end of a link. Objects never go back to the
+ * neighbour they came from (G11), so nothing from the parent goes up.
  *
  *  shard's via    to the parent   to child d
  *  local          yes             yes

@@ -1,4 +1,7 @@
-/** The requests of the kube API to the intake. Texts from clients are not validated yet. */
+/**
+ * The requests of the kube API to the intake. Texts in them that come from clients are not
+ * validated yet.
+ */
 import type { Caller } from './caller.js';
 import type { ServedType } from './catalogue/catalogue.js';
 import type { ClusterName } from './cluster.js';
@@ -7,7 +10,7 @@ import type { StoredObject } from './object.js';
 import type { ShardName } from './shard.js';
 
 /**
- * The client that waits for the answer. A write that waits for its turn is dropped once its client
+ * The client that waits for the answer. A write whose turn has not come is dropped once its client
  * has gone.
  */
 export interface Asker {
@@ -22,7 +25,7 @@ export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 export type CreateRequest = Readonly<{
   caller: Caller;
   type: ServedType;
-  /** The version of the URL. */
+  /** The version in the URL. */
   version: string;
   identity: string;
   shard: ShardName;
@@ -56,5 +59,5 @@ export type DeleteRequest = Readonly<{
   asker: Asker;
 }>;
 
-/** The new state of the object. After a dry run it has no revision of its own. */
+/** The new state of the object. A dry run gives it no revision of its own. */
 export type Stored = Readonly<{ object: StoredObject; warnings: readonly string[] }>;

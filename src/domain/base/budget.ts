@@ -4,14 +4,14 @@
  *
  *  everybody ─▶ everybody but masters ─▶ one caller ─▶ one of its connections
  *
- * A budget holds at most `max`. An amount larger than `max` fits only while the budget is empty, so
- * that no bound excludes a single allowed body forever. Each full budget serves its waiters first
- * come, first served: a small request does not overtake a large one. Only `tryReserve` and `add`,
- * which cannot wait, ignore waiters.
+ * A budget holds at most `max`. A larger amount fits only into an empty budget, so that one allowed
+ * body above the bound is not refused forever. Each full budget serves its waiters first come,
+ * first served: a small request does not overtake a large one. Only `tryReserve` and `add`, which
+ * cannot wait, ignore waiters.
  */
 export class Budget {
   readonly #max: number;
-  /** This budget and those above it, upwards. */
+  /** From this budget upwards. */
   readonly #path: readonly Budget[];
   /** The calls of `reserve` that wait for room in this budget, in order of arrival. */
   readonly #waiting = new Set<Waiting>();
@@ -39,8 +39,8 @@ export class Budget {
   }
 
   /**
-   * Takes the amount, at once or when there is room, and then calls `onReserved`. The returned function
-   * cancels the wait.
+   * Takes the amount, at once or when there is room, and then calls `onReserved`. The returned
+   * function cancels the wait.
    */
   reserve(amount: number, onReserved: () => void): () => void {
     const full = this.#firstFullFor(amount, 0);

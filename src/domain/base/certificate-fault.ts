@@ -1,6 +1,6 @@
 /**
- * What is wrong with a server's certificate, by the code of Node's error. Node's message names
- * neither the server nor the CA.
+ * What is wrong with a server's certificate. `explainCertificateFault` replaces Node's message,
+ * which names neither the server nor the CA.
  */
 export type CertificateFault = 'untrusted' | 'other-names' | 'expired' | 'not-yet-valid';
 
@@ -16,14 +16,14 @@ const faults: ReadonlyMap<unknown, CertificateFault> = new Map([
   ['CERT_NOT_YET_VALID', 'not-yet-valid'],
 ]);
 
-/** Returns undefined if the error is not about a certificate. */
+/** Goes by the code of Node's error. Returns undefined if the error is not about a certificate. */
 export function certificateFaultOf(error: unknown): CertificateFault | undefined {
   return typeof error === 'object' && error !== null ? faults.get(Reflect.get(error, 'code')) : undefined;
 }
 
 /**
- * `trusted`: whom the certificate was checked against, as the end of the sentence "is not one that
- * …". `wallMs`: the clock of this machine.
+ * `trusted`: the end of the sentence "is not one that …", which says how the certificate was
+ * checked. `wallMs`: the clock of this machine.
  */
 export function explainCertificateFault(
   fault: CertificateFault,

@@ -5,8 +5,7 @@
 const field = /(?:"((?:[^"]|"")*)"|([^",]*))(,|$)/y;
 
 /**
- * The fields of a line of CSV as Go's encoding/csv reads it. An empty line has no fields; a
- * malformed line gives undefined.
+ * The fields of a line of CSV, as Go's encoding/csv reads it. Undefined if the line is malformed.
  */
 export function readCsvRecord(line: string): readonly string[] | undefined {
   const found: string[] = [];

@@ -1,4 +1,4 @@
-/** Returns the map's value for the name; creates and stores it if there is none. */
+/** Returns the map's value for the name, which `create` makes if there is none. */
 export function entryOf<Name, Value>(map: Map<Name, Value>, name: Name, create: () => Value): Value {
   const existing = map.get(name);
   if (existing !== undefined) return existing;

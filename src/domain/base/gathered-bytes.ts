@@ -1,9 +1,8 @@
 /**
  * Keeps bytes that arrive in pieces. A piece is a Uint8Array, which takes about a hundred bytes
- * however short it is. It also keeps alive the whole buffer that was read from the network. The
- * peer chooses the pieces, so a bound on their bytes alone could take a hundred times as much
- * memory. Short pieces are therefore copied together, so that the memory is little more than the
- * bytes.
+ * however short it is, and keeps alive the whole buffer that was read from the network. The peer
+ * chooses the pieces, so a bound on their bytes alone could take a hundred times as much memory.
+ * Short pieces are therefore copied together.
  */
 
 /** Beyond this length the overhead of the Uint8Array is small. */
@@ -48,7 +47,7 @@ export class GatheredBytes {
     this.#to += piece.length;
   }
 
-  /** Removes and returns all bytes, in as few pieces as they are stored in. */
+  /** Removes and returns all bytes, without joining the pieces. */
   take(): readonly Uint8Array[] {
     this.#endCopied();
     const pieces = this.#pieces;
@@ -58,7 +57,6 @@ export class GatheredBytes {
     return pieces;
   }
 
-  /** Removes and returns the first piece. */
   shift(): Uint8Array | undefined {
     if (this.#pieces.length === 0) this.#endCopied();
     const first = this.#pieces.shift();

@@ -1,4 +1,4 @@
-/** Headers of HTTP: which texts one can carry, and the one by which a cache is known. */
+/** Which texts an HTTP header can carry, and the header that identifies a cache. */
 
 /**
  * Whether a header can carry the text unchanged. Blanks at its ends would be lost, and control

@@ -1,16 +1,15 @@
 /**
- * Limits the interim responses (1xx) to a request. Nobody here waits for them, and a server may
- * send a few. Node would keep each one in memory if a server never stopped.
+ * Limits the interim responses (1xx) to a request. Nothing here uses them, but a server may send a
+ * few, and Node would keep each one of an endless series in memory.
  */
 import { CacheError } from '../errors.js';
 
-/** A request of Node, over HTTP/1.1 or HTTP/2. */
 type Request = Readonly<{ on: (event: string, listener: () => void) => unknown }>;
 
-/** Servers that report the progress of a request send one every few seconds. */
+/** A server that reports progress sends an interim response every few seconds. */
 const interimMax = 100;
 
-/** Calls `end` once there are more than `interimMax`. */
+/** Calls `end` once there are more than `interimMax` interim responses. */
 export function limitInterim(request: Request, end: (error: CacheError) => void): void {
   let count = 0;
   // Node emits `information` over HTTP/1.1 and `headers` over HTTP/2.

@@ -1,14 +1,14 @@
 /**
  * Detects a peer that disappeared silently. The peer is pinged every `pingIntervalMs`, and counts
- * as dead if nothing arrives from it within `pongTimeoutMs`. So detection takes at most the sum of
- * both.
+ * as dead if nothing arrives within `pongTimeoutMs` of a ping. So detection takes at most the sum
+ * of both.
  *
  *  ping ── anything arrives ── pingIntervalMs ── ping ── pongTimeoutMs ── dead
  *
- * While this process does not read, the answer may wait unread, so the timeout starts again. It
- * also starts again after a pause of this process (F7), which a late timer reveals. Data read after
- * a pause may have been sent before it. So the peer's presence is unknown until it answers a ping
- * sent after the pause (`silentSinceMs`).
+ * While this process does not read from the peer, the answer may wait unread, so the timeout starts
+ * again. The timeout also starts again after a pause of this process (docs/guarantees.md, F7),
+ * which a late timer reveals. Data read after a pause may have been sent before the pause. So the
+ * peer's presence is unknown until it answers a ping sent after the pause (`silentSinceMs`).
  */
 import type { Clock } from '../ports.js';
 
@@ -27,7 +27,7 @@ export class Liveness {
   readonly #options: LivenessOptions;
   #isPinged = false;
   #seenMs: number;
-  /** When a pause ended, until the peer answers a ping sent after it. */
+  /** When a pause ended; undefined once the peer has answered a ping sent after the pause. */
   #resumedMs: number | undefined;
   #dueMs = 0;
   #cancel: () => void;
@@ -41,8 +41,8 @@ export class Liveness {
   }
 
   /**
-   * Records that something arrived from the peer. A pong carries the time of its ping, but the peer
-   * may send any time: a future one does not count.
+   * Records that something arrived from the peer. `askedMs`: for a pong, the time of its ping. The
+   * peer may send any time, so one in the future does not count.
    */
   received(askedMs = 0): void {
     this.#detectPause();
@@ -56,8 +56,9 @@ export class Liveness {
   }
 
   /**
-   * Since when nothing has shown that the peer is there, if that is longer than the gap between two
-   * timely answers. Undefined while the peer counts as present.
+   * After a pause of this process: when the peer last showed that it was there, if that is longer
+   * ago than the gap between two timely answers. Otherwise undefined, because the peer counts as
+   * present.
    */
   silentSinceMs(): number | undefined {
     this.#detectPause();

@@ -6,20 +6,15 @@ export function isObject(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Empty if the value is not an object. */
 export function membersOf(value: unknown): Members {
   return isObject(value) ? value : {};
 }
 
-/** Empty if the value is not a list. */
 export function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/**
- * The string at a path of members of parsed JSON; undefined if there is none, or another type of
- * value.
- */
+/** The string at a path of member names in parsed JSON; undefined if there is no string. */
 export function textAt(value: unknown, ...path: readonly string[]): string | undefined {
   let found = value;
   for (const name of path) {

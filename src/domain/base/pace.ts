@@ -1,7 +1,7 @@
 /**
- * Hands out turns to many readers of initial state or of long responses. Together they send at most
- * `bytesMax` in one turn of the event loop. First come, first served; a request above the bound
- * gets a turn of its own.
+ * Hands out turns to readers of initial state or of long responses, first come, first served.
+ * Together they send at most `bytesMax` in one turn of the event loop; a larger request gets a turn
+ * of the event loop to itself.
  *
  *  32 readers × one shared page ─▶ 4 now │ other work │ 4 now │ other work │ …
  */

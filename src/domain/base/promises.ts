@@ -17,8 +17,8 @@ export function deferred<T>(): Deferred<T> {
 
 /**
  * Resolves after `delayMs`, or as soon as `signal` is aborted; leaves neither a timer nor a
- * listener. A pause of 0 also uses the clock, so that a loop always yields to the event loop, even
- * if its jitter is 0.
+ * listener. A pause of 0 also waits for the clock, so that a loop with a jitter of 0 still yields
+ * to the event loop.
  */
 export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();

@@ -1,9 +1,9 @@
 /** Queues without duplicates. */
 
 /**
- * A queue without duplicates, of which any member may leave. It finds the first member without
- * passing over members that left. A Set keeps deleted entries until it shrinks, so starting a new
- * iteration for each of n members would take n² steps.
+ * A queue without duplicates, of which any member may leave. A Set keeps deleted entries until it
+ * shrinks, so a new iteration for each of n first members would take n² steps. This queue continues
+ * one iteration.
  */
 export class Line<Member> {
   readonly #members = new Set<Member>();
@@ -34,7 +34,7 @@ export class Line<Member> {
     this.#members.clear();
   }
 
-  /** Makes the next member the first; the former first stays in the line. */
+  /** Makes the next member the first; the former first stays in the queue. */
   passFirst(): void {
     this.#first = undefined;
   }
@@ -58,7 +58,6 @@ export class Turns<T> {
     this.#line.push(member);
   }
 
-  /** Removes the first member. */
   next(): void {
     const { first } = this;
     if (first === undefined) return;

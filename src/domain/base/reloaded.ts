@@ -4,7 +4,7 @@ export type Reloaded = Readonly<{ kind: 'changed' } | { kind: 'unchanged' } | { 
 /** Something that is reloaded at intervals, and on demand. */
 export interface Reloadable {
   /**
-   * Reloads at once. A valid change is in use when this returns; an invalid one is logged and
+   * Reloads at once. A valid change is in use when `reload` returns; an invalid one is logged and
    * changes nothing.
    */
   reload(): Reloaded;

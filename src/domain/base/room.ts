@@ -1,7 +1,7 @@
 /**
- * Memory reserved for bytes made for one client that it has not received yet. Whoever makes bytes
- * reserves room first; whoever has sent them returns it. When the client ends, the rest is
- * returned, and every wait ends.
+ * Memory reserved for bytes that were made for one client and that the client has not received yet.
+ * Whoever makes bytes reserves room first, and releases it once the bytes are sent. When the client
+ * ends, all its room is released, and every wait ends.
  */
 export interface Room {
   /** Returns false if there is no room at present. */
@@ -11,7 +11,7 @@ export interface Room {
   /** Counts bytes that are already in memory, even beyond the bound. */
   add(bytes: number): void;
   release(bytes: number): void;
-  /** Replaces all reserved room by exactly these bytes, the size of the finished response. */
+  /** Replaces everything reserved by exactly these bytes, the size of the finished response. */
   reserveExactly(bytes: number): void;
 }
 

@@ -1,7 +1,7 @@
 /**
- * The types of kcp's cache server, and which of them its shards replicate. Source: kcp main of
- * August 2026 (dac74f59), pkg/reconciler/cache/replication. Adding a type is a line of data; an
- * operator adds one by a file (`config/files/types-file.ts`).
+ * The types of kcp's cache server, and which of them kcp's shards replicate. Source: kcp main of
+ * August 2026 (dac74f59), pkg/reconciler/cache/replication. An operator adds types by a file
+ * (`config/files/types-file.ts`).
  *
  * Versions are in order of preference; the first is the storage version. Subresources and schemas
  * are left out because a cache serves whole replicas and validates none. Columns, short names and
@@ -92,7 +92,7 @@ export const kcpTypes: readonly TableType[] = [
   type('admissionregistration.k8s.io', 'validatingwebhookconfigurations', 'ValidatingWebhookConfiguration', admission, version('v1')),
   type('admissionregistration.k8s.io', 'validatingadmissionpolicies', 'ValidatingAdmissionPolicy', admission, version('v1')),
   type('admissionregistration.k8s.io', 'validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding', admission, version('v1')),
-  // Every shard waits for an informer on CustomResourceDefinitions to sync; the list may stay
-  // empty.
+  // Every shard waits until its informer on CustomResourceDefinitions has synced, even with an
+  // empty list.
   type('apiextensions.k8s.io', 'customresourcedefinitions', 'CustomResourceDefinition', { categories: ['api-extensions'], shortNames: ['crd', 'crds'], replicated: 'never' }, version('v1')),
 ];

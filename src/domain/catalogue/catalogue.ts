@@ -1,7 +1,7 @@
 /**
  * The types that exist: those of the table, which are data, and those that ClusterCachedResource
- * objects in the store declare at run time. Every request consults it, so every answer takes only a
- * few map look-ups.
+ * objects in the store declare at run time. Every request consults the catalogue, so each answer
+ * takes only a few map look-ups.
  *
  * C1 A built-in type has no identity; a ClusterCachedResource for its group and resource is
  *    ignored. Some built-in types are pushed and never served.
@@ -9,15 +9,15 @@
  *    identity, group and resource. Its served versions are those of all these
  *    ClusterCachedResources.
  * C3 The served types do not depend on the order in which ClusterCachedResources arrived. Where
- *    they disagree, the first by name, then by cluster, then by shard counts.
+ *   they disagree, the first one in the order of name, cluster and shard decides.
  * C4 For the objects that a shard pushes, that shard's own declarations count; C3 applies only if
  *    the shard declares nothing of the type. An identity is the hash of a secret, but the hash
- *    itself is public. A shard that copies another's identity can change how the type is read,
- *    never what the other may push.
+ *   itself is public. A shard that copies another shard's identity can change how the type is
+ *   read, never what the other shard may push.
  *
  * A ClusterCachedResource is usable once kcp has written kind and scope into its annotations and
  * the identity hash into its status. Until then kcp's own requests get 404, and kcp tries again.
- * The number of usable ones of each shard is bounded (`declaration-quotas.ts`); the others wait.
+ * `declaration-quotas.ts` bounds how many of each shard declare types; the others wait.
  */
 import { comparePlaces, coreAlias, formatPlace, parseDeclaration, type Declaration, type Declared, type Place } from './declaration.js';
 import { DeclarationQuotas } from './declaration-quotas.js';
@@ -34,7 +34,7 @@ export type Column = Readonly<{ name: string; type: string; format?: string; des
 
 export type ServedVersion = Readonly<{ name: string; columns: readonly Column[] }>;
 
-/** One type as it is served. `versions` are in order of preference, the preferred one first. */
+/** One type as it is served. `versions`: the preferred one first. */
 export type ServedType = Readonly<{
   group: string;
   resource: string;
@@ -74,7 +74,7 @@ export type TypeRequest = Readonly<{
   resource: string;
   identity: string | undefined;
   cluster: string;
-  /** Whether the client wants partial metadata (PartialObjectMetadata). */
+  /** Whether the client asks for PartialObjectMetadata. */
   partial: boolean;
 }>;
 
@@ -82,8 +82,8 @@ export type TypeRequest = Readonly<{
 export type Resolution = Readonly<{ kind: 'found'; type: ServedType; identity: string }> | Readonly<{ kind: 'unknown' }>;
 
 /**
- * All declarations of one type. `types` is a cache by shard, or '*' for no particular shard; it is
- * filled on first use and cleared by each change.
+ * All declarations of one type. `types`: the types that these declarations make, by shard, or '*'
+ * for no particular shard. An entry is computed on first use; each change clears all.
  */
 type DeclaredType = Readonly<{ declarations: Map<string, Declaration>; types: Map<string, ServedType> }>;
 
@@ -106,8 +106,8 @@ export class Catalogue {
   /** By logical cluster, then by place. */
   readonly #byCluster = new Map<string, Map<string, Declaration>>();
   /**
-   * By logical cluster, group and resource: when the identity last changed that a request without
-   * an identity refers to.
+   * By logical cluster, group and resource: when a request without an identity last began to mean
+   * another identity.
    */
   readonly #identityChanges = new RecentChanges(0);
   /** The result of `declared`, until a declaration changes. */
@@ -126,11 +126,11 @@ export class Catalogue {
 
   /**
    * Replaces the table. `begun`: types that only the new table has. `ended`: types of the old table
-   * that the new one does not cover (`isCovered`). `widened`: types of both, where the new one
+   * that the new one does not cover (`isCovered`). `widened`: types of both, of which the new table
    * accepts requests that the old one refused.
    *
    * Throws CacheError, and changes nothing, if ClusterCachedResources declare one of the begun
-   * types. The objects of that type are stored under their identity until the next start.
+   * types, because its objects are stored under their identity until the next start.
    */
   replaceTable(table: readonly TableType[]): Readonly<Record<'begun' | 'ended' | 'widened', readonly TableType[]>> {
     const [former, next] = [this.#builtIn, byFamily(table)];
@@ -146,7 +146,7 @@ export class Catalogue {
     return { begun, ended, widened };
   }
 
-  /** The type that a request names. The core group may be spelled `core`. */
+  /** The core group may be spelled `core`. */
   resolve(request: TypeRequest): Resolution {
     const family = formatFamily(request.group, request.resource);
     const builtIn = this.#builtIn.get(family);
@@ -168,15 +168,15 @@ export class Catalogue {
     return type?.group === resource.group && type.identity === resource.identity ? type : undefined;
   }
 
-  /** Whether a ClusterCachedResource declares exactly this resource, or waits for room to do so. */
+  /** Whether a ClusterCachedResource declares exactly this resource, or waits until it may. */
   declares(resource: Resource): boolean {
     return resource.group !== coreAlias && (this.#find(resource) !== undefined || this.#rooms.isAwaited(resource));
   }
 
   /**
    * Records that a ClusterCachedResource appeared or changed at that revision; `body` is its JSON
-   * text. Returns the types that this ends, as they were served: nobody declares them any longer,
-   * or the remaining declarations do not cover them (`covers`).
+   * text. Returns the types that this ends, as they were served. A type ends if nobody declares it
+   * any longer, or if the remaining declarations do not cover it (`covers`).
    */
   declare(place: Place, body: Uint8Array, revision: Revision): readonly ServedType[] {
     const declaration = parseDeclaration(place, body);
@@ -216,7 +216,7 @@ export class Catalogue {
 
   /**
    * The types that discovery shows for a logical cluster, or for '*'. Of several identities of one
-   * resource it shows only the first, and at most `describedMax` declared types.
+   * resource, only the first is shown. At most `describedMax` declared types are shown.
    */
   forCluster(cluster: string): readonly ServedType[] {
     const declared = cluster === '*' ? this.declared() : this.#declaredIn(cluster);
@@ -230,8 +230,8 @@ export class Catalogue {
   }
 
   /**
-   * A request for '*' must name an identity, unless it wants only metadata: its answer shows all
-   * identities, so any of their types will do. For a logical cluster, that cluster's own
+   * A request for '*' must name an identity, unless it wants only metadata: then the answer covers
+   * all identities, and the type of any of them will do. For a logical cluster, that cluster's own
    * ClusterCachedResource decides.
    */
   #resolveDeclared(family: string, { cluster, identity, partial }: TypeRequest): ServedType | undefined {
@@ -264,8 +264,8 @@ export class Catalogue {
   }
 
   /**
-   * By logical cluster and type of these declarations: the identity that a request without an
-   * identity refers to.
+   * For each logical cluster and type of these declarations: the identity that a request without an
+   * identity means.
    */
   #meantBy(declarations: readonly Declaration[]): ReadonlyMap<string, string | undefined> {
     return new Map(
@@ -284,7 +284,7 @@ export class Catalogue {
     const { former, ended, begun } = this.#rooms.replace(place, declaration);
     const changed = [...ended, ...begun];
     const served = new Map(changed.map((each) => [formatResource(each), typeOf(this.#find(each))]));
-    // A declaration that waited for room: the store may hold objects of its type.
+    // A declaration that only waited counts too, because the store may hold objects of its type.
     if (former !== undefined && !served.has(formatResource(former))) served.set(formatResource(former), synthesize([former]));
     const meant = this.#meantBy(changed);
     for (const each of ended) this.#remove(each);
@@ -353,7 +353,8 @@ function formatFamilyIn(cluster: string, family: string): string {
 }
 
 /**
- * The type that all its declarations make together, or those of `shard` alone if it has any (C4).
+ * The type that all its declarations make together. If `shard` has declarations of the type, those
+ * alone make it (C4).
  */
 function typeOf(declared: DeclaredType, shard?: ShardName): ServedType;
 function typeOf(declared: DeclaredType | undefined, shard?: ShardName): ServedType | undefined;

@@ -1,14 +1,15 @@
 /**
- * Decides which ClusterCachedResources declare types. The number that may do so is bounded for each
- * shard, type and logical cluster; the others wait until a declaring one is gone. While one waits,
- * the objects of its type are kept, because the type may be served again.
+ * Decides which ClusterCachedResources declare types. Their number is bounded for each shard, type
+ * and logical cluster; the others wait until a declaring one is gone. While one waits, the objects
+ * of its type are kept, because the type may be served again.
  *
- * Those of one type and one logical cluster wait as a group. While the shard has room, each waits
- * for room in its type or its logical cluster. While the shard is full, some may wait for the shard
- * alone; `ready` has the type or the logical cluster of each of them.
+ * ClusterCachedResources of one type and one logical cluster wait as a group. While the shard is
+ * not full, a group waits because its type or its logical cluster is full. While the shard is full,
+ * a group may wait for the shard alone; `ready` has the type or the logical cluster of each such
+ * group.
  *
- * Cost: when one goes, at most one group more is examined than there are full types, or full
- * logical clusters. That is about twenty, because twenty full ones fill the shard.
+ * Cost: when one is gone, at most about twenty groups are examined: one more than there are full
+ * types, or full logical clusters. Twenty full ones fill the shard.
  *
  * Bound: `waitingMax` wait for each shard. One more is forgotten until somebody writes it again, or
  * the server restarts.
@@ -19,11 +20,11 @@ import { formatResource, type Resource } from '../resource.js';
 export type DeclarationLimits = Readonly<{ ofShardMax: number; ofTypeMax: number; ofClusterMax: number; waitingMax: number }>;
 
 const defaultLimits: DeclarationLimits = {
-  /** Room for one declaration in each workspace that provides a type. */
+  /** Enough for one declaration in each workspace that provides a type. */
   ofShardMax: 20_000,
   /**
    * Bounded because a change of a type reads all its declarations, and a request for a logical
-   * cluster reads all of that cluster.
+   * cluster reads all declarations of that cluster.
    */
   ofTypeMax: 1_000,
   ofClusterMax: 1_000,
@@ -31,8 +32,8 @@ const defaultLimits: DeclarationLimits = {
 };
 
 /**
- * `former`: the declaration that was at the place. `ended` no longer declare their types, `begun`
- * start to. A declaration that is written again is in both.
+ * `former`: the declaration that was at the place. `ended`: those that no longer declare their
+ * types. `begun`: those that start to. A declaration that is written again is in both lists.
  */
 export type Replaced = Readonly<{ former: Declaration | undefined; ended: readonly Declaration[]; begun: readonly Declaration[] }>;
 
@@ -47,8 +48,8 @@ export class DeclarationQuotas {
   }
 
   /**
-   * Sets or clears the declaration at a place. A declaring one keeps its room if it is written
-   * again.
+   * Sets or clears the declaration at a place. One that declares a type keeps its share of the
+   * quotas if it is written again.
    */
   replace(place: Place, next: Declaration | undefined): Replaced {
     const rooms = this.#shards.get(place.shard) ?? new ShardQuotas(this.#limits, (type, by) => this.#count(type, by));
@@ -73,8 +74,8 @@ export class DeclarationQuotas {
 type Entry = Readonly<{ declaration: Declaration; type: Quota; cluster: Quota; declares: boolean }>;
 
 /**
- * The room of a type or of a logical cluster. `waiting`: the places that wait, by the room of their
- * logical cluster or type respectively.
+ * The quota of a type or of a logical cluster. `waiting`: the waiting places, by the quota of their
+ * logical cluster if this is the quota of a type, and the reverse.
  */
 type Quota = Readonly<{ name: string; max: number; waiting: Map<Quota, Set<string>> }> & { declaring: number };
 
@@ -156,8 +157,8 @@ class ShardQuotas {
   }
 
   /**
-   * Lets waiting declarations take the room that one has left: at most one for the type, one for
-   * the cluster, and one for the shard.
+   * Lets waiting declarations replace one that is gone: at most one for its type, one for its
+   * cluster, and one for the shard.
    */
   #admit({ type, cluster }: Entry): readonly Declaration[] {
     const admitted: Declaration[] = [];
@@ -178,7 +179,7 @@ class ShardQuotas {
     return admitted;
   }
 
-  /** Removes rooms in which nothing declares and nothing waits. */
+  /** Removes quotas that no declaration uses or waits for. */
   #drop(type: Quota, cluster: Quota): void {
     if (isUnused(type)) this.#types.delete(type.name);
     if (isUnused(cluster)) this.#clusters.delete(cluster.name);
@@ -200,7 +201,7 @@ function isUnused({ declaring, waiting }: Quota): boolean {
   return declaring === 0 && waiting.size === 0;
 }
 
-/** The first place in the room that waits for nothing but room in the shard. */
+/** The first place of the quota that waits only because the shard is full. */
 function firstOf(room: Quota): string | undefined {
   if (isFull(room)) return undefined;
   for (const [other, [place]] of room.waiting) if (!isFull(other)) return place;

@@ -1,8 +1,8 @@
 /**
  * What a ClusterCachedResource declares: a type that is served while the object exists.
  *
- * Bound: an object of more than `declarationBytesMax` bytes is ignored. The tick that publishes it
- * also parses it, and one writer may create many.
+ * Bound: an object of more than `declarationBytesMax` bytes is ignored, because the tick that
+ * publishes an object also parses it, and one writer may create many.
  */
 import type { Resource } from '../resource.js';
 import { textAt } from '../base/members.js';

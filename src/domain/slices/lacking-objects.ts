@@ -1,6 +1,6 @@
 /**
- * The objects of slices that were refused at this end or at the other, and not accepted since. Such
- * a slice is incomplete, so the absence of an object from it proves nothing.
+ * Objects of slices that this end or the other refused, and has not accepted since. A slice with
+ * such objects is incomplete, so the absence of an object from the slice proves nothing.
  *
  * Bound: `keysMax` objects. An object beyond them, or with a key of more than `keyCharactersMax`,
  * marks its slice as lacking until the slice is synced again.

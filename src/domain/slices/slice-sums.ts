@@ -1,4 +1,4 @@
-/** The sums over a shard's slices, for reports that have no room for each slice. Pure. */
+/** The sums over a shard's slices, for reports that do not list each slice. Pure. */
 import type { SliceStatus } from '../status.js';
 
 export type SliceSums = Readonly<{

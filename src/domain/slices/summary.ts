@@ -6,8 +6,8 @@
  *
  *  256 buckets ─▶ at least one digest, and about one for 32 objects
  *
- * A coarse digest is the SHA-256 of the fine digests it combines. So a cache with the fine ones can
- * compare with any number of coarse ones.
+ * A coarse digest is the SHA-256 of the fine digests that it combines. So a cache that has the fine
+ * digests can compare with a summary of any length.
  */
 import { createHash, type Hash } from 'node:crypto';
 import { bucketCount, bucketOf, bucketSet, type BucketSet } from './buckets.js';
@@ -41,8 +41,8 @@ export class Summary {
   }
 
   /**
-   * The buckets that differ from those of the other end, whose digests these are. Undefined if the
-   * bytes are no valid digests.
+   * The buckets in which this slice differs from the other end's, given the other end's digests.
+   * Undefined if the bytes are no valid digests.
    */
   differing(digests: Uint8Array): BucketSet | undefined {
     const count = digests.length / digestBytes;

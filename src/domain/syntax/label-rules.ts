@@ -1,7 +1,7 @@
 /**
  * The rules of a label selector: one for each key, which merges all requirements on that key. A
- * check costs one look-up for each label or for each rule, whichever are fewer. So even 7,000
- * values or thousands of requirements cost no more look-ups than the object has labels.
+ * check costs one look-up for each label or for each rule, whichever are fewer, even with thousands
+ * of values or requirements.
  */
 import type { Requirement } from './label-selector.js';
 

@@ -1,9 +1,9 @@
 /**
- * What Kubernetes accepts as names, in upstream's words. Each function returns the list of flaws,
- * empty if the name is valid.
+ * What Kubernetes accepts as names, with Kubernetes' messages. Each function returns the list of
+ * flaws, empty if the name is valid.
  *
- * A subdomain is tested label by label: one pattern over all of it would need a backtracking stack
- * as long as the text.
+ * A subdomain is tested label by label, because one pattern over all of it would need a
+ * backtracking stack as long as the text.
  */
 import { Buffer } from 'node:buffer';
 const subdomainBytesMax = 253;
@@ -19,7 +19,7 @@ const subdomainFlaw =
   `alphanumeric character (e.g. 'example.com', regex used for validation is '${labelFormat}(\\.${labelFormat})*')`;
 
 /**
- * Checks the name of most objects. Upstream says "characters" for names and "bytes" for label key
+ * Checks the names of most types. Kubernetes says "characters" for names and "bytes" for label key
  * prefixes.
  */
 export function dnsSubdomainFlaws(name: string, unit: 'characters' | 'bytes' = 'characters'): readonly string[] {
@@ -29,7 +29,6 @@ export function dnsSubdomainFlaws(name: string, unit: 'characters' | 'bytes' = '
   return flaws;
 }
 
-/** Checks the name of a namespace. */
 export function dnsLabelFlaws(name: string): readonly string[] {
   const flaws: string[] = [];
   if (Buffer.byteLength(name) > dnsLabelBytesMax) flaws.push(`must be no more than ${dnsLabelBytesMax} characters`);

@@ -1,4 +1,4 @@
-/** The order of API versions, and of texts; it does not depend on the machine. */
+/** The order of API versions, and of texts. */
 
 /**
  * Orders API versions by Kubernetes' preference, the preferred one first: v10, v2, v1, v1beta2,
