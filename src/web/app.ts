@@ -1,12 +1,12 @@
 /**
  * The HTTP application: health for everybody; metrics, status and the kube face for callers who may
- * read them. All errors of handlers end here. A refusal is answered with its Status, any other
- * error with a 500 that is logged.
+ * read them. All errors of handlers are caught here. A refusal is answered with its Status, any
+ * other error with a 500 that is logged.
  *
  *   below a logical cluster ─────────────────▶ kube face ─▶ respond.ts
  *   everything else ─▶ koa ─▶ routes.ts, or ─▶ kube face
  *
- * Requests for objects bypass koa, because with koa a get takes a quarter more time of the serving
+ * Requests for objects bypass koa, because koa makes a GET take a quarter more time of the serving
  * thread.
  */
 import { setTimeout as delay } from 'node:timers/promises';
@@ -32,19 +32,16 @@ export type AppParts = RouteParts & Readonly<{ ports: KubePorts; version: string
 
 export type AppOptions = Readonly<{ syntheticDelayMs: number; requestTimeoutMs: number; writeTimeoutMs: number; accessLog: boolean }>;
 
-/** Answers one request; `refusal`: why it must be refused. */
+/** Answers one request, or refuses it with `refusal`. */
 export type App = (exchange: Exchange, refusal: Error | undefined) => void;
 
 /**
- * `verb`: undefined until it is known, and for a request without one. `caller`: of the console's
- * session, if the connection has no certificate.
+ * `verb`: undefined until it is known, and for a request without one. `caller`: the caller of the
+ * console's session, if the connection has no certificate.
  */
 type Asked = { readonly exchange: Exchange; readonly refusal: Error | undefined; verb: Verb | undefined; caller?: Caller };
 
-/**
- * Writes of one object, which have a shorter timeout. A delete of a collection may take as long as
- * a list.
- */
+/** Writes of one object, which have a shorter timeout than a delete of a collection. */
 const writes: readonly Verb[] = ['create', 'update', 'patch', 'delete'];
 const changing: readonly Verb[] = [...writes, 'deletecollection'];
 
@@ -54,8 +51,8 @@ export function createApp(parts: AppParts, options: AppOptions): App {
   const koa = new Koa();
   koa.silent = true;
   /**
-   * Koa creates a request's context and begins to answer it before `throughKoa` returns, so this is
-   * the request that the context belongs to.
+   * Koa creates a request's context, and begins to answer, before `throughKoa` returns. So the
+   * context that koa creates belongs to this request.
    */
   let arriving: Asked | undefined;
   koa.use((context, next) => {
@@ -99,8 +96,8 @@ export function createApp(parts: AppParts, options: AppOptions): App {
 }
 
 /**
- * Whether no koa route can match. Invalid targets go to the kube face, which refuses them; koa
- * would read some of them as another path.
+ * Whether no koa route can match. Invalid targets go to the kube face, which refuses them, because
+ * koa would read some of them as another path.
  */
 function isForKubeFace(target = '/'): boolean {
   const path = withoutQuery(target);
@@ -170,12 +167,12 @@ const internalError: Refusal = {
   details: { causes: [{ message: 'the server has logged what happened' }] },
 };
 
-/** `verb`: undefined if unknown. `caller`: set if it is not the connection's. */
+/** `caller`: set if it is not the connection's. */
 type LoggedRequest = Readonly<{ exchange: Exchange; verb: Verb | undefined; caller?: Caller }>;
 
 /**
- * The log lines of requests: the access log, if the operator wants it, and the audit lines of
- * refusals. They never contain the query or the body, which may hold secrets.
+ * The access log, if the operator wants it, and the audit lines of refusals. Neither contains
+ * queries or bodies, which may hold secrets.
  */
 class RequestLog {
   readonly #log: Log;
@@ -195,8 +192,8 @@ class RequestLog {
   }
 
   /**
-   * The access log; a watch is logged at its end. The lines of callers who may not read are
-   * rate-limited, like those of refusals.
+   * A line of the access log; a watch gets one at its end. The lines of callers who may not read
+   * are rate-limited.
    */
   answered({ exchange, verb, caller = exchange.caller }: LoggedRequest, tookMs: number): void {
     const { request, response } = exchange;
@@ -206,7 +203,7 @@ class RequestLog {
     (mayRead(caller) ? this.#log : this.#strangers).info('request.answered', fields);
   }
 
-  /** The audit line: who was refused what, and for a write the reason. */
+  /** The audit line: who was refused, for which request, and for a write also the reason. */
   refused({ exchange, verb }: LoggedRequest, refusal: Refusal): void {
     const { user, groups, speaksFor } = exchange.caller;
     const { method = 'GET', url = '/' } = exchange.request;

@@ -1,6 +1,6 @@
 /**
- * The console, /console: a page for people, and the reads that it makes. It only reads. Every
- * caller who may read the cache may see it, with a client certificate or with a session.
+ * The console, /console: a page for people, and the read requests of that page. Every caller who
+ * may read the cache may see the console, with a client certificate or with a session.
  * `strata console` makes a link that opens a session. The session is valid for these routes only.
  *
  *   POST /console/links ─▶ {"path": "/console/enter?link=…"}
@@ -29,7 +29,6 @@ export type ConsoleParts = Readonly<{
   sessions: ConsoleSessions;
   overview: () => Promise<Overview>;
   files: () => Promise<PageFiles>;
-  /** The id of this cache; part of the cookie's name. */
   cacheId: string;
   /** Logs who asked for a link, who used one, and who was refused. */
   log: BoundedLog;
@@ -38,7 +37,7 @@ export type ConsoleParts = Readonly<{
 /** Answers a read of objects for that caller; `target` is a path of the kube face. */
 export type ReadObjects = (context: Context, target: string, caller: Caller) => Promise<FaceAnswer>;
 
-/** Room that is taken before an overview is made. */
+/** The room that is reserved before an overview is made. */
 const overviewBytesMax = 1024 * 1024;
 const optionsBytesMax = 1024;
 const objectsPrefix = '/console/objects';
@@ -69,8 +68,8 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
   };
   const refuse = (exchange: Exchange, path: string): Promise<void> => {
     // The cookie is SameSite=Strict, so a browser does not send it when a page of another site
-    // leads here. This answer leads to /console again, and the browser sends the cookie with that
-    // request.
+    // leads here. This answer makes the browser ask for /console again, and that request has the
+    // cookie.
     if (path === '/console' && exchange.request.headers['sec-fetch-site'] === 'cross-site')
       return respondPage(exchange, 401, onwardPolicy, redirectPage(`<script>${continueScript}</script>`));
     log.warn('console.refused', { user: exchange.caller.user, path: shown(path) });
@@ -80,7 +79,7 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
   router.post('/console/links', async (context: Context) => {
     const exchange = begin(context);
     const { caller, request } = exchange;
-    // A browser sends its user's certificate for whatever page it acts for, and names that page in
+    // A browser sends its user's certificate with the requests of any page, and names that page in
     // Origin. So a request with Origin gets no link.
     if (!mayRead(caller) || request.headers.origin !== undefined) throw new Refused(noLink(caller));
     if (context.querystring !== '' || (await readBody(exchange, optionsBytesMax)).length > 0)
@@ -139,8 +138,8 @@ const leadOnHash = createHash('sha256').update(continueScript).digest('base64');
 const onwardPolicy = `default-src 'none'; script-src 'sha256-${leadOnHash}'; base-uri 'none'; frame-ancestors 'none'`;
 
 /**
- * A page that goes on to the console by itself. The browser's next request then comes from this
- * page, not from the one that led here.
+ * A page that goes on to the console. The browser's next request then comes from this page, and not
+ * from another site.
  */
 function redirectPage(onward: string): string {
   return `<!doctype html><meta charset="utf-8"><title>Strata</title>${onward}<a href="/console">Console</a>\n`;

@@ -5,9 +5,9 @@
  *   {"freshness": REPORT, "reportedAgoMs": 0, "code": 200, "body": OBJECT}
  *       what GET answers, and the freshness of the object's type on its shard
  *   {"freshness": REPORT, "reportedAgoMs": 70, "code": 404, "body": STATUS}
- *       … on all shards, or on the shard in the question; `whole`: whether it proves the absence
+ *       … on all shards, or on the shard in the question; `whole`: whether 404 is proven
  *
- * LOOK-1 The answer shows the state at one revision, no earlier than the report. Either the object
+ * LOOK-1 The answer shows the state at one revision, no older than the report. Either the object
  *    was read after the report, or nothing was published between the two. In the other order, a
  *    shard could finish its sync in between. The report would then seem to prove the absence of an
  *    object that the sync brought. An old object would seem as fresh as a later report. If several
@@ -20,7 +20,7 @@
  *   4. If the shard is the same, answer. If it is another one, go to 2.
  *
  * Bounds: `reportsMax` reports. If the object moves more often, the answer has no freshness (null).
- * Callers that accept its age share a report on all shards (`Freshness.ofTypeLately`).
+ * Callers share a report on all shards if they accept its age (`Freshness.ofTypeLately`).
  */
 import { Refused, type Refusal } from '../domain/errors.js';
 import type { StoredObject } from '../domain/object.js';
@@ -47,19 +47,19 @@ export type LookUpParts = Readonly<{
 }>;
 
 /**
- * `at`: the published revision just before the read. If it is still the published one, nothing was
- * published since. `shard`: undefined if no object was found, or more than one.
+ * `at`: the published revision just before the read. While it stays the published one, the read
+ * shows the newest state. `shard`: undefined if no object was found, or more than one.
  */
 type Read = Readonly<{ at: Revision; shard: ShardName | undefined; code: number; body: readonly Part[]; isTypeKnown: boolean }>;
 
 const reportsMax = 4;
-/** Caches the texts, because a report on all shards is shared and may list a hundred of them. */
+/**
+ * Caches the texts, because callers share a report on all shards, and it may list a hundred of
+ * them.
+ */
 const textsOfReports = new WeakMap<TypeFreshnessReport, string>();
 
-/**
- * Throws Refused as GET does, except that 404 (no such object) and 409 (more than one) become
- * answers.
- */
+/** Throws Refused as GET does, but 404 (no such object) and 409 (more than one) become answers. */
 export async function lookUp(
   { type, reportAgeMaxMs, target }: LookUpQuestion,
   { freshness, revisions, get }: LookUpParts,
@@ -121,8 +121,8 @@ function isAnswer({ reason }: Refusal): boolean {
 }
 
 /**
- * Whether the type was not found. If a path leads nowhere there are no details, and if an object is
- * missing they have its name.
+ * Whether the type was not found. Details are missing if a path leads nowhere; they have a name if
+ * an object is missing.
  */
 function isOfType({ details }: Refusal): boolean {
   return details !== undefined && details.name === undefined;

@@ -1,6 +1,4 @@
-/**
- * Writes an answer to its exchange, and from then on counts its bytes against the exchange's room.
- */
+/** Writes an answer to its exchange, whose room then has exactly the bytes of the answer. */
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import fresh from 'fresh';
 import type { Exchange } from '../http/exchange.js';
@@ -10,10 +8,10 @@ import type { FaceAnswer } from './kube/kube-face.js';
 import { join, lengthOf, type Part } from './formats/parts.js';
 import type { StatusAnswer } from './formats/status.js';
 
-/** A longer answer is not copied, and is sent at the pace of its reader. */
+/** A longer answer is not copied, and its reader sets the pace. */
 const copiedBytesMax = 64 * 1024;
 
-/** `parts`: undefined if the client has the body already. */
+/** `parts`: undefined if the client already has the body. */
 type Written = Readonly<{ code: number; headers: OutgoingHttpHeaders; parts: readonly Part[] | undefined }>;
 
 export async function respond(exchange: Exchange, answered: FaceAnswer): Promise<void> {
@@ -33,7 +31,7 @@ export async function respond(exchange: Exchange, answered: FaceAnswer): Promise
   else await send(batches(parts), exchange);
 }
 
-/** If an answer has begun, cuts it: its client must not take it for complete. */
+/** If an answer has already begun, cuts it, so that its client does not take it for complete. */
 export function respondRefused(exchange: Exchange, { code, text, retryAfterSeconds = 0 }: StatusAnswer): void {
   const { request, response } = exchange;
   if (response.headersSent) return exchange.cut();
@@ -85,14 +83,14 @@ function isIndented({ url = '', headers }: IncomingMessage): boolean {
 
 const charactersMax = 256;
 const bytesMax = 4 * 1024;
-/** The characters that Go's unicode.IsPrint rejects, and halves of surrogate pairs. */
+/** The characters that Go's unicode.IsPrint rejects, which include halves of surrogate pairs. */
 const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
 
 /**
  * The Warning header of an answer, as kube-apiserver writes it. Pure.
  *
- * WARNING-1 Whatever the texts contain, the header can be sent. They quote what a caller has
- *    sent, and the write that they are about may be stored already. Node writes one byte per
+ * WARNING-1 Whatever the texts contain, the header can be sent: the texts quote what a caller has
+ *   sent, and the write that they are about may already be stored. Node writes one byte per
  *    character, so the UTF-8 bytes are passed to it as characters.
  *
  * Bounds: a text is cut at `charactersMax`; lines beyond `bytesMax` in all are left out.

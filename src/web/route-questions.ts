@@ -11,8 +11,8 @@ const names: readonly string[] = ['group', 'resource', 'identity', 'shard'];
 
 /**
  * The query of `GET /services/cache/freshness`: `resource`, and optionally `group`, `identity` and
- * `shard`. Any other name is refused. If it were ignored, its sender would take the answer for an
- * answer to the whole question. The query of a look-up follows the same rules.
+ * `shard`. Any other name is refused, because its sender would believe that the answer takes it
+ * into account. The query of a look-up follows the same rules.
  */
 export function parseFreshnessQuestion(query: URLSearchParams): Parsed<FreshnessQuestion> {
   const flaw = parameterFlaw(query, names);
@@ -55,8 +55,8 @@ function flawsOf(what: string, text: string, flaws: readonly string[]): readonly
 }
 
 /**
- * The query of `GET /services/cache/look-up`. It needs `version`, `resource`, `cluster` and `name`,
- * and may have `group`, `identity`, `namespace` and `shard`, as in the URL of the object.
+ * The query of `GET /services/cache/look-up`: `version`, `resource`, `cluster` and `name`, and
+ * optionally `group`, `identity`, `namespace` and `shard`, as in the URL of the object.
  * `reportAgeMaxMs` says how old a report on all shards may be; the default is 0. An empty parameter
  * is refused, except `group`, because the core group has no name.
  *
@@ -100,8 +100,8 @@ function targetOf(query: URLSearchParams, { group, resource, identity, shard }: 
 }
 
 /**
- * The query of `GET /services/cache/resolve`: exactly one `path`. If its text is not a path, the
- * answer says so.
+ * The query of `GET /services/cache/resolve`: exactly one `path`. A text that is not a path is no
+ * error here; the answer says so.
  */
 export function parseResolveQuestion(query: URLSearchParams): Parsed<string> {
   const [path, ...others] = query.getAll('path');

@@ -50,20 +50,20 @@ export type GetObject = (
 ) => Promise<FaceAnswer>;
 
 /**
- * Room that is taken before a report is made. Metrics and status grow with the contents of the
- * store.
+ * The room that is reserved before a report is made. Metrics and status grow with the contents of
+ * the store.
  */
 const reportBytesMax = 8 * 1024 * 1024;
 /**
- * A report is written in parts of at least this size, one per turn of the event loop; no shard is
- * split.
+ * A report is written in parts of at least this size, one per turn of the event loop. A part ends
+ * between two shards.
  */
 const turnBytesMin = 512 * 1024;
 /** Enough for a hundred shards of one type. */
 const freshnessBytesMax = 64 * 1024;
 /**
- * Enough for one line per shard: those that the longest possible path may lead over, and those that
- * are not current.
+ * Enough for one line per shard that the longest possible path leads over, and per shard that is
+ * not current.
  */
 const resolutionBytesMax = 64 * 1024;
 /** Enough to read the options, so that they can be refused with a reason. */
@@ -118,8 +118,8 @@ export function routes(
     jsonAnswer(200, JSON.stringify(await paths.answer(mustParse(parseResolveQuestion(query))))),
   );
   /**
-   * Routes the DELETE of a `what` whose name `parse` accepts. `done` returns undefined if it is not
-   * found. Options are refused, because they would not be obeyed.
+   * Routes the DELETE of a `what` whose name `parse` accepts. `done` returns undefined if it does
+   * not exist. Options are refused, because they would not be obeyed.
    */
   const end = <Name extends string>(
     path: string,
@@ -178,7 +178,7 @@ function authorizePath({ caller, request }: Exchange): void {
   if (forbidden !== undefined) throw new Refused(forbidden);
 }
 
-/** The shards come last, because each may have many slices. */
+/** Writes the shards last and one by one, because each may have many slices. */
 async function reportAnswer({ shards, ...others }: StatusReport): Promise<Answer> {
   const parts: Part[] = [encode(`${JSON.stringify(others).slice(0, -1)},"shards":[`)];
   let bytes = 0;

@@ -1,12 +1,12 @@
 /**
  * Parses the target of a request: a path and a query. Pure.
  *
- * TARGET-1 The path is split at '/', and then each segment is decoded, once. Nothing is resolved
+ * TARGET-1 The path is split at '/', and then each segment is decoded once. Nothing is resolved
  *    or cut: `new URL` would resolve dots, also encoded ones, end the path at '#' and read '\' as
  *    '/'.
- * TARGET-2 A target that others may read as another path is refused. That is any form but a
+ * TARGET-2 A target that other parsers may read as another path is refused: any form but a
  *    path, '#', '\', bytes outside ASCII, and segments that can be no name.
- * TARGET-3 A query that servers read differently is refused: a broken escape, or a ';'.
+ * TARGET-3 A query that servers read differently is refused: one with a broken escape or a ';'.
  *    Kubernetes drops such a parameter, and acts without it.
  */
 import { badRequest } from '../domain/errors.js';

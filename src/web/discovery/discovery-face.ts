@@ -18,7 +18,7 @@ export type DiscoveryAnswer = Answer & Partial<Pick<TaggedAnswer, 'etag'>>;
 
 export type Discovered = Readonly<{ kind: 'answer'; answer: DiscoveryAnswer } | { kind: 'refused'; refusal: Refusal }>;
 
-/** Returns undefined if the path does not belong to discovery; `types` is not called then. */
+/** Undefined if the path does not belong to discovery; `types` is not called then. */
 export function discover(
   rest: readonly string[],
   asked: Readonly<{ accept: string | undefined; version: string; types: () => readonly Documented[]; schemas: SchemaTexts }>,

@@ -1,13 +1,13 @@
 /**
  * The served types in Kubernetes' discovery formats. Pure functions from a list of types to an
- * answer. `undefined` means that there is nothing at that path.
+ * answer; `undefined` means that there is nothing at that path.
  *
- * A client reads the format from the answer's Content-Type, whatever it asked for. With g, v and
- * as, the answer is aggregated and has everything. Without them it is the legacy list, and the
- * client fetches every /apis/GROUP/VERSION by itself.
+ * A client takes the format from the answer's Content-Type. With g, v and as, the answer is
+ * aggregated and complete. Without them it is the legacy list, and the client fetches every
+ * /apis/GROUP/VERSION as well.
  *
- * /api is answered even if there is no core type, as is usual. A client uses the aggregated form
- * only if both /api and /apis have it.
+ * /api is answered even if there is no core type, because a client uses the aggregated form only if
+ * both /api and /apis have it.
  *
  * https://kubernetes.io/docs/concepts/overview/kubernetes-api/#aggregated-discovery
  */
@@ -23,7 +23,7 @@ export type Answer = Readonly<{ contentType: string; body: string }>;
 /** The format of the whole of /api or /apis. */
 export type DiscoveryForm = 'v2' | 'v2beta1' | 'legacy';
 
-/** The part of a type that discovery shows. `verbs`: set only if the type lacks some. */
+/** The part of a type that discovery shows. `verbs`: left out if the type has all of them. */
 export type Described = Pick<
   ServedType,
   'group' | 'resource' | 'kind' | 'singular' | 'shortNames' | 'categories' | 'namespaced' | 'versions'
@@ -31,9 +31,9 @@ export type Described = Pick<
   Readonly<{ verbs?: readonly Verb[] }>;
 
 /**
- * The kind of the file that `kubectl get -o yaml` prints. kubectl looks up that kind before it
- * reads the objects in the file, and finds it only if there is a core group. It has no verbs, and
- * `kubectl api-resources` does not show it.
+ * The kind of the file that `kubectl get -o yaml` prints. Before kubectl reads the objects in such
+ * a file, it looks up this kind, and finds it only if there is a core group. The kind has no verbs,
+ * so `kubectl api-resources` does not show it.
  */
 const listKind: Described = {
   group: '',
@@ -47,7 +47,7 @@ const listKind: Described = {
   verbs: [],
 };
 
-/** The form that an Accept header prefers; undefined if it accepts none of these (406). */
+/** The form that an Accept header prefers; undefined if the header accepts none (406). */
 export function parseDiscoveryForm(accept: string | undefined): DiscoveryForm | undefined {
   return firstServed(accept, formOf);
 }
@@ -143,7 +143,7 @@ function json(body: object): Answer {
   return { contentType: 'application/json', body: JSON.stringify(body) };
 }
 
-/** Ignores parameters other than the three that name a form. */
+/** Ignores parameters other than `g`, `v` and `as`. */
 function formOf({ type, parameters }: Clause): DiscoveryForm | undefined {
   if (!['application/json', 'application/*', '*/*'].includes(type)) return undefined;
   if (!parameters.has('as')) return 'legacy';
@@ -155,9 +155,9 @@ function formOf({ type, parameters }: Clause): DiscoveryForm | undefined {
 const kubernetes = { major: '1', minor: '36' };
 
 /**
- * `/version`. Clients parse `gitVersion` as a semantic version of Kubernetes to decide what the
- * server supports. So it names the Kubernetes release whose wire rules apply here. The version of
- * this software follows a '+', as in kcp.
+ * `/version`. Clients parse `gitVersion` as a version of Kubernetes to decide what the server
+ * supports, so it names the Kubernetes release whose wire rules apply here. The version of this
+ * software follows a '+', as in kcp.
  *
  * `version`: from package.json. Members that only make sense for a Go program are empty.
  */

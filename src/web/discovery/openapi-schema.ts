@@ -3,8 +3,8 @@ import type { ServedType } from '../../domain/catalogue/catalogue.js';
 import type { Described } from './discovery.js';
 
 /**
- * The known schema of a kind. `fields` may replace the general descriptions of apiVersion, kind and
- * metadata.
+ * What is known of a kind's schema. `fields` may replace the general descriptions of apiVersion,
+ * kind and metadata.
  */
 export type KindSchema = Readonly<{
   description?: string;
@@ -12,26 +12,26 @@ export type KindSchema = Readonly<{
   fields: Readonly<Record<string, object>>;
 }>;
 
-/** A type that has a document. `schema`: if the cache itself defines the kind. */
+/** A type that has a document. `schema`: only of a kind that the cache itself defines. */
 export type Documented = Described & Partial<Pick<ServedType, 'identity'>> & Readonly<{ schema?: KindSchema }>;
 
 /** Schemas that shards have published, as JSON, by their names in documents. */
 export type SchemaTexts = ReadonlyMap<string, string>;
 
 /**
- * The schema of a kind as JSON text. It is the one that a shard has published, or else the fields
- * that every object of the kind may have.
+ * The schema of a kind as JSON text: the one that a shard has published, or else the fields that
+ * every object of the kind may have.
  */
 export function schemaText(type: Documented, version: string, published: SchemaTexts): string {
   return publishedText(type, version, published) ?? formatSchema(type, version, type.schema ?? { fields: fieldsOf(type) });
 }
 
-/** Undefined for a declared type, which may have the name of a built-in one. */
+/** Undefined for a declared type, because it may have the name of a built-in one. */
 export function publishedText(type: Documented, version: string, published: SchemaTexts): string | undefined {
   return type.identity === '' ? published.get(schemaName(type, version)) : undefined;
 }
 
-/** Preserves unknown fields, so that kubectl does not reject a field that the schema leaves out. */
+/** Preserves unknown fields, because kubectl would reject a field that the schema leaves out. */
 export function formatSchema(type: Documented, version: string, { description, required, fields }: KindSchema): string {
   return JSON.stringify({
     type: 'object',
@@ -52,7 +52,6 @@ export function groupVersionKind({ group, kind }: Documented, version: string): 
   return { group, version, kind };
 }
 
-/** Any value that a shard has there. */
 const anyObject = {
   type: 'object',
   description: 'As the shard has it: the fields are those of its definition there.',

@@ -3,21 +3,21 @@
  * documents.
  *
  * kubectl reads one thing in a document: whether the PATCH operation of the kind has the parameter
- * `fieldValidation`. If so it leaves validation to the server. The schemas are for `kubectl
- * explain` alone. They are those that shards have published in `root` (root-schemas.ts), or else
- * the fields that every object of a kind may have. A cache validates none of them.
+ * `fieldValidation`. If so, kubectl leaves validation to the server. The schemas are for `kubectl
+ * explain` alone: those that shards have published in `root` (root-schemas.ts), or else the fields
+ * that every object of a kind may have. A cache validates none of these fields.
  *
- * `application/strategic-merge-patch+json` is left out of every document on purpose. If it were
- * there, kubectl would compute such patches from the schemas. Without it, kubectl goes by the types
- * it was built with, which is right for every type here.
+ * No document has `application/strategic-merge-patch+json`, because kubectl would then compute such
+ * patches from the schemas. Without it, kubectl uses its built-in types, which are right for every
+ * type here.
  *
- * A List and a review have no PATCH. kubectl validates those itself, by the definitions of OpenAPI
- * v2. This server's v2 document has none, and kubectl skips an object whose kind is not defined.
- * `apply` also looks there for schemas before it patches, and then falls back to its built-in
- * types.
+ * A List and a review have no PATCH. kubectl validates them itself, by the definitions of OpenAPI
+ * v2. This server's v2 document has no definitions, and kubectl skips an object whose kind is not
+ * defined. `apply` also looks there for schemas before it patches, and then falls back to its
+ * built-in types.
  *
- * A document's URL contains a hash of its inputs, so a client may keep the document for ever. The
- * hash is also the ETag, so the index can be made without making a document.
+ * A document's URL contains a hash of the document's inputs, so a client may keep the document for
+ * ever. The hash is also the ETag, so the index can be made without making a document.
  */
 import { createHash } from 'node:crypto';
 import { firstServed } from '../formats/accept.js';
@@ -28,21 +28,18 @@ import { groupVersionKind, publishedText, schemaName, schemaText, type Documente
 export type TaggedAnswer = Answer & Readonly<{ etag: string }>;
 
 /**
- * What a document is made of besides the types. `release`: of this software, because another
- * release may describe the same types differently.
+ * What a document is made of besides the types. `release`: of this software, because releases may
+ * describe the same types differently.
  */
 export type Sources = Readonly<{ published: SchemaTexts; release: string }>;
 
 type GroupVersion = Readonly<{ group: string; version: string }>;
 
 const documentPrefix = '/openapi/v3';
-/** kube-apiserver uses this name in its answers; its clients ask for it with an @. */
+/** kube-apiserver uses this name in its answers; its clients write it with an '@' when they ask. */
 const protobufV2 = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
-/**
- * /openapi/v3: the index of documents. Clients put the cache's prefix in front of these
- * root-relative URLs.
- */
+/** /openapi/v3: the index of documents. Clients put the cache's prefix in front of these URLs. */
 export function openApiIndex(types: readonly Documented[], sources: Sources): TaggedAnswer {
   const paths: [string, object][] = [];
   for (const [group, versions] of byGroup(types)) {
@@ -55,7 +52,7 @@ export function openApiIndex(types: readonly Documented[], sources: Sources): Ta
 }
 
 /**
- * /openapi/v3/apis/GROUP/VERSION, and /openapi/v3/api/v1 with the group ''. Undefined if nothing is
+ * /openapi/v3/apis/GROUP/VERSION; with the group '', /openapi/v3/api/v1. Undefined if nothing is
  * served there.
  */
 export function openApiDocument(
@@ -67,7 +64,7 @@ export function openApiDocument(
   return served.length === 0 ? undefined : tagged(documentOf(served, sources, version), hashOf(served, sources, version));
 }
 
-/** /openapi/v2, in JSON or protobuf, with nothing in it. Undefined if `accept` has neither. */
+/** /openapi/v2, an empty document in JSON or protobuf. Undefined if `accept` has neither. */
 export function openApiV2(accept: string | undefined, release: string): TaggedAnswer | undefined {
   const info = { title: 'Strata', version: release };
   return firstServed(accept, ({ type }) => {
@@ -81,7 +78,10 @@ export function openApiV2(accept: string | undefined, release: string): TaggedAn
   });
 }
 
-/** A length-delimited protobuf field with an ASCII text of less than 128 bytes. */
+/**
+ * A length-delimited protobuf field with an ASCII text of less than 128 bytes, which a length of
+ * one byte allows.
+ */
 function bytesField(number: number, text: string): string {
   return String.fromCharCode(number * 8 + 2, text.length) + text;
 }
@@ -176,7 +176,7 @@ function operationsOf(type: Documented, version: string) {
   };
 }
 
-/** A review is answered and not stored. */
+/** A review is answered and never stored. */
 function isStored({ verbs }: Documented): boolean {
   return verbs?.includes('get') ?? true;
 }

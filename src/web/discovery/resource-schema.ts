@@ -2,12 +2,12 @@
  * What an APIExport and an APIResourceSchema say about the fields of a type. Pure functions from
  * stored bodies.
  *
- * Nobody has validated these objects. Of a schema, only the keywords below are copied, each only if
- * it has the type that OpenAPI gives it. kubectl reads a document as a whole, so one keyword of a
- * wrong type makes `kubectl apply` fail for every type of the group.
+ * Nobody has validated these objects. Only the keywords below are copied from a schema, each only
+ * if it has the type that OpenAPI gives it. kubectl reads a document as a whole, so one keyword of
+ * a wrong type would make `kubectl apply` fail for every type of the group.
  *
- * Bounds: a body beyond `bodyBytesMax` or `valuesMax` is not read, because it is parsed in one turn
- * of the event loop. Below `depthMax` levels a field is named but not described.
+ * Bounds: a body beyond `bodyBytesMax` or `valuesMax` is not read, because it would be parsed in
+ * one turn of the event loop. Below `depthMax` levels a field is named but not described.
  * https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
  */
 import type { ServedType } from '../../domain/catalogue/catalogue.js';
@@ -17,12 +17,11 @@ import { jsonValue } from '../../json/json-value.js';
 import { boundedText } from '../../json/value-count.js';
 import type { KindSchema } from './openapi-schema.js';
 
-/** kcp's have 16 kB and 400 values. */
+/** The schemas of kcp's types have 16 kB and 400 values. */
 const bodyBytesMax = 256 * 1024;
 const valuesMax = 10_000;
-/** kcp's have 8 levels. */
+/** The schemas of kcp's types have 8 levels. */
 const depthMax = 64;
-/** The maximum length of an object's name in Kubernetes. */
 const nameCharactersMax = 253;
 /**
  * Control characters, which could move a terminal's cursor or do worse. Line breaks and tabs are
@@ -30,8 +29,8 @@ const nameCharactersMax = 253;
  */
 const control = /(?![\n\t])\p{Cc}/u;
 /**
- * Go refuses a document with half of a UTF-16 surrogate pair. kcp never writes a pair as an escape,
- * so a body with any such escape is not read.
+ * An escaped half of a UTF-16 surrogate pair. Go refuses a document with an unpaired half. kcp
+ * never escapes surrogates, so a body with any such escape is not read.
  */
 const escapedSurrogate = /\\u[dD][89a-fA-F]/;
 
@@ -46,8 +45,8 @@ export function schemasNamedBy(apiExport: Uint8Array): readonly NamedSchema[] {
 }
 
 /**
- * `identity`: of the export; '' until kcp has made one. A resource has that identity, or the one of
- * the resource that is cached for it (`storage.virtual`).
+ * `identity`: of the export; '' until kcp has made one. A resource has the export's identity, or
+ * that of the resource that is cached for it (`storage.virtual`).
  */
 export type Exported = Readonly<{ identity: string; resources: readonly Resource[] }>;
 
@@ -63,8 +62,8 @@ export function exportedResources(apiExport: Uint8Array): Exported {
 }
 
 /**
- * The schemas of an APIResourceSchema by version, for the versions in which the type is served.
- * Empty if it describes another type.
+ * The schemas of an APIResourceSchema, by version, for the served versions of the type. Empty if
+ * the APIResourceSchema describes another type.
  */
 export function parseResourceSchema(body: Uint8Array, type: ServedType): ReadonlyMap<string, KindSchema> {
   const spec = specOf(readMembers(body));
@@ -99,7 +98,10 @@ type Schema = Readonly<{
   [word: string]: unknown;
 }>;
 
-/** A schema without keywords. kubectl explain fails on an empty schema. */
+/**
+ * A schema that accepts anything. It is not empty, because kubectl explain fails on an empty
+ * schema.
+ */
 const anything: Schema = { 'x-kubernetes-preserve-unknown-fields': true };
 
 /** Copies the keywords of a schema that describe its fields. */
@@ -148,7 +150,7 @@ function namedIn(spec: Members): readonly NamedSchema[] {
   );
 }
 
-/** Returns no members if the body is not read. */
+/** No members if the body is not read. */
 function readMembers(body: Uint8Array): Members {
   const text = boundedText(body, { bytesMax: bodyBytesMax, valuesMax });
   return text === undefined || escapedSurrogate.test(text) ? {} : membersOf(jsonValue(text));

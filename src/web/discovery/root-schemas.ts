@@ -1,15 +1,15 @@
 /**
  * The schemas of the built-in types, as shards have published them. kcp exports its own types from
  * logical cluster `root`, by APIExports that name APIResourceSchemas. Shards push both. They are
- * read on request, and again after an object of either type, or the table of types, has changed.
+ * read on request, and again once an object of either type, or the table of types, has changed.
  *
  *   APIExport tenancy.kcp.io ──names──▶ v260519-96f2749.workspacetypes.tenancy.kcp.io
  *                                         │ on the same shard, in `root`
  *                                         └──describes──▶ WorkspaceType v1alpha1
  *
- * For each version, the first schema that describes it counts. The order is that of the APIExports'
+ * For each version, the first schema that describes it counts, in the order of the APIExports'
  * keys: name, then shard. Whoever may read these documents may read the schemas too, because
- * `authorize` has a single right to read. Any shard can put text in here; it decides nothing.
+ * `authorize` has a single right to read. Any shard can put text in here; the text decides nothing.
  *
  * Bounds: at most `exportsMax` APIExports and `exportBytesMax` of them are read, and `triedMax`
  * schemas of one type. A text beyond `textBytesMax` is not kept, so all texts stay below two
@@ -31,7 +31,7 @@ export type RootSchemasParts = Readonly<{
   types: () => readonly ServedType[];
   objects: Pick<Objects, 'get' | 'snapshot'>;
   revisions: Pick<Revisions, 'published'>;
-  /** Revision of the newest change published to a type, or a later revision. */
+  /** The revision of the newest change published to a type, or a later one. */
   changedAt: (type: Resource) => Revision;
 }>;
 
@@ -54,7 +54,7 @@ export class RootSchemas {
   }
 
   async texts(): Promise<SchemaTexts> {
-    // A reading that has already begun may miss the newest change; the next one does not.
+    // A reading that has already begun may miss the newest change; the next reading does not.
     for (let readings = 0; readings < 2 && !this.#isNewest(); readings++) await this.#readOnce();
     return this.#known?.texts ?? new Map();
   }
@@ -86,7 +86,7 @@ export class RootSchemas {
     this.#known = { types, changedAt, texts };
   }
 
-  /** Places by the type that the schema is named for. */
+  /** By the type for which an APIExport names the schema. */
   async #places(types: readonly ServedType[]): Promise<ReadonlyMap<string, readonly SchemaPlace[]>> {
     const { objects, revisions } = this.#parts;
     const places = new Map<string, SchemaPlace[]>(types.map((type) => [formatGroupResource(type), []]));
@@ -106,7 +106,7 @@ export class RootSchemas {
     return places;
   }
 
-  /** Adds the schemas of versions that `texts` lacks. */
+  /** Adds the schemas of those versions that `texts` lacks. */
   async #add(texts: Map<string, string>, type: ServedType, { shard, name }: SchemaPlace): Promise<void> {
     await turn();
     const object = await this.#parts.objects.get({ resource: schemaType, shard, cluster: rootCluster, namespace: '', name });

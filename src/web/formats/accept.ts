@@ -1,9 +1,9 @@
 /**
  * Reads an Accept header as Kubernetes does (munnerz/goautoneg). Clauses are tried by weight, then
- * in order; one without a wildcard comes before one with it. The first clause that can be served
- * wins; if there is none, the answer is 406. A weight that is no number is 0, and clauses of weight
- * 0 are tried last. JSON is served whole, as metadata only, or as a table; YAML is served whole
- * only.
+ * in order; a clause without a wildcard comes before one with a wildcard. The first clause that can
+ * be served wins; if there is none, the answer is 406. A weight that is no number is 0, and clauses
+ * of weight 0 are tried last. JSON is served whole, as metadata only, or as a table; YAML is served
+ * whole only.
  */
 import type { Refusal } from '../../domain/errors.js';
 import { parsed, refused, type Parsed } from '../../domain/parsed.js';
@@ -11,16 +11,14 @@ import { parsed, refused, type Parsed } from '../../domain/parsed.js';
 export type Form = 'object' | 'partial' | 'table';
 export type Answered = Readonly<{ encoding: 'json' | 'yaml'; form: Form; tableVersion: 'v1' | 'v1beta1' }>;
 
-/**
- * Decides which transforms are possible: those of a list, of one object, or of a watch's events.
- */
+/** What the answer is: a list, one object, or a watch. This decides which forms are possible. */
 export type Asked = 'one' | 'list' | 'watch';
 
 /** `parameters`: names in lower case, values without their quotes. */
 export type Clause = Readonly<{ type: string; parameters: ReadonlyMap<string, string>; weight: number }>;
 
 const accepted = 'application/json, application/yaml';
-/** A header with more clauses than this is read as having none. */
+/** A header with more clauses is read as having none. */
 const clausesMax = 64;
 const weightPattern = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
 
@@ -50,7 +48,7 @@ export function notAcceptable(): Refusal {
   return { reason: 'NotAcceptable', message: `only the following media types are accepted: ${accepted}` };
 }
 
-/** Whether an Accept-Encoding has gzip with a weight above 0. */
+/** Whether an Accept-Encoding header has gzip with a weight above 0. */
 export function acceptsGzip(header: string | string[] | undefined): boolean {
   return String(header ?? '')
     .split(',')

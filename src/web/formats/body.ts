@@ -1,7 +1,4 @@
-/**
- * Reads the body of a request as the bytes of one JSON object, whatever format it was sent in.
- * Bounded in size.
- */
+/** Reads the body of a request as the bytes of one JSON object. Bounded in size. */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { badRequest, Refused } from '../../domain/errors.js';
@@ -11,15 +8,15 @@ import type { HeavyWork } from '../../domain/ports.js';
 import type { Exchange } from '../../http/exchange.js';
 
 /**
- * Reading YAML takes a hundred times as long as reading JSON; a longer text would delay others who
- * send YAML.
+ * Reading YAML takes a hundred times as long as reading JSON, so a longer text would delay others
+ * who send YAML.
  */
 const yamlBytesMax = 256 * 1024;
 /** The media types that Kubernetes' own messages name. */
 const acceptedBodies = 'application/json, application/yaml';
 
 /**
- * Throws Refused: 413 beyond `bytesMax`, 429 if this client has too much in memory already, 400 if
+ * Throws Refused: 413 beyond `bytesMax`, 429 if this client already has too much in memory, 400 if
  * the sender breaks off.
  */
 export async function readBody(exchange: Exchange, bytesMax: number): Promise<Uint8Array> {
@@ -31,8 +28,8 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
   }
   const body = new GatheredBytes();
   try {
-    // By default Node would destroy the connection after a body that is refused half way. The
-    // exchange drops the rest of the body later.
+    // By default Node would destroy the connection if a body is refused half way. The exchange
+    // drops the rest of the body later.
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       if (body.bytes + chunk.length > bytesMax) throw tooLarge(bytesMax);
       if (!room.tryReserve(chunk.length)) throw exchange.refused('bufferedBytes');
@@ -48,15 +45,15 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
 }
 
 /**
- * Matches what Go's mime.ParseMediaType accepts, including a semicolon at the end. Unambiguous, so
- * it cannot backtrack for long.
+ * Matches what Go's mime.ParseMediaType accepts, including a semicolon at the end. The pattern is
+ * unambiguous, so matching cannot backtrack for long.
  */
 const mediaTypeForm =
   /^([!#-'*+.\w^`|~-]+\/[!#-'*+.\w^`|~-]+)[ \t]*(?:;[ \t]*[!#-'*+.\w^`|~-]+=(?:[!#-'*+.\w^`|~-]+|"(?:[^"\\]|\\[^])*")[ \t]*)*(?:;[ \t]*)?$/;
 
 /**
  * The media type of a body. Without a Content-Type it is JSON, because kcp's deletes have none. A
- * malformed one is returned as it is, and no reader accepts it.
+ * malformed Content-Type is returned unchanged, and no reader accepts it.
  */
 export function mediaType(request: IncomingMessage): string {
   const text = request.headers['content-type'] ?? '';

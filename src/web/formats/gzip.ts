@@ -5,7 +5,7 @@
  *   header │ blocks of piece 1 │ … │ last, empty block │ checksum and length of all
  *
  * Each piece ends on a byte boundary and has no back-references to an earlier piece, so any pieces
- * can be concatenated. The deflated bytes of a piece live as long as the piece itself.
+ * can be concatenated. The deflated bytes are cached as long as the piece itself lives.
  */
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw } from 'node:zlib';
@@ -23,7 +23,7 @@ const trailerBytes = 8;
 export class Gzip {
   readonly #deflated = new WeakMap<Uint8Array, Promise<Deflated>>();
 
-  /** For each piece, takes room for the deflated bytes and gives back the room of the piece. */
+  /** For each piece, takes room for the deflated bytes and releases the room of the piece. */
   async *stream(pieces: AsyncIterable<Uint8Array>, room: Pick<Room, 'add' | 'release'>): AsyncGenerator<readonly Uint8Array[]> {
     let all: Checksum = { crc: 0, length: 0, shift: shiftOf(0) };
     let opening: readonly Uint8Array[] = [header];
@@ -65,7 +65,7 @@ async function* oneAhead<Item>(items: AsyncIterable<Item>): AsyncGenerator<Item>
       const { done, value } = await next;
       if (done === true) return;
       next = reading.next();
-      // The consumer gets the error when it awaits this item.
+      // The consumer still gets the error when it awaits this item.
       next.catch(() => {});
       yield value;
     }
@@ -87,8 +87,9 @@ const x8 = 0x00800000;
 
 /**
  * Computes the CRC-32 of two concatenated texts from the checksum of each, as zlib's
- * `crc32_combine` does. Appending n bytes multiplies the checksum before them by x^8n. The factors
- * are polynomials over GF(2) modulo that of CRC-32, with the coefficient of x^0 in the highest bit.
+ * `crc32_combine` does. Appending n bytes multiplies the checksum of the first text by x^8n. The
+ * factors are polynomials over GF(2) modulo that of CRC-32, with the coefficient of x^0 in the
+ * highest bit.
  */
 export function appended(first: Checksum, second: Checksum): Checksum {
   return {

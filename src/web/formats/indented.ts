@@ -3,9 +3,9 @@
  * stay as they are.
  *
  * Bounds: text that is longer than `indentedFromBytesMax`, or would become longer than
- * `indentedBytesMax`, stays as it is. Such text is for programs, and indenting it would delay other
- * requests. Text deeper than `depthMax` levels stays on one line: with 10,000 levels, indentation
- * would make it a hundred times longer.
+ * `indentedBytesMax`, stays as it is, because indenting it would delay other requests. Text deeper
+ * than `depthMax` levels stays on one line: with 10,000 levels, indentation would make the text a
+ * hundred times longer.
  */
 export const indentedFromBytesMax = 256 * 1024;
 const indentedBytesMax = 1024 * 1024;
@@ -14,10 +14,10 @@ const indentSpaces = 2;
 
 const [quote, backslash, comma, colon, newline, space] = [0x22, 0x5c, 0x2c, 0x3a, 0x0a, 0x20];
 
-/** `json` is valid JSON text. */
 export function indented(json: Buffer): Buffer {
   if (json.length > indentedFromBytesMax) return json;
-  // Includes room for one token beyond the bound, so one check of the bound per token is enough.
+  // Has room for one token beyond `indentedBytesMax`, so one check of that bound per token is
+  // enough.
   const out = Buffer.allocUnsafe(indentedBytesMax + indentedFromBytesMax);
   let to = 0;
   let depth = 0;

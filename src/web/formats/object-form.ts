@@ -1,7 +1,7 @@
 /**
- * The forms in which an object leaves the server: whole, its metadata only, or a table row. Whole
- * and metadata are stored bytes with a few texts spliced in. Only a table parses the object, for
- * its cells.
+ * The forms in which an object leaves the server: whole, its metadata only, or a table row. The
+ * first two are stored bytes with a few texts spliced in. Only a table parses the object, for its
+ * cells.
  */
 import type { ServedType } from '../../domain/catalogue/catalogue.js';
 import { formatApiVersion } from '../../domain/resource.js';
@@ -13,17 +13,16 @@ import { cells, columnDefinitions, columnsOf, type IncludeObject, type OpenPlace
 /** One way to write objects of a type. Forms with the same `id` write the same bytes. */
 export interface ObjectForm {
   readonly id: string;
-  /** No other form has its id. */
+  /** No other form has the same id. */
   readonly isOwn?: true;
-  /** apiVersion and kind of one object in this form, and of a list of them. */
+  /** apiVersion and kind of one object in this form; `listKind`: the kind of a list of them. */
   readonly typeMeta: Readonly<{ apiVersion: string; kind: string; listKind: string }>;
   /** The start of a list, up to and including the opening of the member that holds its objects. */
   readonly listOpening: Uint8Array;
-  /** An element of a list. */
   element(object: StoredObject, resourceVersion: string): readonly Part[];
   /** One object, as GET answers it and an event carries it. */
   single(object: StoredObject, resourceVersion: string): readonly Part[];
-  /** An object that has only the given metadata, as JSON text. */
+  /** An object with only the given metadata, which is JSON text. */
   bare(metadata: string): readonly Part[];
 }
 
@@ -49,8 +48,8 @@ const partialApiVersion = 'meta.k8s.io/v1';
 const partialOpening = `{"kind":"PartialObjectMetadata","apiVersion":"${partialApiVersion}","metadata":`;
 
 /**
- * Metadata only. If a request covers all clusters, the objects may come from types of different
- * versions. An annotation then has the object's own version.
+ * Metadata only. `showsVersion`: an annotation has the object's own API version, because a request
+ * for all clusters may find types of different versions.
  */
 export function partialForm(type: ServedType, version: string, showsVersion: boolean): ObjectForm {
   const own = type.versions.some(({ name }) => name === version) ? version : undefined;
@@ -84,8 +83,8 @@ export function partialForm(type: ServedType, version: string, showsVersion: boo
 }
 
 /**
- * If an object is longer, a table shows only the cells that come from its metadata; the others are
- * empty. Parsing it for a few cells would delay other requests.
+ * The table row of a longer object shows only the cells that come from the metadata, because
+ * parsing the object for a few cells would delay other requests.
  */
 const cellsBytesMax = 64 * 1024;
 
@@ -104,7 +103,10 @@ export type TableOptions = Readonly<{
   now: () => number;
 }>;
 
-/** No two tables share a form: the first table of a watch has the columns, later ones have none. */
+/**
+ * No two tables share a form, because the first table of a watch has the columns, and later ones
+ * have none.
+ */
 export function tableForm(type: ServedType, version: string, options: TableOptions): ObjectForm {
   const { id, tableVersion, includeObject, open, now } = options;
   const whole = wholeForm(type, version);

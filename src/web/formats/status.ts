@@ -20,7 +20,8 @@ export function failure(refusal: Refusal): StatusAnswer {
 }
 
 /**
- * The answer to a delete. `uid` is the deleted object's: kubectl waits until that object is gone.
+ * The answer to a delete. `uid` is that of the deleted object: kubectl waits until that object is
+ * gone.
  */
 export function deleted(details: Readonly<{ name: string; group: string; kind: string; uid: string }>): string {
   return JSON.stringify({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details });

@@ -5,8 +5,8 @@
  * The columns are the name and the type's printer columns, or the age if it has none. A cell whose
  * path leads nowhere is null. Values are for people: the last digits of an int64 may be wrong.
  *
- * A request for all shards or all logical clusters shows each object's shard or cluster right after
- * its name. Many objects then have the same name. kubectl puts NAMESPACE before the name and keeps
+ * If a request covers all shards or all logical clusters, many objects may have the same name, so
+ * each object's shard or cluster follows its name. kubectl puts NAMESPACE before the name and keeps
  * the order of the other columns.
  * https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables
  */
@@ -31,10 +31,10 @@ const shardColumn: Column = placeColumn('Shard', 'kcp.io/shard', 'The shard that
 const clusterColumn: Column = placeColumn('Cluster', 'kcp.io/cluster', 'The logical cluster that the object is in.');
 const ageColumn: Column = { name: 'Age', type: 'date', description: ageDescription, jsonPath: '.metadata.creationTimestamp' };
 
-/** Whether the request covers several shards or clusters, so that its table needs their columns. */
+/** Whether the request covers all shards or all clusters, so that its table needs their columns. */
 export type OpenPlace = Readonly<{ shard: boolean; cluster: boolean }>;
 
-/** The `includeObject` parameter; undefined if it is none of Kubernetes' three words (400). */
+/** The `includeObject` parameter; undefined if it is none of Kubernetes' three values (400). */
 export function parseIncludeObject(text: string | undefined): IncludeObject | undefined {
   if (text === undefined || text === '') return 'Metadata';
   return text === 'Metadata' || text === 'Object' || text === 'None' ? text : undefined;
@@ -65,8 +65,8 @@ export function cells(columns: readonly Column[], object: unknown, nowMs: number
 }
 
 /**
- * Formats a duration in two or three significant figures: `45s`, `5m12s`, `3h`, `2d4h`, `6y324d`. A
- * negative one of less than two seconds counts as 0, because clocks differ.
+ * Formats a duration in two or three significant figures: `45s`, `5m12s`, `3h`, `2d4h`, `6y324d`.
+ * Less than two seconds below zero count as 0, because clocks differ.
  */
 export function formatAge(durationMs: number): string {
   const seconds = Math.trunc(durationMs / 1000);
@@ -92,15 +92,12 @@ function pair(large: number, largeUnit: string, small: number, smallUnit: string
   return small === 0 ? `${large}${largeUnit}` : `${large}${largeUnit}${small}${smallUnit}`;
 }
 
-/** Every object that leaves the server has its place in these annotations. */
+/** Every object that leaves the server has its shard and its cluster in these annotations. */
 function placeColumn(name: string, annotation: string, description: string): Column {
   return { name, type: 'string', description, jsonPath: `.metadata.annotations.${annotation.replaceAll('.', '\\.')}` };
 }
 
-/**
- * Caches the parsed path of each column: a list has thousands of rows, the catalogue a handful of
- * columns.
- */
+/** Caches the parsed path of each column: a list has thousands of rows, but only a few columns. */
 const paths = new WeakMap<Column, JsonPath>();
 
 function pathOf(column: Column): JsonPath {

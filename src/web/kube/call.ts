@@ -30,11 +30,11 @@ export type Call = Readonly<{
   verb: Verb;
   path: ResourcePath;
   type: ServedType;
-  /** The identity to look up; '*' for all of them, as wildcard partial metadata needs. */
+  /** '*': all identities, for a list of PartialObjectMetadata in all logical clusters. */
   identity: string;
   shard: ShardName | '*';
   cluster: ClusterName | '*';
-  /** Labels that every object of a view has; empty if the request is not for a view. */
+  /** Labels that every object of the view has; empty if the request is not for a view. */
   labels: Selector['labels'];
   bound: Bound;
   query: URLSearchParams;
@@ -46,11 +46,11 @@ export type Call = Readonly<{
 
 /**
  * What was read to find out which objects the URL means.
- * - `at`: a revision no later than that read.
+ * - `at`: the published revision just before that was read.
  * - `path`: the canonical path that led to the cluster, if the URL has one.
  * - `shownBy`: the object that decides which objects a view shows.
- * - `declaredBy`: the logical cluster whose ClusterCachedResource decides which identity is meant,
- *   if the URL names none.
+ * - `declaredBy`: if the URL names no identity, the logical cluster whose ClusterCachedResource
+ *   decides which one is meant.
  */
 export type Bound = Readonly<{
   at: Revision;
@@ -86,11 +86,11 @@ export type KubeLimits = Readonly<{
   selectorBytesMax: number;
   watchTimeoutMinMs: number;
   watchTimeoutMaxMs: number;
-  /** The longest piece of a list: a chunk, plus the largest object at its end. */
+  /** The longest piece of a list: a chunk whose last object is as large as possible. */
   pieceBytesMax: number;
 }>;
 
-/** A verb returns bytes to send, or has written to the response itself. */
+/** A verb returns bytes to send, or has written to the response already. */
 export type Answer =
   | Readonly<{ kind: 'bytes'; code: number; contentType: string; parts: readonly Part[]; warnings?: readonly string[] }>
   | Readonly<{ kind: 'streamed' }>;
@@ -109,8 +109,8 @@ export function hasMeaningChangedSince(
 }
 
 /**
- * Whether the URL may mean other objects from this commit on. The catalogue has applied the commit
- * already.
+ * Whether the URL may mean other objects from this commit on. The catalogue has already applied the
+ * commit.
  */
 export function changesMeaning(
   { movedPaths, changes, revision }: Commit,
@@ -129,7 +129,7 @@ export function meaningChanged(): Refusal {
   return expired('what this URL leads to has changed, please list again');
 }
 
-/** How many logical clusters a conflict names. */
+/** How many places a conflict names. */
 export const placesNamedMax = 10;
 
 export type Place = Readonly<{ shard: ShardName; cluster: ClusterName }>;
@@ -153,7 +153,9 @@ export async function clusterOf(cluster: ClusterPlace, paths: CanonicalPaths): P
   });
 }
 
-/** The logical cluster of a write, which must be named. Throws Refused(400) for anything else. */
+/**
+ * The logical cluster of a write. The URL must give its name; a path or '*' throws Refused(400).
+ */
 export function writtenCluster(cluster: ClusterPlace): ClusterName {
   if (cluster.kind === 'all') throw new Refused(wildcardWrite('cluster'));
   if (cluster.kind === 'path')
@@ -190,9 +192,9 @@ export function namespaceOf({ type, path }: Call): string {
 }
 
 /**
- * What a list, a watch or the delete of a collection covers. Equality on name and namespace moves
- * from the selector into the scope, where it is cheaper. Throws Refused: 404 if type and path
- * disagree, 400 for the namespace of a cluster-scoped type.
+ * What a list, a watch or the delete of a collection covers. If the selector asks for one name or
+ * namespace, that term moves into the scope, where it is cheaper. Throws Refused: 404 if type and
+ * path disagree, 400 for the namespace of a cluster-scoped type.
  */
 export function narrow(call: Call, selector: Selector): { scope: Scope; selector: Selector } {
   const { verb, type, identity, shard, cluster, path } = call;

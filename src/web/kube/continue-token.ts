@@ -1,6 +1,7 @@
 /**
  * The token for the next page of a list: the revision of the first page, the scope, and the last
- * key sent. It is opaque to clients. A token without a revision continues at the newest state.
+ * key sent. The token is opaque to clients. If it has no revision, the list continues at the newest
+ * state.
  */
 import { createHash } from 'node:crypto';
 import { badRequest } from '../../domain/errors.js';
@@ -19,7 +20,7 @@ export function formatContinue({ resourceVersion, after }: ContinueToken, scope:
   return Buffer.from(JSON.stringify(token)).toString('base64url');
 }
 
-/** Refused if the text is no token, or belongs to another list. */
+/** Refuses a text that is no token, or belongs to another list. */
 export function parseContinue(text: string, scope: Scope): Parsed<ContinueToken> {
   let token: unknown;
   try {

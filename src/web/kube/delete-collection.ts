@@ -1,8 +1,8 @@
 /**
- * DELETE of a collection. It deletes the objects page by page, each as a delete of its own, and
- * answers with the list of the deleted objects. Like upstream, it is not atomic. Each page shows
- * the present state. A snapshot from the beginning would have to last over all deletes, and history
- * may not have room for so many changes.
+ * DELETE of a collection deletes the objects page by page, each as a delete of its own, and answers
+ * with the list of the deleted objects. As in Kubernetes, it is not atomic. Each page shows the
+ * present state, because a snapshot would have to last over all deletes, and history may not have
+ * room for so many changes.
  */
 import { badRequest, Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
@@ -35,8 +35,8 @@ export async function removeCollection(call: Call, ports: KubePorts): Promise<An
 }
 
 /**
- * Throws Refused(400) if the list names a revision. Without a body, a resourceVersion is a
- * precondition instead, as upstream.
+ * Throws Refused(400) if the list names a revision. If the request has no body, a resourceVersion
+ * is a precondition instead, as in Kubernetes.
  */
 function assertPresent({ resourceVersion, match }: ListOptions, options: DeleteOptions): void {
   const isPresent = ['', '0', options.resourceVersion].includes(resourceVersion);
@@ -95,7 +95,7 @@ async function presentPage(scope: Scope, after: Key | undefined, { objects, revi
 
 /**
  * Deletes the objects concurrently, and returns those that it deleted. Another caller may have
- * deleted some already.
+ * deleted the rest.
  */
 async function removeAll(
   call: Call,

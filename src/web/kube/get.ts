@@ -1,6 +1,6 @@
 /**
- * GET of one object. On `shards/*` or `clusters/*` the object may be on any shard or logical
- * cluster. If several have one of that name, 409 names them.
+ * GET of one object. On `shards/*` or `clusters/*` the object may be on any shard or in any logical
+ * cluster. If several places have an object of that name, the answer is a 409 that names them.
  */
 import { Refused, resourceVersionTooLarge, type Refusal } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
@@ -44,7 +44,7 @@ export async function find(call: Call, ports: KubePorts): Promise<StoredObject> 
   throw new Refused(inSeveralPlaces({ ...scope, name }, keys));
 }
 
-/** The refusal if several places have an object of that name: the caller must name one place. */
+/** The refusal if several places have an object of that name. */
 export function inSeveralPlaces(scope: Scope & Readonly<{ name: string }>, keys: readonly Key[]): Refusal {
   const { group, resource, name } = scope;
   return {
@@ -62,8 +62,8 @@ function held(objects: readonly StoredObject[]): Found {
 }
 
 /**
- * No index leads from a name to its logical clusters. So this reads every key of the type, page by
- * page as a list does, until it has found more places than a refusal names.
+ * Reads every key of the type, because no index leads from a name to its logical clusters. Stops
+ * once there are more places than a refusal names.
  */
 async function findInAnyCluster(scope: Scope, { exchange }: Call, { objects, revisions }: KubePorts): Promise<Found> {
   const keys: Key[] = [];

@@ -1,11 +1,12 @@
 /**
  * Which parameters a request may have. Pure.
  *
- * OPTION-1 Only an option that is absent counts as absent. If one is present and not understood,
+ * OPTION-1 Only an option that is absent counts as absent. If an option is not understood,
  *    the request is refused and nothing is done.
  * OPTION-2 If an option is given twice, both values must be the same; Kubernetes uses the first.
  *    `dryRun` is exempt, because it is a list.
- * OPTION-3 A write with a parameter that is not one of its options is refused. Else `dryrun=All`
+ * OPTION-3 A write with a parameter that is not one of its options is refused. Otherwise
+ * `dryrun=All`
  *    or `dryRun[]=All` would not be a dry run. Kubernetes ignores such parameters; so do reads
  *    here.
  */
@@ -78,7 +79,7 @@ export function checkRepeated(query: URLSearchParams, names: readonly string[] =
   }
 }
 
-/** Whether Go's time.ParseDuration accepts it: a duration has 64 bits of nanoseconds. */
+/** Whether Go's time.ParseDuration accepts the text: a duration has 64 bits of nanoseconds. */
 function isDuration(text: string): boolean {
   if (!durationPattern.test(text)) return false;
   let ns = 0n;

@@ -37,18 +37,18 @@ import { openView, type View } from '../views/view.js';
 import { watch } from './watch.js';
 import { parseWriteOptions } from './write-options.js';
 
-/** Room that is taken before a discovery document is made. */
+/** The room that is reserved before a discovery document is made. */
 const discoveryBytesMax = 1024 * 1024;
 
 /**
- * Paths that are answered without a shard. If discovery fails, kubectl shows no Status, only
- * "unknown reason". So discovery is answered, and the request that follows is refused.
+ * Paths that are answered without a shard. If discovery failed, kubectl would show no Status, only
+ * "unknown reason". So discovery is answered, and the next request is refused.
  */
 const placeless: readonly string[] = ['version', 'api', 'apis', 'openapi'];
 
 /**
- * `target`: path and query as they were sent. `caller`: of the connection, or of a session on it.
- * `answerWith`: called instead of the verb, if given.
+ * `target`: path and query as they were sent. `caller`: of the connection, or of a session on the
+ * connection. `answerWith`: called instead of the verb, if given.
  */
 export type Asked = Readonly<{
   target: string;
@@ -72,8 +72,8 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   const understood = attempt(() => understand(target, method));
   const { path: asks, resource, verb } = understood.kind === 'parsed' ? understood.value : notUnderstood;
   if (verb !== undefined) noteVerb(verb);
-  // Check this before parse errors: a caller who may not ask must not find out whether the request
-  // is valid.
+  // Check this before parse errors, so that a caller who may not ask does not find out whether the
+  // request is valid.
   const forbidden = authorize(caller, { path: withoutQuery(target), method, shard: asks?.shard, resource, verb, view: asks?.view });
   const admitted = forbidden && asks?.view && (await ports.viewCallers?.admitted(caller, asks.view, verb ?? 'get'));
   if (forbidden !== undefined && (admitted === undefined || !isWithin(admitted, asks?.cluster))) throw new Refused(forbidden);
@@ -82,7 +82,7 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   if (path.shard === undefined && !placeless.includes(path.rest[0] ?? '')) throw new Refused(placeMissing('shard'));
 
   if (resource === undefined && !(await exchange.room.reserve(discoveryBytesMax))) return { kind: 'streamed' };
-  // Wait before reading the view and the canonical path: they must come from the same state as the
+  // Wait before the view and the canonical path are read: they must come from the same state as the
   // objects.
   if (verb !== undefined && needsNewest(verb, query, ports.revisions)) await ports.revisions.reachNewest();
   const at = ports.revisions.published;
@@ -135,7 +135,8 @@ function leavesIdentityOpen(asked: ResourcePath, type: Pick<ServedType, 'identit
 }
 
 /**
- * Whether everything that is asked for may be shown, once `*` is narrowed to the admitted place.
+ * Whether the URL covers no cluster besides the admitted one; '*' is narrowed to the admitted
+ * place.
  */
 function isWithin(admitted: Place, cluster: KubePath['cluster']): boolean {
   return cluster === undefined || cluster.kind === 'all' || (cluster.kind === 'name' && cluster.name === admitted.cluster);
@@ -149,8 +150,8 @@ function understand(
   method: string,
 ): Readonly<{ path: KubePath; query: URLSearchParams; resource: ResourcePath | undefined; verb: Verb | undefined }> {
   const { path: text, segments, query } = mustParse(parseTarget(target));
-  // A DELETE without a name deletes the collection. If a script left the name out after a slash,
-  // that is not what it meant.
+  // A DELETE without a name deletes the collection. A slash at the end suggests that a script left
+  // out the name by mistake.
   if (method === 'DELETE' && text.endsWith('/')) throw new Refused(badRequest('Name parameter required.'));
   const path = mustParse(parseKubePath(segments));
   const resource = parseResourcePath(path.rest);
@@ -192,7 +193,10 @@ function typesShown({ cluster }: KubePath, view: View | undefined, catalogue: Ca
   return view === undefined ? [...catalogue.forCluster(name), ...reviewTypes] : view.types(name);
 }
 
-/** Discovery, and other paths below a shard that upstream answers and that are no resource. */
+/**
+ * Discovery, and other paths below a shard that kcp's cache server answers and that are no
+ * resource.
+ */
 function answerOther(
   { rest }: KubePath,
   request: IncomingMessage,

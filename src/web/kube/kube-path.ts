@@ -1,7 +1,7 @@
 /**
  * Parses the path of a request: `[/services/cache]/shards/S/clusters/C/<rest>`, or that of a view
- * (view-path.ts). If a part of the prefix is missing, the rest is parsed all the same, and the
- * refusal names the missing part.
+ * (view-path.ts). If a part of the prefix is missing, it is undefined, and the rest is parsed all
+ * the same. kube-face.ts then refuses with `placeMissing`.
  */
 import { parseCanonicalPath, parseClusterName, type CanonicalPath, type ClusterName } from '../../domain/cluster.js';
 import { badRequest, type Refusal } from '../../domain/errors.js';
@@ -12,7 +12,7 @@ import { parseViewPath, type ViewPath } from '../views/view-path.js';
 /** One logical cluster, all of them, or the one that a canonical path leads to. */
 export type ClusterPlace = Readonly<{ kind: 'name'; name: ClusterName } | { kind: 'path'; path: CanonicalPath } | { kind: 'all' }>;
 
-/** `view`: undefined if the path names a shard and a cluster. */
+/** `view`: undefined unless the path is that of a view. */
 export type KubePath = Readonly<{
   shard: ShardName | '*' | undefined;
   cluster: ClusterPlace | undefined;
@@ -22,7 +22,7 @@ export type KubePath = Readonly<{
 
 const prefix = ['services', 'cache'];
 
-/** `segments`: of a target (target.ts). */
+/** `segments`: of the decoded path (target.ts). */
 export function parseKubePath(segments: readonly string[]): Parsed<KubePath> {
   const viewed = parseViewPath(segments);
   if (viewed?.kind === 'refused') return viewed;

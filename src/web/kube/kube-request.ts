@@ -4,7 +4,7 @@ import { formatGroupResource } from '../../domain/resource.js';
 import { isResourceVersion } from '../../domain/revision.js';
 import type { Revisions } from '../../domain/store-port.js';
 
-/** In the order of discovery. */
+/** Discovery has the same order. */
 export const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const;
 export type Verb = (typeof verbs)[number];
 
@@ -21,7 +21,7 @@ export type ResourcePath = Readonly<{
   forcedWatch: boolean;
 }>;
 
-/** Subresources of a namespace itself, in whatever group; not resources in the namespace. */
+/** Subresources of a namespace, in any API group; they are no resources in the namespace. */
 const namespaceSubresources: readonly string[] = ['status', 'finalize'];
 
 /** The resource of `api/V/…` or `apis/G/V/…`; undefined if the path names none. */
@@ -47,7 +47,7 @@ export function parseResourcePath(rest: readonly string[]): ResourcePath | undef
   };
 }
 
-/** Undefined if the collection or the object does not have the method (405). */
+/** Undefined (405) if the method is not defined for the collection or the object. */
 export function verbOf(method: string, { name, forcedWatch }: ResourcePath, query: URLSearchParams): Verb | undefined {
   if (forcedWatch) return method === 'GET' || method === 'HEAD' ? 'watch' : undefined;
   switch (method) {
@@ -134,9 +134,9 @@ export function wildcardWrite(what: 'shard' | 'cluster'): Refusal {
  *   not published here     waits: another server may have shown it
  *
  * Updates, patches and deletes wait, because the published state decides whether they are refused
- * or change nothing. Creates do not wait: the store waits only before it would refuse one.
+ * or change nothing. Creates do not wait here: the store itself waits before it refuses one.
  *
- * `query` may still be found invalid later.
+ * `query` need not be valid.
  */
 export function needsNewest(verb: Verb, query: URLSearchParams, revisions: Pick<Revisions, 'locate'>): boolean {
   if (verb === 'create') return query.has('dryRun');

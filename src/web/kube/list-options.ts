@@ -25,7 +25,7 @@ export type WatchOptions = Readonly<{
   resourceVersion: string;
   sendInitialEvents: boolean | undefined;
   bookmarks: boolean;
-  /** Undefined if the server may choose. */
+  /** Undefined if the server chooses. */
   timeoutSeconds: number | undefined;
 }>;
 
@@ -33,10 +33,10 @@ const matches: readonly string[] = ['Exact', 'NotOlderThan'];
 const digits = /^\d+$/;
 const uint64Max = 18_446_744_073_709_551_615n;
 
-/** `selectorBytesMax` bounds each of the two selectors of a request. */
+/** `selectorBytesMax`: for each of the two selectors of a request. */
 export type SelectorLimits = Readonly<{ selectorBytesMax: number }>;
 
-/** The bytes of a request's selectors, which count against its caller's open watches. */
+/** The bytes of a request's selectors, which count against the caller's bound for watches. */
 export function selectorBytes(query: URLSearchParams): number {
   return Buffer.byteLength(query.get('labelSelector') ?? '') + Buffer.byteLength(query.get('fieldSelector') ?? '');
 }
@@ -129,8 +129,8 @@ function integerIn(query: URLSearchParams, name: string): number {
 }
 
 /**
- * Parses an int64. A number too large for a double loses its last digits; it only means "very
- * many". Throws Refused(400).
+ * Parses an int64. A number too large for a double loses its last digits, which makes no difference
+ * for a count. Throws Refused(400).
  */
 export function parseInteger(text: string): number {
   const refuse = (why: string): Refused => new Refused(badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: ${why}`));
@@ -164,7 +164,7 @@ function watchCauses(query: URLSearchParams): readonly Cause[] {
       causes.push(forbidden('resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided'));
     if (match !== 'NotOlderThan') causes.push(notSupported(match, '"NotOlderThan"'));
   }
-  // Upstream ignores `continue` if a resourceVersion is given. If none is given, upstream has
+  // Kubernetes ignores `continue` if a resourceVersion is given. If none is given, Kubernetes has
   // filled in NotOlderThan by this point.
   if (continueToken !== undefined) causes.push(forbidden('resourceVersionMatch is forbidden when continue is provided'));
   return causes;

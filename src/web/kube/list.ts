@@ -1,6 +1,6 @@
 /**
  * LIST: a stream of stored bytes in chunks. `items` comes before `metadata`, because only the end
- * of a page shows whether there are more. Memory does not grow with the list.
+ * of a page shows whether there are more items. Memory does not grow with the list.
  */
 import { expired, Refused, resourceVersionTooLarge } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
@@ -24,8 +24,8 @@ import type { Exchange } from '../../http/exchange.js';
 import { send } from '../../http/send.js';
 
 /**
- * Remaining items are counted up to this number: Kubernetes calls the count an estimate, and
- * counting is expensive.
+ * Remaining items are counted up to this number, because counting is expensive, and Kubernetes
+ * calls the count an estimate.
  */
 const remainingMax = 10_000;
 /** A longer list is streamed, and compressed if the client accepts gzip. */
@@ -35,13 +35,13 @@ type Page = Readonly<{
   scope: Scope;
   selector: Selector;
   revision: Revision;
-  /** Whether the page must show exactly `revision`; if not, it may show a newer one. */
+  /** Whether the page must show exactly `revision`; otherwise it may show a newer one. */
   isExact: boolean;
   after: Key | undefined;
   limit: number;
 }>;
 
-/** The last key of the list, and whether there are more. */
+/** The last key of the page, and whether there are more. */
 type End = { more: boolean; after: Key | undefined };
 
 type Read = Readonly<{ page: Page; items: AsyncIterable<Uint8Array>; end: End }>;
@@ -52,7 +52,7 @@ export async function list(call: Call, ports: KubePorts): Promise<Answer> {
   const form = formOf(call, answered, ports.clock);
   const { scope, selector } = narrow(call, options.selector);
   const { page, items, end } = await read(call, pageOf(options, scope, selector, ports), form, ports);
-  // Refuse if the URL meant other objects at the requested revision, or came to mean others while
+  // Refuse if the URL meant other objects at the requested revision, or began to mean others while
   // this request waited for shared pages.
   if (hasMeaningChangedSince(Math.min(call.bound.at, page.revision), call, ports) || (await hasChanged(call.bound, ports)))
     throw new Refused(meaningChanged());
@@ -64,9 +64,9 @@ async function hasChanged({ shownBy }: Call['bound'], { objects }: KubePorts): P
 }
 
 /**
- * Sends a list once its first piece is known: an error before that still becomes a Status. A list
- * of more than one piece is sent as JSON even if YAML was asked for. Conversion would need memory
- * for the whole list, and delay other requests.
+ * Sends a list once its first piece is known, so that an earlier error still becomes a Status. A
+ * list of more than one piece is sent as JSON even if YAML was asked for. Conversion would need
+ * memory for the whole list, and delay other requests.
  */
 export async function answerList(
   call: Call,
@@ -93,8 +93,8 @@ async function answerPieces(
   const opening = first.done === true ? [] : [first.value];
   const { request, exchange } = call;
   const { response, room } = exchange;
-  // A short piece is the last one. Of a long list, do not read the second piece here: it would wait
-  // for room that the first one keeps.
+  // A short piece is the only one. Of a long list, the second piece must not be read here, because
+  // it would wait for room that the first one occupies.
   if (first.done === true || first.value.length < longBytesMin) return encoded(200, opening, { encoding, heavy: call.heavy });
 
   if (exchange.isOver) return { kind: 'streamed' };
@@ -111,7 +111,7 @@ async function answerPieces(
   return { kind: 'streamed' };
 }
 
-/** A whole list shares its pages with all requests for the same view. */
+/** A list without `limit` and `continue` shares its pages with all requests for the same view. */
 async function read({ exchange }: Call, page: Page, form: ObjectForm, ports: KubePorts): Promise<Read> {
   const { scope, selector, revision, isExact, after, limit } = page;
   const encoding = listEncoding(form);
@@ -123,13 +123,13 @@ async function read({ exchange }: Call, page: Page, form: ObjectForm, ports: Kub
 }
 
 /**
- * The whole list as JSON text, piece by piece. The opening comes with the first items, so that an
- * empty list is one piece.
+ * The whole list as JSON text, piece by piece. The opening goes out with the first items, or with
+ * the end of an empty list.
  */
 async function* listBytes({ page, items, end }: Read, form: ObjectForm, ports: KubePorts): AsyncGenerator<Uint8Array> {
   let isFirst = true;
   for await (const chunk of items) {
-    // Every element has a comma before it; drop the very first.
+    // Every element has a comma in front; drop the very first comma.
     yield isFirst ? Buffer.concat([form.listOpening, chunk.subarray(1)]) : chunk;
     isFirst = false;
   }
@@ -236,8 +236,8 @@ function pageOf(options: ListOptions, scope: Scope, selector: Selector, { revisi
 }
 
 /**
- * If a list cannot continue at its first page's revision, it may continue after the same key at the
- * newest state.
+ * If a list cannot continue at its first page's revision, the new token continues after the same
+ * key at the newest state.
  */
 function withFreshToken(error: unknown, { after, scope }: Page): unknown {
   if (!(error instanceof Refused) || error.refusal.reason !== 'Expired' || after === undefined) return error;

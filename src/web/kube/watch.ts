@@ -5,7 +5,7 @@
  *   unset, "0"       the present state, then live  the present state, then live    live from now
  *   ours             live after it                 the present state, what has     live after it
  *                                                  been deleted since, then live
- *   above            ERROR 410                     ERROR 504, the client drops it  ERROR 410
+ *   above            ERROR 410                     ERROR 504: the client lists     ERROR 410
  *   below            ERROR 410                     the present state, then live    ERROR 410
  *
  * "Ours", "above" and "below" are those of `Located` in `domain/revision.ts`.
@@ -31,7 +31,7 @@ import { watchRepresentation } from '../formats/encodings.js';
 import { parseWatchOptions, selectorBytes, type WatchOptions } from './list-options.js';
 import { send } from '../../http/send.js';
 
-/** How long a stalled reader may take for the last bytes of its watch after it has ended. */
+/** How long a stalled reader may take for the last bytes of its watch after the watch has ended. */
 const lastBytesMs = 10_000;
 /** A watch ends this long before its caller's certificate expires. */
 const certificateRestMs = 1_000;
@@ -61,7 +61,7 @@ export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
 async function follow(call: Call, ports: KubePorts, request: WatchRequest): Promise<void> {
   const { exchange, bound } = call;
   const open = ports.watches.open(request);
-  // If the URL has none of these, no commit can change which objects it means.
+  // If the URL has none of these, no commit can change which objects the URL means.
   const canShowOthers = [bound.path, bound.shownBy, bound.declaredBy].some((leads) => leads !== undefined);
   const moves = canShowOthers
     ? ports.commits.subscribe((commit) => {
@@ -113,7 +113,8 @@ function startOf(options: WatchOptions, call: Call, ports: KubePorts): WatchStar
 /**
  * Without a timeout in the request, the server picks a time between its minimum and twice that, so
  * that watches do not all end together. No watch outlasts `watchTimeoutMaxMs` or the caller's
- * certificate. It ends a little before the certificate expires, so that the end can still be sent.
+ * certificate. The watch ends a little before the certificate expires, so that its end can still be
+ * sent.
  */
 function timeoutOf({ timeoutSeconds }: WatchOptions, { validUntilMs = Infinity }: Exchange, { clock, limits, random }: KubePorts): number {
   const askedMs = timeoutSeconds === undefined ? limits.watchTimeoutMinMs * (1 + random()) : timeoutSeconds * 1000;

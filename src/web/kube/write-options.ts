@@ -1,4 +1,7 @@
-/** The options of a write, from its query. Pure; each function throws Refused with every error. */
+/**
+ * The options of a write, from its query. Pure; each function throws Refused with every error that
+ * it finds.
+ */
 import { badRequest, Refused, type Cause } from '../../domain/errors.js';
 import type { Duplicates } from '../../domain/heavy-task.js';
 import { mustParse } from '../../domain/parsed.js';
@@ -22,7 +25,7 @@ const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u;
 const propagationPolicies = ['Foreground', 'Background', 'Orphan'];
 const unsafeDelete = 'ignoreStoreReadErrorWithClusterBreakingPotential';
 
-/** `kind`: names the options in a refusal. */
+/** `kind`: the name of the options in a refusal. */
 export function parseWriteOptions(query: URLSearchParams, kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions'): WriteOptions {
   const causes = [...dryRunCauses(query)];
   const fieldValidation = query.get('fieldValidation') || 'Warn';
@@ -43,14 +46,14 @@ export function parseWriteOptions(query: URLSearchParams, kind: 'CreateOptions' 
   return { dryRun: query.has('dryRun'), fieldValidation: fieldValidation as FieldValidation };
 }
 
-/** If duplicates are not refused, read-object.ts warns of some. */
+/** If duplicates are accepted, read-object.ts warns of some. */
 export function duplicatesIn({ fieldValidation }: WriteOptions): Duplicates {
   return fieldValidation === 'Strict' ? 'refused' : 'last';
 }
 
 /**
  * Finalizers, propagation and grace period have no effect, because a delete takes effect at once.
- * They are checked all the same.
+ * The options are checked all the same.
  */
 function parseDeleteOptions(query: URLSearchParams): DeleteOptions {
   const policy = query.get('propagationPolicy');
@@ -94,13 +97,13 @@ function notSupported(field: string, value: string, supported: string): Cause {
   };
 }
 
-/** So short that the serving thread can read it. */
+/** Short enough for the serving thread to parse. */
 const optionsBytesMax = 16 * 1024;
 
 /**
  * The DeleteOptions of a DELETE, from its query and its body; kcp sends the body without a
- * Content-Type. Kubernetes ignores the query if there is a body. This server uses both, and they
- * may not contradict each other (OPTION-1, OPTION-2).
+ * Content-Type. Kubernetes ignores the query if there is a body. This server uses both, and refuses
+ * contradictions between them (OPTION-1, OPTION-2).
  */
 export async function readDeleteOptions({ verb, request, exchange, query, heavy }: Call, bodyBytesMax: number): Promise<DeleteOptions> {
   const bytesMax = Math.min(bodyBytesMax, optionsBytesMax);
@@ -113,7 +116,7 @@ export async function readDeleteOptions({ verb, request, exchange, query, heavy 
     type === 'application/yaml' ? await heavy.run({ kind: 'json from yaml', text: bytes, bytesMax, duplicates: 'refused' }) : bytes;
   const tree = mustParse(parseJson(json, { duplicates: 'refused' }));
   if (!isJsonObject(tree)) throw new Refused(badRequest('DeleteOptions must be an object'));
-  // If there is a body, the resourceVersion in a collection's query is an option of its list.
+  // If there is a body, the resourceVersion in a collection's query belongs to its list options.
   const inQuery = [...query].filter(([name]) => verb === 'delete' || name !== 'resourceVersion');
   const asked = new URLSearchParams([...inQuery, ...optionsIn(tree, bodyMembers)]);
   checkRepeated(asked);
@@ -135,7 +138,7 @@ const texts: Member = (name, value) => {
   return all.every((each) => typeof each === 'string') ? all.map((each) => [name, each]) : undefined;
 };
 const kind: Member = (_, value) => (value === 'DeleteOptions' || value === '' ? [] : undefined);
-/** DeleteOptions exist in every API group. */
+/** Any group and version, because DeleteOptions exist in every API group. */
 const apiVersion: Member = (_, value) => (typeof value === 'string' && /^[^/]*(?:\/[^/]*)?$/.test(value) ? [] : undefined);
 const preconditionMembers = new Map<string, Member>([
   ['uid', text],

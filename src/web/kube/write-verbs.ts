@@ -12,14 +12,14 @@ import { answeredAs, formOf, keyOf, placeOf, type Answer, type Call, type KubePo
 import { objectNotFound } from './kube-request.js';
 import { duplicatesIn, parseWriteOptions, readDeleteOptions } from './write-options.js';
 
-/** POST of a new object. */
 export async function create(call: Call, { intake, clock, limits }: KubePorts): Promise<Answer> {
   const { type, path, identity } = call;
   const answered = answeredAs(call, 'one');
   const form = formOf(call, answered, clock);
   const options = parseWriteOptions(call.query, 'CreateOptions');
   const place = placeOf(call);
-  // A type that a ClusterCachedResource declares may have its namespace in the body only.
+  // The URL may omit the namespace if a ClusterCachedResource declares the type; then the body has
+  // it.
   const isMisplaced = type.namespaced !== (path.namespace !== undefined);
   if (isMisplaced && (identity === '' || path.namespace !== undefined)) throw new Refused(objectNotFound(path, ''));
 
@@ -36,7 +36,6 @@ export async function create(call: Call, { intake, clock, limits }: KubePorts): 
   return objectAnswer(201, object, form, { encoding: answered.encoding, heavy: call.heavy }, warnings);
 }
 
-/** PUT of a whole object. */
 export async function update(call: Call, { intake, clock, limits }: KubePorts): Promise<Answer> {
   const answered = answeredAs(call, 'one');
   const form = formOf(call, answered, clock);
@@ -58,9 +57,9 @@ export async function update(call: Call, { intake, clock, limits }: KubePorts): 
 }
 
 /**
- * PATCH: patches the stored object as a lossless tree, and writes it like a PUT. A patch without a
- * resourceVersion is unconditional: if the object changes meanwhile, the patch is applied again to
- * the new state.
+ * PATCH: patches the stored object as a lossless tree, and writes the result like a PUT. A patch
+ * without a resourceVersion is unconditional: if the object changes meanwhile, the patch is applied
+ * again to the new state.
  */
 export async function patch(call: Call, { intake, clock, limits }: KubePorts): Promise<Answer> {
   const { type, path, heavy } = call;
@@ -97,7 +96,7 @@ export async function patch(call: Call, { intake, clock, limits }: KubePorts): P
   return objectAnswer(200, object, form, { encoding: answered.encoding, heavy }, warnings);
 }
 
-/** Checked before anything is read: after 415 the client tries another patch type. */
+/** Checked before anything is read, because after 415 the client tries another patch type. */
 function patchLanguage({ request, type }: Call): PatchLanguage {
   const taken = new Map<string, PatchLanguage>([
     ['application/json-patch+json', { kind: 'json' }],

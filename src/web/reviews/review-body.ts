@@ -1,6 +1,6 @@
 /**
- * Reads the spec of a review from a body in JSON, YAML or protobuf. It leaves out members that
- * decide nothing.
+ * Reads the spec of a review from a body in JSON, YAML or protobuf, without the members that decide
+ * nothing.
  */
 import { badRequest, invalid, Refused } from '../../domain/errors.js';
 import { jsonValue } from '../../json/json-value.js';
@@ -12,7 +12,7 @@ import { mediaType, readBody, readJsonBody } from '../formats/body.js';
 import { decodeReview } from './review-protobuf.js';
 import type { ReviewType } from './review-types.js';
 
-/** So short that the serving thread can read it. */
+/** Short enough for the serving thread to parse. */
 const reviewBytesMax = 16 * 1024;
 const protobuf = 'application/vnd.kubernetes.protobuf';
 
@@ -27,7 +27,7 @@ export type Access =
   | Readonly<{ nonResourceAttributes: PathAttributes; resourceAttributes?: undefined }>;
 
 /**
- * The `spec` as it was sent. Throws Refused: 400 if a member appears twice, whatever
+ * The `spec` as it was sent. Throws Refused(400) if a member appears twice, whatever
  * fieldValidation is, because Go would merge the two.
  */
 export async function readReviewSpec(type: ReviewType, exchange: Exchange, heavy: HeavyWork): Promise<Members> {
@@ -51,7 +51,7 @@ function objectAt(field: string, value: unknown): Members | undefined {
   throw new Refused(badRequest(`${field} must be an object`));
 }
 
-/** Throws Refused: 422 unless exactly one of the two is given. */
+/** Throws Refused(422) unless exactly one of the two is given. */
 export function readAccess(type: ReviewType, spec: Members): Access {
   const resourceAttributes = objectAt('spec.resourceAttributes', spec['resourceAttributes']);
   const nonResourceAttributes = objectAt('spec.nonResourceAttributes', spec['nonResourceAttributes']);

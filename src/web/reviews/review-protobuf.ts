@@ -1,10 +1,10 @@
 /**
- * Decodes a review in protobuf. kubectl sends the types it was built with in protobuf only, and no
- * refusal makes it send JSON. A library would be too much for five messages of texts.
+ * Decodes a review in protobuf. For its built-in types, kubectl sends protobuf only, and no refusal
+ * makes it send JSON. A library would be too much for five messages of texts.
  *
- * The numbers are those of generated.proto in k8s.io/api and k8s.io/apimachinery. Unknown fields
- * are ignored. As in Go, the parts of a message are merged, and the last of several texts counts. A
- * known field of another wire type is an error.
+ * The field numbers are those of generated.proto in k8s.io/api and k8s.io/apimachinery. Unknown
+ * fields are ignored. As in Go, the parts of a message are merged, and the last of several texts
+ * counts. A known field of another wire type is an error.
  * https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding
  */
 import { isUtf8 } from 'node:buffer';
@@ -17,22 +17,21 @@ const accessAttributes = {
 } as const;
 
 /**
- * How many fields each message has. Their numbers begin with 1, and each field is a text or a
- * message.
+ * How many fields each message has. Their numbers begin with 1; each field is a text or a message.
  */
 const fieldCounts = { envelope: 4, typeMeta: 2, review: 3, accessSpec: 2, resourceAttributes: 9, nonResourceAttributes: 2, rulesSpec: 1 };
 const numberMax = 2 ** 29 - 1;
 
-/** The texts and messages in a message by number, in the order in which they were sent. */
+/** The texts and messages in a message, by field number, in the order in which they were sent. */
 type Fields = ReadonlyMap<number, readonly Buffer[]>;
 
-/** Returns what parsing the review's JSON would return. Throws Refused(400). */
+/** Returns what the same review would be as parsed JSON. Throws Refused(400). */
 export function decodeReview(bytes: Uint8Array): unknown {
   const whole = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!whole.subarray(0, magic.length).equals(magic)) throw malformed();
   const envelope = fieldsOf([whole.subarray(magic.length)], fieldCounts.envelope);
   const typeMeta = fieldsOf(envelope.get(1), fieldCounts.typeMeta);
-  // The envelope holds the review as bytes, not as a message, so parts are not merged.
+  // The envelope holds the review as bytes, not as a message, so only the last one counts.
   const review = fieldsOf(envelope.get(2)?.slice(-1), fieldCounts.review);
   const { apiVersion, kind } = textsOf(typeMeta, { apiVersion: 1, kind: 2 });
   return { apiVersion, kind, spec: specOf(kind, review.get(2)) };

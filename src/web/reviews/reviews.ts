@@ -1,6 +1,6 @@
 /**
- * POST of a review: what the caller may do, or who it is. Every answer comes from the code that
- * decides about the request itself: `authorize.ts`, and the checks of a write's place.
+ * POST of a review: what the caller may do, or who the caller is. Every answer comes from the code
+ * that decides about real requests: `authorize.ts`, and the checks of a write's place.
  */
 import { formatSpokenFor, type Caller } from '../../domain/caller.js';
 import { unreachable, type Refusal } from '../../domain/errors.js';
@@ -19,7 +19,6 @@ import { encode } from '../formats/parts.js';
 import { readAccess, readReviewSpec, type Access, type PathAttributes, type ResourceAttributes } from './review-body.js';
 import { findReviewType, reviewTypes, type ReviewType } from './review-types.js';
 
-/** The caller, and the place of its requests. */
 type Asker = Readonly<{ caller: Caller; shard: ShardName | '*'; cluster: ClusterPlace }>;
 
 /** The methods for a path that is no resource. */
@@ -57,7 +56,7 @@ function answerOf(
   }
 }
 
-/** The reason why the caller may not; undefined if it may. */
+/** Why the caller may not; undefined if it may. */
 function refusalOf(asker: Asker, access: Access): Refusal | undefined {
   return access.resourceAttributes === undefined
     ? refusalOfPath(asker, access.nonResourceAttributes)
@@ -85,7 +84,7 @@ function refusalOfResource(asker: Asker, attributes: ResourceAttributes): Refusa
   );
 }
 
-/** The reason why no caller can write at this URL. */
+/** Why no caller can write at this URL. */
 function refusalOfWrite({ shard, cluster }: Asker): Refusal | undefined {
   if (shard === '*') return wildcardWrite('shard');
   const written = attempt(() => writtenCluster(cluster));

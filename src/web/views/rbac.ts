@@ -2,7 +2,7 @@
  * What ClusterRoles and ClusterRoleBindings allow, as in Kubernetes' RBAC, and whom a
  * LogicalCluster admits, as in kcp. Pure.
  *
- * Rules only allow. So an object that is missing or cannot be read allows nothing.
+ * Rules only allow, so an object that is missing or cannot be read allows nothing.
  * https://kubernetes.io/docs/reference/access-authn-authz/rbac/
  */
 import type { Caller } from '../../domain/caller.js';
@@ -40,10 +40,7 @@ export function admits(logicalCluster: Uint8Array, groups: readonly string[]): b
   return required === undefined || sets.some((set) => set.split(',').every((group) => groups.includes(group)));
 }
 
-/**
- * The ClusterRole that a ClusterRoleBinding gives to the subject; undefined if it gives it to
- * others.
- */
+/** The ClusterRole that the binding gives to the subject; undefined if it gives none. */
 export function roleGiven(binding: Uint8Array, { user, groups }: Subject): string | undefined {
   const { subjects, roleRef } = readMembers(binding);
   if (textAt(roleRef, 'apiGroup') !== rbacGroup || textAt(roleRef, 'kind') !== 'ClusterRole') return undefined;
@@ -65,7 +62,7 @@ function ruleAllows(rule: Members, action: Action): boolean {
   if ('path' in action) return itemsOf(rule['nonResourceURLs']).some((url) => typeof url === 'string' && covers(url, action.path));
   const { group, resource, subresource, name } = action;
   const names = rule['resourceNames'] ?? [];
-  // If it is not a list, it is unclear which objects the rule names.
+  // If `resourceNames` is not a list, it is unclear which objects the rule names.
   if (!Array.isArray(names)) return false;
   return (
     hasAny(rule['apiGroups'], everything, group) &&

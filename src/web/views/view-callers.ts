@@ -1,6 +1,6 @@
 /**
  * Whom RBAC lets read a view of an APIExport, besides masters (`--view-callers=rbac`). kcp
- * replicates the ClusterRoles and ClusterRoleBindings that concern this. The checks are those that
+ * replicates the ClusterRoles and ClusterRoleBindings that this needs. The checks are those that
  * kcp makes for its own view:
  *
  *   its LogicalCluster serves content, and requires no   ┐ by the objects in the export's logical
@@ -8,14 +8,15 @@
  *   verb=access on /                                     │ the export
  *   the request's verb on apiexports/content, by name    ┘
  *
- * kcp does not replicate `system:admin`, so its bindings, such as cluster-admin, admit nobody here.
+ * kcp does not replicate `system:admin`, so bindings in that logical cluster, such as
+ * cluster-admin, admit nobody here.
  *
- * VIEW-3 A caller that RBAC admits sees only what is in the export's own logical cluster, on its
- *    shard. The writer of an APIExport chooses the identity that it exports, and might choose
- *    another's. The objects that kcp caches for an export are in that logical cluster.
- * VIEW-4 No right admits a caller if it may have been revoked. If a deciding type was not
- *    current on the shard before the reading, the answer is 503. Everything is read at one
- *    revision, so rights that never held together admit nobody.
+ * VIEW-3 A caller that RBAC admits sees only the objects in the export's own logical cluster, on
+ *    that cluster's shard. The writer of an APIExport chooses the identity that it exports, and
+ *    might choose another's. The objects that kcp caches for an export are in that logical cluster.
+ * VIEW-4 A right that may have been revoked admits nobody. If a deciding type was not current on
+ *    the shard before the reading, the answer is 503. Everything is read at one revision, so rights
+ *    that never held together admit nobody.
  * VIEW-5 RBAC admits only certificates that allow nothing else. A caller that is not admitted
  *    gets the same answer whether or not the export exists.
  *
@@ -52,7 +53,7 @@ const deciding: readonly Resource[] = [roles, bindings, logicalClusterType, expo
 const serviceAccount = 'system:serviceaccount:';
 const readBytesMax = 256 * 1024;
 const turnBytesMax = 64 * 1024;
-/** The maximum age of a change that is known to be missing here. */
+/** The maximum age of the oldest change that the shard's pusher has not stored here. */
 const lagMsMax = 10_000;
 
 export class ViewCallers {
@@ -64,7 +65,7 @@ export class ViewCallers {
   }
 
   /**
-   * The part of the view that the caller may read; undefined if none. Throws Refused(503) if that
+   * The part of the view that the caller may read; undefined if none. Throws Refused(503) if this
    * is uncertain.
    */
   async admitted(caller: Caller, view: ViewPath, verb: Verb): Promise<Place | undefined> {
@@ -75,8 +76,7 @@ export class ViewCallers {
     const [only] = found;
     if (only === undefined || found.length > 1) return undefined;
     const place: Place = { shard: only.key.shard, cluster: view.cluster };
-    // Check this before reading: a later check would also count changes that arrived after the
-    // reading.
+    // Check this before the reading: a later check would also count changes that arrived after it.
     const stale = await this.#stale(place.shard);
     const subject: Subject = { user: caller.user, groups: withAuthenticated(caller.user, caller.groups) };
     const content: Action = { verb, group: exportType.group, resource: exportType.resource, subresource: 'content', name: view.name };
@@ -91,8 +91,8 @@ export class ViewCallers {
   }
 
   /**
-   * Returns a deciding type that is not current. If a shard is written over plain HTTP, everything
-   * written is here, but the shard may have newer changes that are not written yet.
+   * Returns a deciding type that is not current. For a shard that is written over plain HTTP, all
+   * that was written counts as current, although the shard may have newer changes.
    */
   async #stale(shard: ShardName): Promise<Resource | undefined> {
     for (const { group, resource, identity } of deciding) {
@@ -108,8 +108,8 @@ export class ViewCallers {
 }
 
 /**
- * Kubernetes counts the groups of `anonymous` as not authenticated. A service account belongs to
- * one logical cluster, which a certificate does not name.
+ * Kubernetes counts a user in the groups of `anonymous` as not authenticated. A service account
+ * belongs to one logical cluster, which a certificate does not name.
  */
 function mayBeAdmitted(caller: Caller): boolean {
   const { user, groups } = caller;
@@ -161,7 +161,7 @@ class RbacAt {
     return false;
   }
 
-  /** Ends early beyond `readBytesMax`. */
+  /** Ends early beyond `readBytesMax`, after which nothing more is allowed. */
   async *#read(type: Resource, name?: string): AsyncGenerator<Uint8Array> {
     const { place, revision, pace } = this.#parts;
     for await (const page of snapshotPages(this.#objects.snapshot({ ...type, ...place, name }, revision)))

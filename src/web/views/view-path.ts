@@ -16,10 +16,10 @@ export type ViewPath =
   | Readonly<{ kind: 'apiexport'; cluster: ClusterName; name: string; identity: string | undefined }>
   | Readonly<{ kind: 'syncer'; id: string }>;
 
-/** An object for a syncer has a label of this prefix and the syncer's id. */
+/** An object for a syncer has a label of this prefix followed by the syncer's id. */
 const syncerLabelPrefix = 'state.workload.kcp.io/';
 
-/** `rest`: the segments from `clusters` on. Undefined if this is not the path of a view. */
+/** `rest`: the segments from `clusters` on. Undefined if the path is not that of a view. */
 export function parseViewPath(segments: readonly string[]): Parsed<Readonly<{ view: ViewPath; rest: readonly string[] }>> | undefined {
   const [services, kind, ...own] = segments;
   if (services !== 'services') return undefined;

@@ -2,11 +2,12 @@
  * Views: read-only subsets of the cache, for a URL that names an APIExport or a syncer instead of a
  * place.
  *
- * VIEW-1 A view of an APIExport shows only objects of the APIs that it exports, under the
- *    identity that it exports them with. That is its own identity, or the one of the resource that
+ * VIEW-1 A view of an APIExport shows only objects of the APIs that the export has, under the
+ *   identity with which it exports them. That is its own identity, or that of the resource that
  *    is cached for it (`storage.virtual`). It never shows a type without identity, whatever the
  *    export says.
- * VIEW-2 The identity is read for each request. A change of the APIExport ends its watches with
+ * VIEW-2 The identity is read for each request. A change of the APIExport ends the view's watches
+ * with
  *    410. A watch or list that continues from before the change gets 410.
  */
 import type { Catalogue, Resolution, ServedType, TypeRequest } from '../../domain/catalogue/catalogue.js';
@@ -35,8 +36,8 @@ export interface View {
 const verbs: readonly Verb[] = ['get', 'list', 'watch'];
 
 /**
- * Throws Refused: 404 if the APIExport does not exist or has another identity than the URL, 409 if
- * several shards have it.
+ * Throws Refused: 404 if the APIExport does not exist or its identity is not that of the URL, 409
+ * if several shards have the APIExport.
  */
 export async function openView(
   path: ViewPath,
@@ -47,7 +48,7 @@ export async function openView(
   const scope = { ...exportType, shard: '*', cluster, namespace: '', name } as const;
   const found = await objects.find(scope);
   const [only, ...others] = found;
-  // Nothing here proves which shard owns the logical cluster, and one of them may lie.
+  // Nothing here proves which of the shards owns the logical cluster, and one of them may lie.
   if (others.length > 0)
     throw new Refused(
       inSeveralPlaces(
@@ -86,7 +87,7 @@ function readOnly(type: ServedType): Documented {
   return { ...type, verbs };
 }
 
-/** Unambiguous, whatever text an export contains. */
+/** JSON, because an export may contain any text as group and resource. */
 function familyOf({ group, resource }: Pick<Resource, 'group' | 'resource'>): string {
   return JSON.stringify([group, resource]);
 }
