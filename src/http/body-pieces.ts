@@ -1,11 +1,11 @@
 /**
- * Limits how finely a peer may cut its bodies. Each piece costs a call and an object, however short
- * it is. Chunks or DATA frames of one byte cost a hundred times what their bytes do. Node does not
- * count pieces or announce them, but passes each to `push`.
+ * Limits how finely a peer may cut its bodies. Each piece costs a call and an object, so chunks or
+ * DATA frames of one byte cost a hundred times as much as their bytes. Node does not count or
+ * announce pieces, but passes each to `push`.
  *
  * The bytes by which a piece is shorter than `pieceBytesMin` count as buffered bytes of its caller
  * until its request ends. Bound: `shortBytesMax` of them on a connection; beyond `shortBytesFree`,
- * only while the caller has room. Longer pieces and further requests reduce the count.
+ * only while the caller has room. Longer pieces and ended requests reduce the count.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
@@ -15,14 +15,17 @@ import { isHttp2 } from './transport.js';
 /** The memory that Node uses for a piece. */
 const pieceBytesMin = 256;
 const shortBytesMax = 4_096 * pieceBytesMin;
-/** Allowed even without room: a caller that buffers much elsewhere can still send a short body. */
+/**
+ * Allowed even without room, so that a caller that buffers much elsewhere can still send a short
+ * body.
+ */
 const shortBytesFree = 256 * pieceBytesMin;
-/** A short body has a few short pieces. */
+/** What an ended request takes off the count, because even a short body has a few short pieces. */
 const shortBytesOfRequest = 16 * pieceBytesMin;
 
 export class BodyPieces<Request> {
   readonly #room: Budget;
-  /** All short bytes so far, less what longer pieces and ended requests made up for. */
+  /** The missing bytes of all short pieces, less what longer pieces and ended requests took off. */
   #shortBytes = 0;
   /** Bytes taken from the room, by request. */
   readonly #held = new Map<Request, number>();
@@ -57,14 +60,14 @@ export class BodyPieces<Request> {
 }
 
 /**
- * Calls `take` with the length of each incoming piece of a body, and drops a piece if that returns
- * false. Must be called before the first piece can have arrived.
+ * Calls `take` with the length of each incoming piece of a body, and drops the piece if `take`
+ * returns false. Must be called before the first piece can have arrived.
  */
 export function readPieces(message: IncomingMessage, take: (bytes: number) => boolean): void {
   const body: Readable = isHttp2(message) ? message.stream : message;
   const push = body.push.bind(body);
   body.push = (piece: Buffer | null) => (piece === null || take(piece.length)) && push(piece);
   // Start reading. Otherwise, if the answer comes before any read, Node drops the rest of the body
-  // past `push`.
+  // without calling `push`.
   if (body === message) message.read(0);
 }

@@ -2,14 +2,14 @@
  * One TLS connection, from its handshake to the end of its socket: its caller, read once, and its
  * exchanges.
  *
- * N1 It lives no longer than its peer's certificate.
- * N2 When its socket closes, all its exchanges end: Node leaves some of them without any event
- *    (below).
+ * N1 A connection lives no longer than its peer's certificate.
+ * N2 When the socket closes, all exchanges of the connection end, because Node leaves some of them
+ *    without any event (below).
  * N3 Over HTTP/2, a peer that answers no ping is gone; over HTTP/1.1 the kernel's keep-alive
  *    detects that.
  * N4 A peer is cut off once it has cancelled over `cancelledMax` requests more than it let the
  *    server answer.
- * N5 It is closed after `keepAliveTimeoutMs` without a request.
+ * N5 A connection is closed after `keepAliveTimeoutMs` without a request.
  * N6 Over HTTP/1.1 one request is answered at a time. A peer that pipelines more than
  *    `WaitingRequests` allows is cut off.
  * N7 A peer that sends much besides its requests is cut off (overhead-bytes.ts). So is one whose
@@ -18,9 +18,9 @@
  *    not learn the result. Over HTTP/2, GOAWAY tells the peer so.
  *
  * Missing events, seen on Node 20, and the first and last on 22 and 24 as well:
- * - After a failed write, Node's TLS layer waits for it for ever. If the frame was no stream's
- *   data (SETTINGS, or the headers of a watch), nothing reports it. HTTP/2 then stops reading, so
- *   it never sees the end of the socket. Only destroying the TLS socket ends it.
+ * - After a failed write, Node's TLS layer waits for that write for ever. If the frame was no
+ *   stream's data (SETTINGS, or the headers of a watch), nothing reports the failure. HTTP/2 then
+ *   stops reading, so it never sees the end of the socket. Only destroying the TLS socket helps.
  * - After an HTTP/2 session error (DATA on a stream that has ended), the session sends GOAWAY and
  *   emits nothing more.
  * - Answers to pipelined HTTP/1.1 requests, except the first, emit no `close` when the socket
@@ -85,19 +85,18 @@ export type ConnectionOptions = Readonly<{
 export type Upgrade = Readonly<{ request: IncomingMessage; socket: Duplex; head: Buffer; refusal: Error | undefined }> &
   Pick<Connection, 'caller' | 'becomeWatch'>;
 
-/** A client may cancel requests. One that only cancels (rapid reset) is cut off. */
+/** A client may cancel requests, but one that only cancels (rapid reset) is cut off. */
 const cancelledMax = 50;
 /** How long the last frame may take to leave. */
 const farewellMs = 1_000;
 
-/** A connection after its handshake. `wire`: the socket under its TLS. */
+/** A connection after its handshake. `wire`: the socket under the TLS socket. */
 type Introduced = Readonly<{ socket: TLSSocket; wire: Socket; caller: Caller }>;
 
 export class Connection implements ExchangeOwner {
   readonly caller: Caller;
   readonly peer: Peer;
   readonly #socket: TLSSocket;
-  /** The socket under its TLS. */
   readonly #wire: Socket;
   readonly #parts: ConnectionParts;
   readonly #options: ConnectionOptions;
@@ -115,7 +114,7 @@ export class Connection implements ExchangeOwner {
   readonly #pieces: BodyPieces<IncomingMessage>;
   readonly #openedMs: number;
   #session: ServerHttp2Session | undefined;
-  /** Whether its caller may have this many connections. */
+  /** Whether the caller may have this many connections. */
   readonly isWithinQuota: boolean;
   #isClosing = false;
   #isHandedOver = false;
@@ -137,13 +136,13 @@ export class Connection implements ExchangeOwner {
     this.sendTimeoutMs = options.sendTimeoutMs;
     this.pace = parts.pace;
     this.quota = parts.quotas.join(this.peer);
-    // Not the connection's budget: the answer under way may need all of that.
+    // The caller's budget, because the answer under way may need all of the connection's.
     this.#waiting = new WaitingRequests(this.quota.bufferedBytes);
     this.#pieces = new BodyPieces(this.quota.bufferedBytes);
     this.bufferedBytes = new Budget(options.connectionBufferedBytesMax, this.quota.bufferedBytes);
     this.#cancelExpiry = atExpiry(caller, parts.clock, () => this.destroy());
-    // Connections without a certificate are not counted: the oldest is closed for a new one, and
-    // health is for everybody.
+    // Connections without a certificate are not counted, because health is for everybody. Instead,
+    // the oldest is closed for a new one.
     this.isWithinQuota = this.peer.kind === 'anonymous' || this.quota.connections.tryReserve(1);
     if (!this.isWithinQuota) this.#destroySoon();
     socket.once('close', () => this.#closed());
@@ -154,7 +153,7 @@ export class Connection implements ExchangeOwner {
     return this.#session === undefined ? 'HTTP/1.1' : 'HTTP/2';
   }
 
-  /** Whether its caller may ask for nothing but health. */
+  /** Whether the caller may ask for nothing but health. */
   get isLimited(): boolean {
     return this.peer.kind === 'anonymous' && !this.#options.servesTokens;
   }
@@ -186,8 +185,8 @@ export class Connection implements ExchangeOwner {
   }
 
   /**
-   * Called when Node's HTTP/1.1 parser fails. Answers 400 or 431, unless an earlier request still
-   * waits: its client would take this for its answer.
+   * Called when Node's HTTP/1.1 parser fails. Answers 400 or 431. If an earlier request is still
+   * unanswered, only closes, because the client would take this for the answer to that request.
    */
   parserFailed(code: string): void {
     if (this.#exchanges.size > 0 || this.#isHandedOver || !this.#socket.writable) return this.destroy();
@@ -199,12 +198,11 @@ export class Connection implements ExchangeOwner {
     this.#destroySoon();
   }
 
-  /** Called for each request. */
   take(request: IncomingMessage, response: ServerResponse): void {
     if (this.#isClosed) return;
     this.#unasked.request(headerBytesOf(request));
     if (hasBody(request)) readPieces(request, (bytes) => this.#takePiece(request, bytes));
-    // Further requests would only wait in memory.
+    // Stop reading, because further requests would only wait in memory.
     if (this.#session === undefined && this.#isClosing) return void this.#socket.pause();
     if (this.#session !== undefined || this.#exchanges.size === 0) return this.#open(request, response);
     if (!this.#waiting.tryAdd(request, response)) this.#cutOff();
@@ -235,7 +233,7 @@ export class Connection implements ExchangeOwner {
   }
 
   /**
-   * If the stalled exchange holds memory that others on the connection wait for, the whole
+   * If the peer takes nothing and other exchanges of the connection wait for room, the whole
    * connection ends. Cutting its exchanges one by one would take too long.
    */
   stalled(exchange: Exchange, anythingTaken: boolean): void {
@@ -251,14 +249,15 @@ export class Connection implements ExchangeOwner {
     if (this.#exchanges.size > 0 || this.#isClosed) return;
     const next = this.#waiting.next();
     if (next !== undefined) return this.#open(next.request, next.response);
-    // If its watch ended because the server stops, the connection must not be used again.
+    // A closing connection must not be used again, for example after a watch that ended because the
+    // server stops.
     if (this.#isClosing) this.#leave();
     else if (this.#session !== undefined) this.#startIdling();
   }
 
   /**
-   * Takes room for a request until its turn, and returns how to give it back. If its caller has no
-   * room left, the connection ends.
+   * Reserves room for a request until its turn, and returns a function that releases it. Ends the
+   * connection if the caller has no room left.
    */
   tryWait(request: IncomingMessage): (() => void) | undefined {
     const room = this.quota.waitingBytes;
@@ -268,7 +267,7 @@ export class Connection implements ExchangeOwner {
     return undefined;
   }
 
-  /** Why the request may not be made. */
+  /** Why the request must be refused; undefined if it may be handled. */
   refusal(request: IncomingMessage): Error | undefined {
     if (!this.isWithinQuota) return this.refused('connections');
     const misfit = misfitOf(request);
@@ -276,8 +275,8 @@ export class Connection implements ExchangeOwner {
   }
 
   /**
-   * Closes after the refusal of a request. Over HTTP/2, a malformed request says nothing about the
-   * others, so the connection stays.
+   * Closes after the refusal of a request. Over HTTP/2 the connection stays after a malformed
+   * request, because that says nothing about its other requests.
    */
   closeWithRefusal(): void {
     if (this.#session === undefined || !this.isWithinQuota) this.close();
@@ -313,8 +312,8 @@ export class Connection implements ExchangeOwner {
   }
 
   /**
-   * Sets `Connection: close` on the last answer, unless its headers are sent. On an earlier answer,
-   * it would make Node end the connection.
+   * Sets `Connection: close` on the last answer, unless that answer's headers are sent. On an
+   * earlier answer, the header would make Node end the connection.
    */
   #announceEnd(): void {
     const [underWay] = this.#exchanges;
@@ -344,15 +343,15 @@ export class Connection implements ExchangeOwner {
   }
 
   destroy(): void {
-    // Destroy the session first. Otherwise nghttp2 would parse the bytes already received, for
-    // streams that Node does not create any more, and that ends the process.
+    // Destroy the session first. Otherwise nghttp2 would parse received bytes for streams that Node
+    // does not create any more, which ends the process.
     if (this.#session?.destroyed === false) this.#session.destroy();
-    // The session alone would wait for a peer that may be dead, and keep the socket open.
+    // The session alone would keep the socket open and wait for a peer that may be dead.
     this.#socket.destroy();
     this.#closed();
   }
 
-  /** Tells the peer why before it closes: ENHANCE_YOUR_CALM. */
+  /** Closes with ENHANCE_YOUR_CALM, which tells the peer why. */
   #sendAway(): void {
     if (this.#session === undefined || this.#session.destroyed) return this.destroy();
     this.#isSentAway = true;

@@ -4,10 +4,10 @@
  */
 import type { Socket } from 'node:net';
 
-/** How many of the oldest are searched for one that has not sent a byte. */
+/** How many of the oldest are searched for a socket that has not sent a byte. */
 const examinedMax = 64;
 
-/** The peer's end of a TCP connection; the same for a socket and for the TLS socket on it. */
+/** The peer's end of a TCP connection; the same for a socket and for the TLS socket over it. */
 export type End = Readonly<{ end: string; network: string }>;
 
 /** Undefined if the socket has closed already. */
@@ -74,7 +74,7 @@ export class EvictableSockets {
   }
 }
 
-/** The address, or for IPv6 its /64, because one host may use any address in that. */
+/** The address, or for IPv6 its /64, because one host may use any address of its /64. */
 export function networkOf(address: string): string {
   const text = address.replace(/^::ffff:(?=\d+\.)/, '');
   if (!text.includes(':')) return text;

@@ -4,13 +4,14 @@
  *  admitted ─▶ body ─▶ answer, or watch ─▶ all of it taken ─▶ rest of the body dropped ─▶ ended
  *     └──────────┴───────────┴─ time is up, the reader stopped, the connection is gone ────▶ ended
  *
- * X1 It keeps its slot, its deadline and its room in memory until the peer has taken the last
+ * X1 An exchange keeps its slot, its deadline and its room in memory until the peer has taken the
+ * last
  *    byte or the stream is destroyed. It returns all of them at its end, whatever Node emits.
- * X2 It ends once, and then releases everybody who waits for it.
+ * X2 An exchange ends once, and then releases everybody who waits for it.
  * X3 The rest of the body is dropped only after the peer has taken the whole answer. At most
  *    `dropMs` of it is read.
  * X4 A reader that takes nothing for `sendTimeoutMs` is cut off. That ends the exchange, or the
- *    whole connection if nothing on it moves and others wait for room.
+ *   whole connection if the peer takes nothing else and other exchanges wait for room.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Budget } from '../domain/base/budget.js';
@@ -25,7 +26,7 @@ import { transportOf, type Transport } from './transport.js';
 
 /** How much is written at a time. */
 const partBytesMax = 256 * 1024;
-/** The part of its headers that the cost of a watch includes. */
+/** The bytes of headers that the cost of a watch includes. */
 const watchBytes = 4 * 1024;
 /** How long the rest of an unwanted body is read after the answer. */
 const dropMs = 1_000;
@@ -38,37 +39,36 @@ export interface ExchangeOwner {
   readonly sendTimeoutMs: number;
   /** Shared by all connections. */
   readonly pace: Pick<Pace, 'turn'>;
-  /** The caller; an anonymous one once its certificate has expired. */
+  /** Anonymous once the caller's certificate has expired. */
   readonly callerNow: Caller;
   /** When the caller's certificate expires; undefined without one. */
   readonly validUntilMs: number | undefined;
   /** How many parts the peer has taken, of all exchanges on the connection. */
   partsTaken: number;
   /**
-   * Resolves when it is the caller's turn to have a body or a page read, in a later turn of the
-   * event loop.
+   * Resolves in a later turn of the event loop, when it is the caller's turn to have a body or a
+   * page read.
    */
   turn(): Promise<void>;
   /** What to throw when a limit is reached. */
   refused(limit: LimitName): Error;
   /**
    * Called if the peer took nothing of the exchange for `sendTimeoutMs`. `anythingTaken`: whether
-   * it took anything else meanwhile.
+   * it took anything of other exchanges meanwhile.
    */
   stalled(exchange: Exchange, anythingTaken: boolean): void;
-  /** Called once, at the exchange's end. */
   ended(exchange: Exchange): void;
 }
 
 export class Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Memory for its body, and for the part of its answer that the peer has not taken. */
+  /** Memory for the body, and for the part of the answer that the peer has not taken. */
   readonly room: ExchangeRoom;
   readonly #owner: ExchangeOwner;
   readonly #transport: Transport;
   readonly #endTasks = new Set<() => void>();
-  /** What it has taken of each limit, to be returned. */
+  /** What the exchange has taken of each limit, and releases at its end. */
   readonly #acquired: { limit: LimitName; amount: number }[] = [];
   #hasBegun = false;
   #isEnded = false;
@@ -96,23 +96,24 @@ export class Exchange {
     return this.#isEnded;
   }
 
-  /** Whether its peer cancelled it before its turn. */
+  /** Whether the peer cancelled the exchange before its turn. */
   get wasCancelled(): boolean {
     return this.#isEnded && !this.#hasBegun;
   }
 
-  /** Called when it is its turn to be answered. */
+  /** Called when it is the exchange's turn to be answered. */
   begin(): void {
     this.#hasBegun = true;
   }
 
-  /** Whether nothing more may be written: it has ended, or its answer is complete. */
+  /** Whether nothing more may be written: the exchange has ended, or its answer is complete. */
   get isOver(): boolean {
     return this.#isEnded || this.response.writableEnded;
   }
 
   /**
-   * Runs the task when the exchange ends, or at once if it has ended. The result removes the task.
+   * Runs the task when the exchange ends, or at once if it has ended. The returned function removes
+   * the task.
    */
   onEnd(task: () => void): () => void {
     if (this.#isEnded) {
@@ -145,8 +146,8 @@ export class Exchange {
   }
 
   /**
-   * Turns the exchange into a watch: it counts as one, and has no deadline of a request. Its long
-   * headers count until it ends. Its body, if any, is dropped. Throws Refused(429).
+   * Turns the exchange into a watch, which counts as one and has no request deadline. Headers
+   * beyond `watchBytes` count as buffered until the end. A body is dropped. Throws Refused(429).
    */
   becomeWatch(selectorBytes: number): void {
     this.#acquire('selectorBytes', selectorBytes);
@@ -165,14 +166,14 @@ export class Exchange {
     if (!this.#isEnded) this.#cancelDeadline = this.#owner.clock.after(timeMs, late);
   }
 
-  /** Whether its peer must take something before more is written. */
+  /** Whether the peer must take something before more is written. */
   get isFull(): boolean {
     return this.isOver || this.#transport.isFull;
   }
 
   /**
-   * Like `write`, but without waiting; the peer must not be full. The pieces should be short,
-   * because a stall is not noticed while a part is on its way.
+   * Like `write`, but without waiting; must not be called while `isFull`. The pieces should be
+   * short, because a stall is not noticed while a part is on its way.
    */
   writeNow(pieces: readonly Uint8Array[]): void {
     const { response } = this;
@@ -185,16 +186,16 @@ export class Exchange {
   }
 
   /**
-   * Resolves in a later turn of the event loop, when the caller may have a body or a page read. It
-   * also resolves if the exchange is over.
+   * Resolves in a later turn of the event loop, when the caller may have a body or a page read, or
+   * if the exchange is over.
    */
   turn(): Promise<void> {
     return this.#owner.turn();
   }
 
   /**
-   * Writes pieces that room was taken for, and returns the room as the peer takes them. Resolves
-   * when more may be written.
+   * Writes pieces for which room is reserved, and releases the room as the peer takes them.
+   * Resolves when more may be written.
    */
   async write(pieces: readonly Uint8Array[]): Promise<void> {
     if (this.isOver) return;
@@ -204,7 +205,7 @@ export class Exchange {
     if (pieces.length > 1) response.cork();
     for (const piece of pieces) {
       // Long pieces go out in parts, so that a stalled peer is noticed. Also, the kernel would
-      // accept megabytes at once, which takes time from others.
+      // accept megabytes at once, which would delay others.
       const isLong = piece.length > partBytesMax;
       for (let at = 0; at < piece.length; at += partBytesMax) {
         const part = isLong ? piece.subarray(at, at + partBytesMax) : piece;
@@ -222,7 +223,7 @@ export class Exchange {
     if (this.#transport.isFull) await this.#drained();
   }
 
-  /** Ends the answer, with `last` if given; room was taken for it. */
+  /** Ends the answer. `last`: a last piece, for which room is reserved. */
   finish(last?: Uint8Array): void {
     if (!this.isOver) this.response.end(last);
     this.answered();

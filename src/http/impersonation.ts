@@ -1,7 +1,7 @@
 /**
  * Requests in another user's name (`kubectl --as`). A cache serves none. With the rights of the
- * connection's caller, such a request could do what the other user may not. Its client would then
- * think that the other user may. So a request with any header of this family is refused before
+ * connection's caller, such a request could do what the other user may not, and its client would
+ * believe that the other user may. So a request with any header of this family is refused before
  * anything is done.
  * https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
  */
@@ -16,13 +16,13 @@ export function isImpersonationHeader(name: string): boolean {
 }
 
 const extras = `${family}extra-`;
-/** In the keys that kcp trusts: warrants, scopes, the logical cluster. */
+/** A part of the keys that kcp trusts: warrants, scopes, the logical cluster. */
 const reserved = 'kcp.io';
 
 /**
  * The first key of `Impersonate-Extra-…` that grants what only kcp may grant (kcp#4226), undecoded;
- * undefined if there is none. `names`: in lower case. A key is checked both as Go's
- * url.PathUnescape decodes it, byte by byte, and undecoded, because Go uses it undecoded if that
+ * undefined if there is none. `names`: in lower case. A key is checked as Go's url.PathUnescape
+ * decodes it, byte by byte, and also undecoded, because Go uses the undecoded key if decoding
  * fails.
  */
 export function reservedExtra(names: Iterable<string>): string | undefined {
@@ -36,8 +36,8 @@ export function reservedExtra(names: Iterable<string>): string | undefined {
 }
 
 /**
- * The refusal of a request in another user's name; 400 if it names no user, as in kube-apiserver.
- * Undefined for a request in its caller's own name.
+ * The refusal of a request in another user's name; 400 if the request names no user, as in
+ * kube-apiserver. Undefined for a request in its caller's own name.
  */
 export function impersonationRefused({ headers }: Pick<IncomingMessage, 'headers'>): Refused | undefined {
   const name = Object.keys(headers).find(isImpersonationHeader);

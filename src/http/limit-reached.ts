@@ -24,7 +24,7 @@ export type LimitReached = (limit: LimitName, peer: Peer, caller: Caller) => Ref
 
 export function limitReached(parts: Readonly<{ clock: Clock; log: Log; metrics: Metrics }>): LimitReached {
   const log = new BoundedLog(parts);
-  // Start each series at 0: a rate ignores the first value of a new series.
+  // Start each series at 0, because a rate ignores the first value of a new series.
   for (const limit of limitNames) for (const caller of callerKinds) parts.metrics.limitsReached.add(0, { limit, caller });
   return (limit, { kind }, { user }) => {
     parts.metrics.limitsReached.add(1, { limit, caller: kind });

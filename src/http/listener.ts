@@ -5,11 +5,11 @@
  * One address may have `handshakesPerAddressMax` handshakes under way, and
  * `anonymousConnectionsPerAddressMax` connections without a certificate. The second limit does not
  * apply if such callers may have tokens. Beyond a limit, and when the server is full, the oldest of
- * these connections is closed. So they never keep out a peer with a certificate.
+ * these connections is closed. So these connections never keep out a peer with a certificate.
  *
- * A stop first accepts no new connections. It sends GOAWAY on every HTTP/2 session and `Connection:
- * close` on HTTP/1.1. Then it ends the watches, and the writes finish. If streams ended first,
- * clients would watch again on a connection that is about to close.
+ * A stop first refuses new connections, and sends GOAWAY on every HTTP/2 session and `Connection:
+ * close` on HTTP/1.1. Then the watches end, and the writes finish. If watches ended first, clients
+ * would watch again on a connection that is about to close.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -77,7 +77,7 @@ const sessionOverheadBytes = 16 * 1024 * 1024;
 const trafficCheckMs = 250;
 /** A long certificate chain has some 10 KiB; Node keeps up to 128 KiB of an unfinished message. */
 const handshakeBytesMax = 64 * 1024;
-/** A load balancer may open many at once. */
+/** A load balancer may open many handshakes at once. */
 const handshakesPerAddressMax = 1_000;
 const mebibyte = 1024 * 1024;
 
@@ -112,8 +112,8 @@ export class Listener {
       ...this.#context(),
       allowHTTP1: true,
       ...(options.http2 ? {} : { ALPNCallback: withoutHttp2 }),
-      // Without a CA, Node would trust the system's. So no certificate is asked for, and everybody
-      // is anonymous.
+      // Without a CA, Node would trust the CAs of the system. So no certificate is asked for, and
+      // everybody is anonymous.
       requestCert: options.clientAuthorities !== undefined,
       rejectUnauthorized: false,
       handshakeTimeout: options.handshakeTimeoutMs,
@@ -121,7 +121,7 @@ export class Listener {
       maxSessionMemory: Math.ceil((options.connectionBufferedBytesMax + sessionOverheadBytes) / mebibyte),
       settings: { enablePush: false },
     });
-    // The HTTP/1.1 part of this server is node:http's, with other names for its limits.
+    // The HTTP/1.1 part of this server has the limits of node:http, which its type does not have.
     Object.assign(
       this.#server as unknown as Pick<
         Server,
@@ -135,8 +135,8 @@ export class Listener {
         keepAliveTimeout: options.keepAliveTimeoutMs,
         // No limit: Node ignores the headers after this many, and their bytes are bounded.
         maxHeadersCount: 0,
-        // At a stop each connection ends itself. Node counts a connection as idle once its last
-        // answer is written, although requests wait on it.
+        // At a stop each connection ends itself, because Node counts a connection as idle once its
+        // last answer is written, although requests wait on it.
         closeIdleConnections: () => {},
         connectionsCheckingInterval: Math.min(options.headersTimeoutMs, checkingIntervalMaxMs),
       },
@@ -210,16 +210,16 @@ export class Listener {
   }
 
   /**
-   * Trusts these authorities for new connections, which cannot resume an earlier session. An open
-   * connection stays only if its caller would be the same. An anonymous one whose certificate is
-   * trusted from now on ends too, so that it comes back with a name. Resolves once every connection
-   * that must end has ended.
+   * Trusts these authorities for new connections, which cannot resume an earlier TLS session. An
+   * open connection stays only if its caller would be the same. An anonymous connection whose
+   * certificate is trusted from now on ends too, so that its client connects again with a name.
+   * Resolves once every connection that must end has ended.
    */
   trust(authorities: TrustedAuthorities): Promise<void> {
     this.#authorities = authorities;
     this.#server.setSecureContext(this.#context());
     this.#server.setTicketKeys(randomBytes(ticketKeyBytes));
-    // Their handshakes use the former authorities.
+    // These handshakes use the former authorities.
     for (const socket of this.#handshakes.sockets) socket.destroy();
     return this.#endMisjudged(authorities);
   }
@@ -234,7 +234,7 @@ export class Listener {
     }
   }
 
-  /** Stops listening, and tells every client that its connection accepts nothing new. */
+  /** Stops listening, and tells every client that its connection accepts no new requests. */
   beginStop(): void {
     this.#stopping = true;
     this.#cancelCheck();
@@ -296,7 +296,7 @@ export class Listener {
     if (connection.peer.kind === 'anonymous' || !connection.isWithinQuota) this.#addUnproven(end, socket);
     this.#connections.set(socket, connection);
     socket.once('close', () => this.#connections.delete(socket));
-    // Its handshake was under way when `beginStop` closed the others.
+    // The handshake was under way when `beginStop` closed the other connections.
     if (this.#stopping) connection.close();
     this.#introducing = connection;
     if (socket.alpnProtocol === 'h2') this.#server.updateSettings(sessionSettings(connection.isLimited, this.#options.http2StreamsMax));
@@ -319,7 +319,7 @@ export class Listener {
 
   #handle(request: IncomingMessage, response: ServerResponse): void {
     const connection = this.#connectionOf(request);
-    // The connection closed before its request was read.
+    // The connection closed before the request was read.
     if (connection === undefined) return void response.destroy();
     // The HTTP/2 settings have told the client this limit.
     if (connection.isLimited && !hasShortHeaders(request)) return connection.destroy();
@@ -368,10 +368,7 @@ const advice: ReadonlyMap<unknown, string> = new Map([
 /** kcp's default port. */
 const kcpPort = 6443;
 
-/**
- * Explains why a server cannot listen, and names the option that helps. The defaults are those of
- * kcp, which may run on the same machine.
- */
+/** Explains why a server cannot listen, and names the option that helps. */
 function cannotListen(cause: unknown, { bindAddress, securePort }: Readonly<{ bindAddress: string; securePort: number }>): CacheError {
   const at = `${isIPv6(bindAddress) ? `[${bindAddress}]` : bindAddress}:${securePort}`;
   const code: unknown = cause instanceof Error ? Reflect.get(cause, 'code') : undefined;

@@ -1,11 +1,11 @@
 /**
- * Answers /livez, /readyz, /healthz and /metrics over plain HTTP, to everybody who reaches its
- * address. It is for a program without a port of its own.
+ * Answers /livez, /readyz, /healthz and /metrics over plain HTTP, to everybody who reaches the
+ * address. For programs that have no other port.
  *
  * Bounds: `connectionsMax` connections, of which the oldest is closed for a new one, so that nobody
  * can keep a probe out. Headers of at most `headerBytesMax`, which must arrive within
  * `headersMsMax`. A connection that is silent for `silenceMsMax` is closed. So is one that sends a
- * request before it has its answer. Otherwise a thousand requests in one packet would make an agent
+ * request before it has its answer, because a thousand requests in one packet would make an agent
  * render its metrics a thousand times. No body is read.
  */
 import { once } from 'node:events';
@@ -51,7 +51,7 @@ export class MetricsListener {
     this.#server.on('connection', (socket) => this.#accept(socket));
   }
 
-  /** Throws a CacheError if it cannot listen at that address. */
+  /** Throws a CacheError if the server cannot listen at that address. */
   static async open(parts: MetricsListenerParts, { host, port, flag }: MetricsListenerOptions): Promise<MetricsListener> {
     const listener = new MetricsListener(parts);
     listener.#server.listen({ port, ...(host === '' ? {} : { host }) });

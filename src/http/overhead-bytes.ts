@@ -7,16 +7,16 @@
  * - Frames of HTTP/2 that request nothing, and empty lines between HTTP/1.1 requests. The peer
  *   may also send as many as it receives, because it confirms what it reads.
  * - TLS overhead: key updates, and records with one byte of data. Such bytes cost a hundred times
- *   what others do, so only a small share of them is explained by requests and answers.
+ *   as much as others, so only a small overhead is allowed for requests and answers.
  */
 const bytesMax = 256 * 1024;
 const bytesPerSecond = 8 * 1024;
-/** A request's bytes besides its headers and body, and its TLS overhead. */
+/** What is allowed for each request: bytes besides its headers and body, and TLS overhead. */
 const requestBytes = 1024;
 const requestRecordBytes = 256;
 /**
- * Short DATA frames may take as many bytes as their data. Also, some of a body may arrive after it
- * is unwanted.
+ * What is allowed for each byte of a body: short DATA frames may add as many bytes as their data,
+ * and part of a body may arrive after nobody wants it.
  */
 const weightOfBody = 3;
 /**
@@ -26,15 +26,15 @@ const weightOfBody = 3;
 const recordShare = 0.03;
 const confirmingShare = 0.01;
 /**
- * The largest TLS overhead of a connection that is no longer HTTP; its protocol counts its own
+ * The largest TLS overhead of a connection that is no longer HTTP; the new protocol counts its own
  * bytes.
  */
 const otherRecordShare = 4;
 const msPerSecond = 1000;
 
 /**
- * Bytes since the connection was opened. `wireBytes`: read from the socket under its TLS. `isHttp`:
- * whether it still carries requests.
+ * Bytes since the connection was opened. `wireBytes`: read from the socket under the TLS socket.
+ * `isHttp`: whether the connection still carries requests.
  */
 export type Traffic = Readonly<{ wireBytes: number; bytesRead: number; bytesWritten: number; openMs: number; isHttp: boolean }>;
 
@@ -42,16 +42,14 @@ export class OverheadBytes {
   #asked = 0;
   #requests = 0;
   #checkedMs = 0;
-  /** How many of these bytes the elapsed time has allowed. */
+  /** How many bytes of each kind the elapsed time has allowed. */
   readonly #allowed = { beside: 0, around: 0 };
 
-  /** Called for each request. */
   request(headerBytes: number): void {
     this.#asked += requestBytes + headerBytes;
     this.#requests += 1;
   }
 
-  /** Called for each piece of a body. */
   body(bytes: number): void {
     this.#asked += weightOfBody * bytes;
   }

@@ -51,7 +51,7 @@ export class Quotas {
     return caller.quota;
   }
 
-  /** Called when a connection of the caller is closed and has returned what it took. */
+  /** Called when a connection of the caller is closed and has released what it took. */
   leave({ id }: Peer): void {
     const caller = this.#callers.get(id);
     if (caller === undefined) return;

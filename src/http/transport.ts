@@ -3,8 +3,8 @@
  * answer has been taken, and how to end it.
  *
  * Over HTTP/2, Node emits `finish` on a response only together with `close`, and in several cases
- * no `close` at all (see connection.ts). So this listens to the stream. The end of the connection
- * covers the remaining cases.
+ * no `close` at all (see connection.ts). So `Http2` listens to the stream, and the end of the
+ * connection covers the remaining cases.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { constants, Http2ServerRequest, type Http2ServerResponse, type ServerHttp2Stream } from 'node:http2';
@@ -37,21 +37,20 @@ export interface Transport {
 }
 
 /**
- * The connection's protocol. A request over HTTP/1.1 may claim version 0.9 or 2.0, and Node
- * believes it.
+ * Goes by the connection's protocol, because a request over HTTP/1.1 may claim version 0.9 or 2.0,
+ * and Node believes it.
  */
 export function isHttp2(request: unknown): request is Http2ServerRequest {
   return request instanceof Http2ServerRequest;
 }
 
-/** Whether a request over HTTP/1.1 claims that version. */
 export function isOfHttp1({ httpVersionMajor }: IncomingMessage): boolean {
   return httpVersionMajor === 1;
 }
 
 /**
- * Why a request must be refused that Node accepts but may read otherwise than its peer. Go refuses
- * these before any handler. Undefined if there is nothing wrong.
+ * Why a request must be refused although Node accepts it: Node may read it differently from the
+ * peer that sent it. Go refuses such requests before any handler. Undefined if nothing is wrong.
  */
 export function misfitOf(request: IncomingMessage): Refusal | undefined {
   const { headers, rawHeaders, httpVersionMinor } = request;
@@ -143,7 +142,7 @@ class Http2 implements Transport {
     this.#response.on('error', ignored);
     stream.once('finish', taken);
     stream.once('close', gone);
-    // If the peer has reset the stream, Node may wait until its remaining bytes are read.
+    // If the peer has reset the stream, Node may delay the end until the remaining bytes are read.
     stream.once('aborted', () => {
       stream.destroy();
       gone();
@@ -166,13 +165,13 @@ class Http2 implements Transport {
 
 /**
  * When the next request arrives while the last answer is on its way, Node pauses an HTTP/1.1
- * connection. But its parser takes bytes from TLS directly, and then treats the rest of the same
- * read as an error (HPE_PAUSED). That loses a request that may not be sent again. With a `data`
- * listener the bytes wait in the stream, which Node does pause.
+ * connection. But Node's parser takes bytes from TLS directly, and treats the rest of the same read
+ * as an error (HPE_PAUSED). A request is lost, which may not be sent again. With a `data` listener
+ * the bytes wait in the stream, which Node does pause.
  */
 export function takeBytesOnlyWhenAsked(socket: TLSSocket): void {
   if (socket.alpnProtocol !== 'h2') socket.on('data', () => {});
 }
 
-/** The end that follows reports the error. */
+/** The error needs no answer, because the end that follows reports it. */
 function ignored(): void {}

@@ -1,6 +1,6 @@
 /**
  * Hands out turns of the event loop, in which callers alternate: a thousand requests of one caller
- * delay another caller by a few.
+ * delay another caller by a few requests.
  *
  *   caller a: ■ ■ ■ ■ … ┐
  *   caller b: ■         ├▶ a b c a c a … │ other work │ a a a …
@@ -17,7 +17,7 @@ const turnMsMax = 5;
 
 export class Turns {
   readonly #nowMs: () => number;
-  /** In the order of their turns; none is empty. */
+  /** The tasks of each caller that has some, in the order of the callers' turns. */
   readonly #callers = new Map<string, (() => void)[]>();
   #isRunning = false;
   #untilMs = 0;

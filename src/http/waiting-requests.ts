@@ -1,7 +1,7 @@
 /**
  * Pipelined requests of one HTTP/1.1 connection. Nothing is done for a request before its turn.
  *
- * Bounds: `waitingMax` requests, and their caller's room in memory.
+ * Bounds: `waitingMax` requests, and the room in memory of their caller.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Budget } from '../domain/base/budget.js';

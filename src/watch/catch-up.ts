@@ -1,13 +1,13 @@
 /**
- * Reads the change log for watchers that are behind. Watchers of one type at the same position
- * form a cohort. The log is read once for the whole cohort, and each change goes only to the
- * watchers whose scope covers it.
+ * Reads the change log for watchers that are behind. Watchers of one type at the same position form
+ * a cohort. The log is read once for the whole cohort, and each change goes only to the watchers
+ * whose scope covers it.
  *
  *   revision ──┬──────────┬────────────────┬──────▶
  *     cohort A ┘─────▶ B ─┘      published ┘
  *
  * W8 A cohort reads at most up to the position of the next cohort, and merges with it there.
- *    So the log between two positions is read once for all watchers that wait at the first.
+ *    So the log between two positions is read once for all watchers at the first of them.
  * W9 A cohort waits `patienceMs` for members with long queues, then reads on without them.
  *    Such a member enters again at its own position: a slow reader delays only itself.
  *
@@ -75,7 +75,7 @@ export class CatchUp<Member extends Follower> {
   readonly #cohortOf = new Map<Member, Cohort<Member>>();
   /** Cohorts between two chunks, by type and position: a watcher at that position may join. */
   readonly #resting = new Map<string, Map<Revision, Cohort<Member>>>();
-  /** The standing cohorts that may read their next chunk. */
+  /** The cohorts of `#resting` that may read their next chunk. */
   readonly #ready = new Set<Cohort<Member>>();
   #isRunning = false;
 
@@ -129,8 +129,8 @@ export class CatchUp<Member extends Follower> {
       let isTimeUp = timeShare(this.#parts.clock);
       const round = [...this.#ready].map(({ type, position }) => ({ type: textOf(type), position }));
       for (const { type, position } of round.toSorted((a, b) => a.position - b.position)) {
-        // Other watchers may have reached this position in the same round: they merged with this
-        // cohort.
+        // In the same round, another cohort may have reached this position and merged with this
+        // one.
         const cohort = this.#resting.get(type)?.get(position);
         if (cohort === undefined || !this.#ready.has(cohort)) continue;
         if (isTimeUp()) {
@@ -158,7 +158,7 @@ export class CatchUp<Member extends Follower> {
     if (cohort.members.size > 0) this.#rest(cohort);
   }
 
-  /** Returns undefined if the log cannot be read: then every member has received the error. */
+  /** Undefined if the log cannot be read; every member has then received the error. */
   async #read(cohort: Cohort<Member>): Promise<LogChunk | undefined> {
     const after = cohort.position;
     try {
@@ -193,7 +193,7 @@ export class CatchUp<Member extends Follower> {
     member.onRemovedAsSlow();
   }
 
-  /** If another cohort stands at the same position, the smaller one joins the larger. */
+  /** If another cohort is at the same position, the smaller one joins the larger. */
   #rest(cohort: Cohort<Member>): void {
     const type = textOf(cohort.type);
     const standing = this.#resting.get(type) ?? new Map<Revision, Cohort<Member>>();
@@ -210,8 +210,8 @@ export class CatchUp<Member extends Follower> {
     }
     standing.set(larger.position, larger);
     if (larger.slowMembers.size === 0) return this.#makeReady(larger);
-    // Joining does not restart the wait: else one slow member and newcomers could delay the others
-    // for ever.
+    // Joining does not restart the wait, because one slow member and newcomers could then delay the
+    // others for ever.
     const nowMs = this.#parts.clock.now();
     larger.patienceEndMs = Math.min(larger.patienceEndMs, smaller?.patienceEndMs ?? Infinity, nowMs + patienceMs);
     if (nowMs >= larger.patienceEndMs) return this.#makeReady(larger);
@@ -241,9 +241,8 @@ function textOf({ group, resource, identity }: LogType): string {
 const shareMs = 5;
 
 /**
- * How long watchers may use one turn of the event loop.
- *
- * Starts a time slice; the returned function says whether it is over.
+ * Starts a time slice within one turn of the event loop; the returned function says whether the
+ * slice is over.
  */
 export function timeShare(clock: Clock): () => boolean {
   const endMs = clock.now() + shareMs;

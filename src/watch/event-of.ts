@@ -32,8 +32,8 @@ function selectedPutEvent(change: Change & { kind: 'put' }, selector: Selector):
 }
 
 /**
- * A change above the compacted revision still has the content it replaced. If that content is gone,
- * the history that the client asked for is gone too.
+ * Only a compacted change lacks the content that it replaced. The history that the client asked for
+ * is then gone too.
  */
 function replaced(change: Change): StoredObject {
   const object = change.previous();

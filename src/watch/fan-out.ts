@@ -1,16 +1,16 @@
 /**
- * Delivers changes to groups of watchers in time slices. A commit that concerns thousands of
- * selectors takes many turns of the event loop. A group without a selector never waits for one
+ * Delivers changes to groups of watchers in time slices, because a commit that concerns thousands
+ * of selectors takes many turns of the event loop. A group without a selector never waits for one
  * with a selector.
  *
  *   publish ─▶ changes of each place ─▶ due groups ─▶ matched, encoded once a group ─▶ its members
  *
  * W5 A watcher that joins gets everything that is published from then on.
- * W6 It gets the changes in order, each once.
- * W7 A place keeps its changes until its slowest group has them, up to `waitingMax` and
- *    `waitingBytesMax`. Beyond that the groups furthest behind fall back to the change log.
- * W10 A piece holds whole revisions. In etcd one revision may have many changes, and a
- *    watcher's position is a revision.
+ * W6 A watcher gets the changes in order, each once.
+ * W7 A place (the groups of one scope) keeps its changes until its slowest group has them, up to
+ *    `waitingMax` and `waitingBytesMax`. Beyond that the groups furthest behind fall back to the log.
+ * W10 A piece holds whole revisions, because a watcher's position is a revision. In etcd one
+ *    revision may have many changes.
  * W11 The fan-out does not send a revision with more than `revisionChangesMax` changes of a place,
  *    or `revisionBytesMax` of objects for a group. The watchers of that group get 410.
  */
@@ -35,8 +35,8 @@ export class RevisionTooLarge extends Refused {
 export interface Receiver {
   offer(piece: Piece): void;
   /**
-   * The receiver must read everything after `after` from the log. Either changes waited for it too
-   * long, or encoding failed with `fault`.
+   * The receiver must read everything after `after` from the log: too many changes waited for it,
+   * or encoding failed with `fault`.
    */
   fallBack(after: Revision, fault?: unknown): void;
 }
@@ -46,7 +46,7 @@ const visitChangesMax = 256;
 const visitBytesMax = 1024 * 1024;
 const waitingMax = 10_000;
 const waitingBytesMax = 64 * 1024 * 1024;
-/** Limits of one revision (W11). Beyond them a new list costs less than the events. */
+/** Limits of one revision (W11). Beyond these limits a new list costs less than the events. */
 const revisionChangesMax = 5_000;
 const revisionBytesMax = 16 * 1024 * 1024;
 const nothing: Uint8Array = new Uint8Array();
@@ -73,7 +73,7 @@ export class FanOut<Member extends Receiver> {
   }
 
   join(view: View, member: Member): void {
-    // Flush first: a member without room leaves here, and may remove the group.
+    // Flush first: a member without room leaves during the flush, and may take the group with it.
     this.flush(view);
     this.#index.groupOf(view, this.#revision).members.add(member);
   }
@@ -109,8 +109,8 @@ export class FanOut<Member extends Receiver> {
   }
 
   /**
-   * Delivers until the time is up, to at least one group of each kind. Returns true if nothing is
-   * left.
+   * Delivers until the time is up, to at least one group with a selector and one without. Returns
+   * true if nothing is left.
    */
   deliver(isTimeUp: () => boolean): boolean {
     for (const due of [this.#plain, this.#selective]) {
@@ -123,8 +123,8 @@ export class FanOut<Member extends Receiver> {
   }
 
   /**
-   * The revision up to which the members of a view have received everything. Returns undefined if
-   * some of their changes were dropped.
+   * The revision up to which the members of a view have received everything; undefined if some of
+   * their changes were dropped.
    */
   reached(view: View): Revision | undefined {
     const group = this.#index.find(view);
@@ -217,8 +217,8 @@ export class FanOut<Member extends Receiver> {
   }
 
   /**
-   * Drops the changes that every group has. If too many are left, it also drops the older half. A
-   * group that has not received these falls back in its next visit.
+   * Drops the changes that every group has. If too many are left, also drops the older half; a
+   * group that lacks these falls back at its next visit.
    */
   #shed(place: ScopeGroups<Member>): void {
     const waiting = [...place.groups.values()].filter((group) => this.#dueOf(group).has(group));

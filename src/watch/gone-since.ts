@@ -1,7 +1,8 @@
 /**
- * A client that lists again may name the revision it had seen. This finds the keys (cluster,
- * namespace, name) that it must then delete: they changed since that revision, and are not in its
- * view at `at`. Informers delete no objects on a relist, so they would keep them for ever.
+ * A client that lists again may name the revision that it had seen. `goneSince` finds the keys
+ * (cluster, namespace, name) that the client must delete: those that changed since that revision,
+ * and are not in its view at `at`. Informers delete nothing on such a relist, so they would keep
+ * these objects for ever.
  *
  * The log is read once, newest first: the first change of a key shows its state at `at`. A key that
  * is gone is then looked up on the other shards, because the same key may exist there.

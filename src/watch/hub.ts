@@ -1,15 +1,15 @@
 /**
  * Delivers commits to the open watches. Live watches are served in time slices of the event loop.
  * If the reader of a live watch keeps up, the hub writes to its exchange directly. `CatchUp` serves
- * the watches that are behind. It hands a watch back in the tick in which the watch has everything
+ * the watches that are behind, and hands a watch back in the tick in which it has everything
  * published.
  *
  *   commit ─▶ at once ─▶ written to every socket
  *   commit ─┐
  *   commit ─┴▶ together, a little later
  *
- * If a delivery round took T, the next one begins `periodFactor` * T after its start, or
- * `periodMsMax` after it if that is earlier. So a few watches get each commit at once. With many
+ * After a delivery round that took T, the next one begins `periodFactor` * T, or at most
+ * `periodMsMax`, after the start of the first. So a few watches get each commit at once. With many
  * watches, a flood of small commits becomes a few writes to each socket.
  *
  * Before a watch joins or ends, its group is sent everything published. A bookmark names the
@@ -90,8 +90,8 @@ export class Hub implements Watches, ChangeStream {
 
   reached(watcher: Watcher): Revision | undefined {
     const reached = this.#isLive.has(watcher) ? this.#live.reached(watcher.request) : undefined;
-    // Where several servers share one etcd, the published revision rises without a commit;
-    // bookmarks must rise too.
+    // Where several servers share one etcd, the published revision rises without a commit, and
+    // bookmarks must rise with it.
     return reached === this.#live.revision ? this.#parts.revisions.published : reached;
   }
 
@@ -117,7 +117,7 @@ export class Hub implements Watches, ChangeStream {
     const { objects, revisions } = this.#parts;
     const { resource, cluster, namespace, name } = key;
     const at = revisions.published;
-    // An informer takes an object of the same name on another shard for the same object.
+    // For an informer, an object of the same name on another shard is the same object.
     const standing = await objects.find({ ...resource, shard: '*', cluster, namespace, name });
     if (standing.length === 0 && revisions.published === at) this.#live.reportAbsent(key, revisions.format(at));
   }
@@ -183,8 +183,8 @@ export class Hub implements Watches, ChangeStream {
   #deliver(): void {
     const { clock } = this.#parts;
     this.#roundSinceMs ??= clock.now();
-    // Sinks are written in a later turn than the one that publishes: writers get their answers
-    // first.
+    // Sinks are written in a later turn than the one that publishes, so that writers get their
+    // answers first.
     if (this.#toWrite.length > 0) this.#writeOut(timeShare(clock));
     else this.#live.deliver(timeShare(clock));
     const isDone = this.#live.isIdle && this.#toWrite.length === 0;
@@ -195,7 +195,7 @@ export class Hub implements Watches, ChangeStream {
 
   /**
    * Writes to as many sinks as time allows, at least one. HTTP/2 frames and encrypts the bytes
-   * after this turn, so their number is limited too.
+   * after this turn, so the number of bytes is limited too.
    */
   #writeOut(isTimeUp: () => boolean): void {
     let [written, bytes] = [0, 0];

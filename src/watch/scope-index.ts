@@ -18,7 +18,7 @@ export type View = Readonly<{ scope: Scope; selector: Selector; representation: 
 
 /**
  * `changes`: those that some group has not received, ascending, all above `from`. `due`: how many
- * groups have not received all of them. `tooLarge`: the last revision that was too large to send.
+ * groups have not received all changes. `tooLarge`: the last revision that was too large to send.
  */
 export type ScopeGroups<Member> = {
   readonly scope: Scope;

@@ -7,9 +7,9 @@
  *   informer 2 ──────────page 1──page 2──▶        the second reader on, pages are kept
  *   informer 3                                 ──page 1──page 2──▶   within `keptMs` of the last
  *
- * Every reader has a snapshot of its own revision, so a slow reader holds back compaction only at
- * its own revision. Most views, such as one logical cluster, are read by one reader now and then.
- * Their pages are not kept, so they evict no pages that others share.
+ * Every reader has a snapshot at its own revision, so a slow reader holds back compaction only
+ * there. Most views, such as one logical cluster, are read by one reader now and then. Their pages
+ * are not kept, so they evict no pages that others share.
  *
  * Bounds: `sharedBytesMax` of encoded pages over all views; the oldest are evicted first. A view
  * without readers is kept for `keptMs`, but only `idleViewsMax` of those whose pages have less than
@@ -35,7 +35,7 @@ const keptMs = 10_000;
 const idleViewsMax = 500;
 const keptBytesMin = 64 * 1024;
 
-/** `isRead`: this reader has read the page itself, instead of getting it from another reader. */
+/** `isRead`: this reader read the page itself, and did not get it from another reader. */
 type Page = Readonly<{ bytes: Uint8Array; next: Key | undefined; isRead: boolean }>;
 
 /** The pages of a view at one state. `state` is the revision of the newest change of its type. */
@@ -46,11 +46,11 @@ type Shared = {
   readers: number;
   /** Bytes of the kept pages. */
   bytes: number;
-  /** A second reader has joined; without one, no page is kept. */
+  /** Whether a second reader has joined; without one, no page is kept. */
   isReadAgain: boolean;
   /**
-   * Its own later pages evicted its first ones, so a newcomer can share little. While it has a
-   * single reader, no further pages are kept.
+   * Whether the view's later pages have evicted its first ones, so that a new reader can share
+   * little. While the view has a single reader, no further pages are kept.
    */
   isTooLong: boolean;
   cancelEnd: () => void;
@@ -61,7 +61,7 @@ export type SharedSnapshotsParts = Readonly<{
   revisions: Pick<Revisions, 'published'>;
   clock: Pick<Clock, 'after'>;
   pace: Pace;
-  /** Revision of the newest change published to any type of the scope, or a later revision. */
+  /** The revision of the newest change published to any type of the scope, or a later one. */
   changedAt: (scope: Scope) => Revision;
 }>;
 
@@ -121,7 +121,8 @@ export class SharedSnapshots implements Snapshots {
 
   #join(view: string, state: Revision): Shared {
     const states = this.#open.get(view) ?? new Map<Revision, Shared>();
-    // The next reader usually asks for this state or a later one.
+    // Drop older states without readers: the next reader usually asks for this state or a later
+    // one.
     for (const other of states.values()) if (other.readers === 0 && other.state < state) this.#end(other);
     const known = states.get(state);
     const shared = known ?? {

@@ -7,8 +7,8 @@
  *                                                 start at 25.
  *
  * A reader never gets a revision older than the one published when it asked. While nothing of the
- * view's type changes, no reader waits. Bound: one entry for each view that is being read and that
- * a reader started in the last `shareMs`.
+ * view's type changes, no reader waits. Bound: one entry for each view that has readers, one of
+ * which started in the last `shareMs`.
  */
 import type { Clock } from '../domain/ports.js';
 import type { Revisions } from '../domain/store-port.js';
@@ -30,8 +30,8 @@ export class SharedStarts {
   }
 
   /**
-   * The revision at which a reader of the view starts: the one published now, or a later one.
-   * `changedAt`: when the view's type last changed.
+   * The revision at which a reader of the view starts: the one published at the call, or a later
+   * one. `changedAt`: when the view's type last changed.
    */
   async start(view: string, changedAt: Revision): Promise<Revision> {
     const last = this.#last.get(view);
@@ -40,7 +40,7 @@ export class SharedStarts {
     return new Promise((resolve) => last.waiting.push(resolve));
   }
 
-  /** Called when the view has no reader: waiting readers start now. */
+  /** Lets waiting readers start: after `shareMs`, or as soon as the view has no reader. */
   end(view: string): void {
     const last = this.#last.get(view);
     if (last === undefined) return;

@@ -1,7 +1,7 @@
 /**
- * One open watch. It first sends the present state, if the client asked for it. Then it enters the
- * stream of changes after its position, which offers it encoded pieces. `CatchUp` offers them while
- * the watch is behind, the hub once it is live.
+ * One open watch. It first sends the present state, if the client asked for that. Then it enters
+ * the stream of changes after its position. `CatchUp` offers it encoded pieces while it is behind,
+ * the hub once it is live.
  *
  *   revision ──────┬───────────────┬────────────▶
  *        start ────┘  catching up  └─ live
@@ -9,17 +9,17 @@
  * W1 No hole: no change of the watch lies between two pieces.
  * W2 No repeat: each revision is sent at most once.
  * W3 At most `queueBytesMax` wait. With one piece more, the watch leaves the stream, and enters it
- *    again at its position once it has room. It gets 410 only below the compacted revision, and
- *    by W11 of fan-out.ts.
+ *    again at its position once it has room. The watch gets 410 only below the compacted revision,
+ *    and by W11 of fan-out.ts.
  * W4 A bookmark never overtakes an event.
- * W12 A client that resumes at a revision of several changes is sent all of them again: it may have
- *    only some. It gets 410 if they have been compacted.
+ * W12 A client that resumes at a revision of several changes is sent all of them again, because it
+ *    may have only some. It gets 410 if they have been compacted.
  *
  *   offered ─▶ queue ─┬─▶ its sink         if live, the reader has taken all and the sink has room:
  *                     │                    the hub writes
  *                     └─▶ the iterator     otherwise; once the client has taken all, the hub writes
  *
- * One piece handed out has at most `pieceBytesMax`, so a client that never reads holds no more.
+ * One piece handed out has at most `pieceBytesMax`, so a client that never reads occupies no more.
  */
 import { Refused, type Refusal } from '../domain/errors.js';
 import type { ListEncoding, OpenWatch, Representation, Snapshots, WatchRequest, WatchStart } from '../domain/ports.js';
@@ -37,22 +37,21 @@ import type { Pace } from '../domain/base/pace.js';
 export type WatcherLimits = Readonly<{ queueBytesMax: number; pieceBytesMax: number; readBytesMax: number }>;
 
 export interface ChangeStream {
-  /** From now on the stream offers the watcher every change after `after`. */
+  /** From this call on, the stream offers the watcher every change after `after`. */
   enter(watcher: Watcher, after: Revision): void;
   /** Returns true if the watcher was live. */
   leave(watcher: Watcher): boolean;
   /** Offers a live watcher everything published. */
   flush(watcher: Watcher): void;
   /**
-   * The revision up to which a live watcher was offered everything. Returns undefined if it is not
-   * live.
+   * The revision up to which a live watcher was offered everything; undefined if it is not live.
    */
   reached(watcher: Watcher): Revision | undefined;
   /** Called when the watcher's queue is empty and its reader waits. */
   drained(watcher: Watcher): void;
   /**
-   * Schedules a call of `write` in a turn of the event loop that has time. Returns false if the
-   * watcher is not live.
+   * Schedules a call of `write` in a later turn of the event loop. Returns false if the watcher is
+   * not live.
    */
   writeSoon(watcher: Watcher): boolean;
 }
@@ -63,7 +62,7 @@ export type WatcherParts = Readonly<{
   history: History;
   objects: Objects;
   snapshots: Snapshots;
-  /** Spreads watchers that are offered something at the same time over several turns. */
+  /** Spreads watchers that are offered a piece at the same time over several turns. */
   pace: Pace;
   /**
    * `fellBack`: a live watcher fell back to the change log. `sent`: a watcher was offered that many
@@ -80,7 +79,8 @@ type InitialStart = Extract<WatchStart, { kind: 'initial' }>;
  */
 const deliveryBytesMin = 16 * 1024;
 /**
- * A longer queue goes out in parts, so that the connection notices whether its reader takes any.
+ * A longer queue goes out in parts, so that the connection notices whether its reader takes
+ * anything.
  */
 const writtenBytesMax = 256 * 1024;
 
@@ -96,7 +96,7 @@ export class Watcher implements OpenWatch, Receiver {
    */
   #position: Revision = 0;
   #isInStream = false;
-  /** Bytes of the piece that found no room, and the room taken for it since. */
+  /** The bytes of the piece that found no room, and the room reserved for it since. */
   #wantedBytes = 0;
   #reservedBytes = 0;
   #ended = false;
@@ -130,13 +130,13 @@ export class Watcher implements OpenWatch, Receiver {
     this.#queue.push(piece);
     this.#queuedBytes += length;
     this.#parts.observe.sent(piece.events);
-    // The consumer of the first piece takes those behind it, too.
+    // Only the first piece wakes the consumer, who takes all the others with it.
     if (this.#queue.length === 1 && !(this.#isDrained && this.#parts.stream.writeSoon(this))) this.#wake();
   }
 
   /**
    * Writes the queue to the sink and returns the cost in bytes. If the queue is long or the sink is
-   * full, the iterator hands it out instead.
+   * full, wakes the iterator instead, which hands the queue out.
    */
   write(): number {
     if (!this.#isDrained || this.#queue.length === 0) return 0;
@@ -156,14 +156,14 @@ export class Watcher implements OpenWatch, Receiver {
     this.#position = this.#queue[0]?.after ?? after;
     this.#dropQueue();
     if (!wasLive) this.#fault = fault;
-    // An abandoned watcher finds no room, but it is not slow.
+    // An abandoned watcher finds no room although it is not slow.
     else if (!this.#isAbandoned) this.#parts.observe.fellBack();
     this.#wake();
   }
 
   /**
-   * Called when its cohort reads on without it, because it was too slow. It enters again once its
-   * queue is empty.
+   * Called when the cohort reads on without this slow watcher, which enters again once its queue is
+   * empty.
    */
   onRemovedAsSlow(): void {
     this.#isInStream = false;
@@ -171,8 +171,8 @@ export class Watcher implements OpenWatch, Receiver {
   }
 
   /**
-   * Sends a bookmark with the revision up to which it was offered everything. A watcher that is
-   * catching up gets none.
+   * Sends a bookmark with the revision up to which this watcher was offered everything; none while
+   * it is catching up.
    */
   bookmark(): void {
     const reached = this.#parts.stream.reached(this);
@@ -182,7 +182,7 @@ export class Watcher implements OpenWatch, Receiver {
   }
 
   /**
-   * Ends the stream after everything published. With `why` it ends at once: the queue is dropped,
+   * Ends the stream after everything published. With `why`, ends it at once: the queue is dropped,
    * and `why` is the last event.
    */
   end(why?: Refusal): void {
@@ -220,8 +220,8 @@ export class Watcher implements OpenWatch, Receiver {
   }
 
   /**
-   * Stops if the watch ends before all pages are sent. A bookmark or an event after that would let
-   * the client resume after a hole.
+   * Sends nothing more if the watch ends before all pages are sent: after a bookmark or an event,
+   * the client would resume with a hole.
    */
   async *#initial({ endsWithBookmark, forgetSince }: InitialStart): AsyncGenerator<readonly Uint8Array[]> {
     const { scope, selector, representation, room } = this.request;
@@ -235,7 +235,8 @@ export class Watcher implements OpenWatch, Receiver {
     for await (const bytes of withRoom(chunks, untilEnded, this.#limits.readBytesMax)) if (bytes.length > 0) yield [bytes];
     if (this.#ended) return;
     if (endsWithBookmark) yield this.#direct(representation.bookmark(revisions.format(at), true));
-    // Even an ended watch sends all of these, because the client would resume from the bookmark.
+    // Even an ended watch sends all of these, because the client has the bookmark and would miss
+    // the rest.
     const forgotten = forgetSince === undefined ? [] : goneSince(this.request, { since: this.#resumed(forgetSince), at }, this.#parts);
     for await (const keys of forgotten) yield this.#direct(representation.forgotten(keys, revisions.format(at)));
     this.#position = at;
@@ -273,8 +274,8 @@ export class Watcher implements OpenWatch, Receiver {
   }
 
   /**
-   * A revision that is too large (W11) is never sent in part. So a client that names it has it from
-   * a list or a bookmark, and the watch goes on after it.
+   * A revision that is too large (W11) is never sent in part. So a client that names such a
+   * revision has all of it, from a list or a bookmark, and the watch goes on after that revision.
    */
   #skipOrThrow(fault: unknown): void {
     const named = this.request.start.kind === 'after' ? this.request.start.revision : 0;
@@ -283,8 +284,8 @@ export class Watcher implements OpenWatch, Receiver {
   }
 
   /**
-   * Waits for the missing room, holding none meanwhile. Returns false if the client is gone or the
-   * watch was ended.
+   * Waits for the missing room, without occupying any meanwhile. Returns false if the client is
+   * gone or the watch was ended.
    */
   async #hasRoom(): Promise<boolean> {
     const wanted = this.#wantedBytes;
@@ -305,7 +306,10 @@ export class Watcher implements OpenWatch, Receiver {
     return first === true;
   }
 
-  /** Gives the reserved room back, whether or not it was enough. */
+  /**
+   * Uses the room reserved before, and releases the surplus; releases all of it if the bytes do not
+   * fit.
+   */
   #reserveRoom(bytes: number): boolean {
     const { room } = this.request;
     const reserved = this.#reservedBytes;
@@ -315,7 +319,7 @@ export class Watcher implements OpenWatch, Receiver {
     return fits;
   }
 
-  /** A small piece that is sent whatever the room. */
+  /** A small piece that is sent even without room. */
   #direct(bytes: Uint8Array): readonly Uint8Array[] {
     this.request.room.add(bytes.length);
     return [bytes];
