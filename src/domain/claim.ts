@@ -68,7 +68,6 @@ export function isWrittenPlainly({ plain, process, removed }: Pick<ShardState, '
   return plain || (process === '' && !removed);
 }
 
-/** The state that followers receive when an operator forgets a shard. */
 export function unknownShard(shard: ShardName): ShardState {
   return { shard, term: -1, process: '', removed: false, origin: '', via: undefined, plain: false };
 }
@@ -156,7 +155,6 @@ export function decideClaim(known: ShardState | undefined, claim: Claim): Verdic
   return known?.via === 'local' ? 'refused' : 'takes';
 }
 
-/** The state once the claim takes the shard. */
 export function claimed({ shard, term, process, removed, origin, via, plain }: Claim): ShardState {
   return { shard, term, process, removed, origin, via: removed ? undefined : via, plain: plain && !removed };
 }

@@ -20,7 +20,6 @@ import { formatGroupResource, type Resource } from './resource.js';
 /** The members of `metadata` that hold such names. */
 export const keptPlaces = ['annotations', 'labels'] as const;
 
-/** A name that is kept on the copies of a type. */
 export type KeptName = Readonly<{ group: string; resource: string; name: string }>;
 
 export type NamesOfType = Pick<KeptName, 'group' | 'resource'> & Readonly<Record<(typeof keptPlaces)[number], readonly string[]>>;

@@ -86,7 +86,6 @@ export function isPathType({ group }: Pick<Resource, 'group'>): boolean {
   return group === pathGroup;
 }
 
-/** The canonical text of an entry. */
 export function formatPathEntry(entry: PathEntry): Uint8Array {
   return encoder.encode(JSON.stringify(membersOf(entry)));
 }

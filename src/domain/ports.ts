@@ -170,7 +170,6 @@ export interface Watches {
   endOf(resource: Resource): void;
 }
 
-/** How fresh each shard's part of this cache is. */
 export interface Freshness {
   report(): Promise<StatusReport>;
   /**
@@ -196,7 +195,6 @@ export interface Paths {
   answer(text: string): Promise<PathAnswer>;
 }
 
-/** What an operator does to shards as a whole. */
 export interface Shards {
   /**
    * Shuts out the shard's pushers and removes its objects; returns how many. Undefined if the shard
@@ -210,7 +208,6 @@ export interface Shards {
   forget(shard: ShardName): Promise<boolean>;
 }
 
-/** What an operator does to held removals. */
 export interface Removals {
   /**
    * Releases the held removals of a shard, of one type (`apiexports.apis.kcp.io`, with `:IDENTITY`
@@ -219,7 +216,6 @@ export interface Removals {
   confirm(shard: ShardName, type: string | undefined): readonly Readonly<{ type: string; removes: number }>[];
 }
 
-/** What an operator does to the caches of the tree. */
 export interface Caches {
   /**
    * Forgets a child. Returns how many shards lost their via with it; undefined if the child is

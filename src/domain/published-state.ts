@@ -6,7 +6,6 @@ import type { ShardName } from './shard.js';
 import type { Slice } from './slice.js';
 import type { Neighbour } from './via.js';
 
-/** A type in all its identities, or in one. */
 export type TypeOrIdentity = Pick<Resource, 'group' | 'resource'> & Readonly<{ identity: string | undefined }>;
 
 /**
@@ -37,7 +36,6 @@ export interface PublishedState {
   readonly links: Iterable<LinkState>;
   /** The names of `shards`, and of every shard that holds objects. */
   readonly names: ReadonlySet<ShardName>;
-  /** A counter of changes to any shard. */
   readonly changes: number;
   hasName(shard: ShardName): boolean;
   shard(shard: ShardName): ShardState | undefined;

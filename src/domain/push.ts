@@ -33,7 +33,6 @@ export type Speaker = Readonly<{ kind: 'pusher'; term: Term } | { kind: 'link'; 
  *                                         └ end removes what was not synced since begin
  */
 export type Push =
-  /** A pusher connects for its shard. */
   | (Arrival & Readonly<{ kind: 'acquire' }>)
   /**
    * This cache's choice of a shard's origin and via (claim.ts). If the via changes, none of the
@@ -151,7 +150,6 @@ export type PushOutcome =
 export type SliceState = Readonly<{
   slice: Slice;
   objects: number;
-  /** The total size of the bodies. */
   bytes: number;
   /** As `formatDigest` writes it. */
   digest: string;

@@ -21,7 +21,6 @@ export class RecentChanges {
     this.#latest = unknownUpTo;
   }
 
-  /** The revision of the last change of any name. */
   get latest(): Revision {
     return this.#latest;
   }

@@ -4,7 +4,6 @@ import type { ShardName } from './shard.js';
 /** The objects of one type on one shard: the unit of a full sync and of freshness. */
 export type Slice = Readonly<{ shard: ShardName; resource: Resource }>;
 
-/** The canonical text of a slice, usable as a map key. */
 export function formatSlice({ shard, resource }: Slice): string {
   return `${shard}|${formatResource(resource)}`;
 }

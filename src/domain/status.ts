@@ -191,7 +191,6 @@ export type ShardConnection =
   /** `peer`: an address, or the name or id of the cache through which the shard is reached. */
   | Readonly<{ kind: 'connected'; forMs: number; peer: string }>
   | Readonly<{ kind: 'away'; forMs: number }>
-  /** The shard is written over plain HTTP and has no connection. */
   | Readonly<{ kind: 'plain' }>;
 
 /**
@@ -221,7 +220,6 @@ export type SliceStatus = Readonly<{
    */
   current: boolean | null;
   objects: number;
-  /** The total size of the bodies. */
   bytes: number;
   /** Equal wherever the same objects are held; null if no cache reports it. */
   digest: string | null;

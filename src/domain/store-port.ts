@@ -16,7 +16,6 @@ import type { Located, Revision } from './revision.js';
 import type { Scope } from './scope.js';
 import type { ShardName } from './shard.js';
 
-/** The engine's positions and their texts. */
 export interface Revisions {
   /** Everything up to this revision is durable and visible; nothing above it is. */
   readonly published: Revision;
@@ -63,7 +62,6 @@ export interface Objects {
    * keys would have to be examined.
    */
   count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined>;
-  /** Resources that hold objects. */
   resources(): Promise<readonly Resource[]>;
 }
 
@@ -93,7 +91,6 @@ export type LogType = Pick<Scope, 'group' | 'resource' | 'identity'>;
 /** A change without its content; `object` reads the content, undefined if it is gone. */
 export type Touch = Readonly<{ key: Key; kind: Change['kind']; object: () => StoredObject | undefined }>;
 
-/** The change log. */
 export interface History {
   /**
    * The first changes with after < revision ≤ upTo, ascending, as many as one turn of the event
@@ -154,7 +151,6 @@ export interface Commits {
   subscribe(listener: (commit: Commit) => void): Subscription;
 }
 
-/** The index from canonical paths to logical clusters. */
 export interface CanonicalPaths {
   clustersAt(path: CanonicalPath): Promise<readonly ClusterName[]>;
   /**
@@ -222,7 +218,6 @@ export interface Peers {
   follow(listener: () => void): Subscription;
 }
 
-/** The state of an engine, for health and metrics. */
 export interface EngineState {
   /** Whether the engine can still write. */
   readonly isOpen: boolean;
@@ -230,9 +225,7 @@ export interface EngineState {
   readonly failed: Promise<Error>;
   /** Why the last attempt to write failed; undefined if it succeeded. */
   readonly lastFailure: string | undefined;
-  /** The mutations that wait for a commit, and their size. */
   readonly waiting: Readonly<{ mutations: number; bytes: number }>;
-  /** The size of the change log. */
   readonly logged: Readonly<{ changes: number; bytes: number }>;
   /** Keys that other programs wrote and whose values cannot be served. */
   readonly unreadableKeys: number;

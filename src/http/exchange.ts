@@ -31,13 +31,11 @@ const watchBytes = 4 * 1024;
 /** How long the rest of an unwanted body is read after the answer. */
 const dropMs = 1_000;
 
-/** The connection of the exchange. */
 export interface ExchangeOwner {
   readonly clock: Clock;
   readonly quota: Quota;
   readonly bufferedBytes: Budget;
   readonly sendTimeoutMs: number;
-  /** Shared by all connections. */
   readonly pace: Pick<Pace, 'turn'>;
   /** Anonymous once the caller's certificate has expired. */
   readonly callerNow: Caller;

@@ -85,7 +85,6 @@ export class Listener {
   readonly #server: Http2SecureServer;
   readonly #parts: ListenerParts;
   readonly #options: ListenerOptions;
-  /** Open sockets, before and after their handshake. */
   readonly #sockets = new Set<Socket>();
   /** Sockets whose handshake is under way. */
   readonly #handshakes = new EvictableSockets();
@@ -182,7 +181,6 @@ export class Listener {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Connections after their handshake. */
   get connections(): Iterable<Pick<Connection, 'peer' | 'protocol'>> {
     return this.#connections.values();
   }

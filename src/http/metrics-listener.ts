@@ -66,7 +66,6 @@ export class MetricsListener {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Resolves when all connections are closed. */
   async close(): Promise<void> {
     this.#server.close();
     for (const socket of this.#sockets) socket.destroy();

@@ -59,7 +59,6 @@ export class Quotas {
     if (caller.connections === 0) this.#callers.delete(id);
   }
 
-  /** How much all callers together use. */
   used(name: LimitName): number {
     return this.#everybody[name].used;
   }

@@ -36,7 +36,6 @@ export class Turns {
     setImmediate(() => this.#turn());
   }
 
-  /** Resolves when it is the caller's turn. */
   turn(caller: string): Promise<void> {
     return new Promise((go) => this.add(caller, go));
   }

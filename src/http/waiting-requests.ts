@@ -31,7 +31,6 @@ export class WaitingRequests {
     return this.#waiting.at(-1)?.response;
   }
 
-  /** Returns false if there is no room for the request. */
   tryAdd(request: IncomingMessage, response: ServerResponse): boolean {
     const bytes = bytesOf(request);
     if (this.#waiting.length >= waitingMax || !this.#room.tryReserve(bytes)) return false;

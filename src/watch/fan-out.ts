@@ -8,7 +8,7 @@
  * W5 A watcher that joins gets everything that is published from then on.
  * W6 A watcher gets the changes in order, each once.
  * W7 A place (the groups of one scope) keeps its changes until its slowest group has them, up to
- *    `waitingMax` and `waitingBytesMax`. Beyond that the groups furthest behind fall back to the log.
+ *    `waitingMax` and `waitingBytesMax`. Beyond that the groups furthest behind use the log again.
  * W10 A piece holds whole revisions, because a watcher's position is a revision. In etcd one
  *    revision may have many changes.
  * W11 The fan-out does not send a revision with more than `revisionChangesMax` changes of a place,
@@ -62,7 +62,6 @@ export class FanOut<Member extends Receiver> {
     this.#revision = revision;
   }
 
-  /** The last published revision. */
   get revision(): Revision {
     return this.#revision;
   }

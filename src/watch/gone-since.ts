@@ -16,8 +16,8 @@ import type { Scope } from '../domain/scope.js';
 import { isEverything, type Selector } from '../domain/syntax/selector.js';
 
 /**
- * How many keys are remembered. Beyond that a key may be sent twice, or although it exists. In the
- * second case its object was created after `at`, and that change follows.
+ * How many keys are remembered. Beyond that all are forgotten, so a key may be reported twice, or
+ * although it exists at `at`.
  */
 const seenMax = 200_000;
 

@@ -60,7 +60,6 @@ export class ScopeIndex<Member> {
     return this.#types.get(typeOf(scope))?.get(shape)?.get(textOf(shape, scope))?.groups.get(groupId(view));
   }
 
-  /** Removes a group that has no members. */
   remove({ place, selector, representation }: Group<Member>): void {
     place.groups.delete(groupId({ selector, representation }));
     if (place.groups.size > 0) return;

@@ -44,7 +44,6 @@ type Shared = {
   readonly state: Revision;
   readonly pages: Map<string, Promise<Page>>;
   readers: number;
-  /** Bytes of the kept pages. */
   bytes: number;
   /** Whether a second reader has joined; without one, no page is kept. */
   isReadAgain: boolean;

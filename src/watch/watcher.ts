@@ -242,7 +242,6 @@ export class Watcher implements OpenWatch, Receiver {
     this.#position = at;
   }
 
-  /** Hands out the queue until the watch ends. */
   async *#follow(): AsyncGenerator<readonly Uint8Array[]> {
     for (;;) {
       const pieces = this.#take();

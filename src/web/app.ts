@@ -32,7 +32,6 @@ export type AppParts = RouteParts & Readonly<{ ports: KubePorts; version: string
 
 export type AppOptions = Readonly<{ syntheticDelayMs: number; requestTimeoutMs: number; writeTimeoutMs: number; accessLog: boolean }>;
 
-/** Answers one request, or refuses it with `refusal`. */
 export type App = (exchange: Exchange, refusal: Error | undefined) => void;
 
 /**

@@ -65,7 +65,6 @@ export class GatheredBytes {
     return first;
   }
 
-  /** Removes and returns all bytes as one buffer. */
   takeWhole(): Buffer {
     const pieces = this.take();
     const [first] = pieces;

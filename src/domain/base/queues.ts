@@ -44,7 +44,6 @@ export class Line<Member> {
 export class Turns<T> {
   readonly #waiting = new Set<T>();
   #line: T[] = [];
-  /** The index of the first waiting member in `#line`. */
   #head = 0;
 
   get first(): T | undefined {

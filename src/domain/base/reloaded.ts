@@ -1,14 +1,12 @@
 /** The result of reloading something that may change while the server runs. */
 export type Reloaded = Readonly<{ kind: 'changed' } | { kind: 'unchanged' } | { kind: 'failed'; error: Error }>;
 
-/** Something that is reloaded at intervals, and on demand. */
 export interface Reloadable {
   /**
    * Reloads at once. A valid change is in use when `reload` returns; an invalid one is logged and
    * changes nothing.
    */
   reload(): Reloaded;
-  /** Stops the reloads at intervals. */
   close(): void;
 }
 

@@ -4,7 +4,6 @@
  * ends, all its room is released, and every wait ends.
  */
 export interface Room {
-  /** Returns false if there is no room at present. */
   tryReserve(bytes: number): boolean;
   /** Resolves to true once there is room, or to false if the client ends first. */
   reserve(bytes: number): Promise<boolean>;

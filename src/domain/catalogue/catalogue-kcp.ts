@@ -28,7 +28,6 @@ function version(name: string, ...columns: readonly Column[]): ServedVersion {
 type TraitName = 'namespaced' | 'nameRule' | 'strategicMerge' | 'categories' | 'shortNames' | 'replicated' | 'identityOf';
 type Traits = Partial<Pick<TableType, TraitName>>;
 
-/** The traits of a type that does not override them. */
 export const plainTraits: Pick<TableType, TraitName> = {
   namespaced: false,
   nameRule: 'subdomain',

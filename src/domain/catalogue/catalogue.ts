@@ -119,7 +119,6 @@ export class Catalogue {
     this.#unserved = byFamily(unserved);
   }
 
-  /** The types that need no declaration. */
   get table(): readonly TableType[] {
     return this.#table;
   }

@@ -59,7 +59,6 @@ export class DeclarationQuotas {
     return replaced;
   }
 
-  /** Whether a ClusterCachedResource of exactly this type waits. */
   isAwaited(resource: Resource): boolean {
     return this.#awaited.has(formatResource(resource));
   }

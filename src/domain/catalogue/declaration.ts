@@ -8,7 +8,6 @@ import type { Resource } from '../resource.js';
 import { textAt } from '../base/members.js';
 import { compareTexts } from '../syntax/version-order.js';
 
-/** Where a ClusterCachedResource is stored. */
 export type Place = Readonly<{ shard: string; cluster: string; name: string }>;
 
 /** A type that a ClusterCachedResource declares; its identity is never ''. */

@@ -17,7 +17,6 @@ const halfDigits = 12;
 const modulus = 16 ** halfDigits;
 const separator = '\u0000';
 
-/** The digest of one object within its slice. */
 export function digestOf(
   { cluster, namespace, name }: Pick<Key, 'cluster' | 'namespace' | 'name'>,
   { bytes, version }: Pick<Body, 'bytes' | 'version'>,

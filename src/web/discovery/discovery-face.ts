@@ -56,7 +56,6 @@ function aggregated(make: typeof coreVersions, accept: string | undefined, types
   return negotiated(form && make(types(), form));
 }
 
-/** The index, or the document of `apis/G/V` or `api/V`. */
 function openApi(own: readonly string[], types: () => readonly Documented[], sources: Sources): DiscoveryAnswer | undefined {
   const [root, first = '', second = '', ...more] = own;
   if (root === undefined) return openApiIndex(types(), sources);

@@ -20,7 +20,6 @@ import { verbs, type Verb } from '../kube/kube-request.js';
 
 export type Answer = Readonly<{ contentType: string; body: string }>;
 
-/** The format of the whole of /api or /apis. */
 export type DiscoveryForm = 'v2' | 'v2beta1' | 'legacy';
 
 /** The part of a type that discovery shows. `verbs`: left out if the type has all of them. */

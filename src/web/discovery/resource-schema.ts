@@ -36,7 +36,6 @@ const escapedSurrogate = /\\u[dD][89a-fA-F]/;
 
 export const exportType: Resource = { group: 'apis.kcp.io', resource: 'apiexports', identity: '' };
 
-/** The APIResourceSchema that an APIExport names for a type. */
 export type NamedSchema = Readonly<{ group: string; resource: string; name: string }>;
 
 /** Reads both versions of APIExport, whichever is stored. */
@@ -104,7 +103,6 @@ type Schema = Readonly<{
  */
 const anything: Schema = { 'x-kubernetes-preserve-unknown-fields': true };
 
-/** Copies the keywords of a schema that describe its fields. */
 function schemaOf(value: unknown, depth = 0): Schema {
   if (!isObject(value) || depth > depthMax) return anything;
   const { required, enum: values, properties, items, additionalProperties: others } = value;

@@ -21,7 +21,6 @@ export function listEncoding(form: ObjectForm): ListEncoding {
   };
 }
 
-/** Events, one line each. */
 export function watchRepresentation(form: ObjectForm): Representation {
   const event = (type: string, object: readonly Part[]): readonly Part[] => [`{"type":"${type}","object":`, ...object, '}\n'];
   return {

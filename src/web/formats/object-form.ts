@@ -20,13 +20,11 @@ export interface ObjectForm {
   /** The start of a list, up to and including the opening of the member that holds its objects. */
   readonly listOpening: Uint8Array;
   element(object: StoredObject, resourceVersion: string): readonly Part[];
-  /** One object, as GET answers it and an event carries it. */
   single(object: StoredObject, resourceVersion: string): readonly Part[];
   /** An object with only the given metadata, which is JSON text. */
   bare(metadata: string): readonly Part[];
 }
 
-/** The whole object, in the requested version. */
 export function wholeForm(type: ServedType, version: string): ObjectForm {
   const apiVersion = formatApiVersion(type.group, version);
   const single = (object: StoredObject, resourceVersion: string): readonly Part[] => {

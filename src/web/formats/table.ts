@@ -56,7 +56,6 @@ export function columnDefinitions(columns: readonly Column[]): readonly ColumnDe
   }));
 }
 
-/** One row: a cell per column. */
 export function cells(columns: readonly Column[], object: unknown, nowMs: number): readonly Cell[] {
   return columns.map((column) => {
     const [value] = find(pathOf(column), object);

@@ -44,7 +44,6 @@ export async function find(call: Call, ports: KubePorts): Promise<StoredObject> 
   throw new Refused(inSeveralPlaces({ ...scope, name }, keys));
 }
 
-/** The refusal if several places have an object of that name. */
 export function inSeveralPlaces(scope: Scope & Readonly<{ name: string }>, keys: readonly Key[]): Refusal {
   const { group, resource, name } = scope;
   return {

@@ -37,7 +37,6 @@ const options: Readonly<Record<Verb, readonly string[]>> = {
   list: ofReads,
   watch: ofReads,
 };
-/** Go's text form of a duration. */
 const durationPattern = /^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
 const durationParts = /(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/gy;
 const unitNs: Readonly<Record<string, bigint>> = {

@@ -129,7 +129,6 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   return answerWith({ verb, path: resource, type, identity, ...where, query, request, exchange, heavy }, ports);
 }
 
-/** Whether the URL of a declared type names no identity. */
 function leavesIdentityOpen(asked: ResourcePath, type: Pick<ServedType, 'identity'>): boolean {
   return asked.identity === undefined && type.identity !== '';
 }

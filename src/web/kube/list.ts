@@ -215,7 +215,6 @@ async function metadataOf(page: Page, end: End, { revisions, objects }: KubePort
   return { resourceVersion, continue: token, ...(remaining === undefined || remaining === 0 ? {} : { remainingItemCount: remaining }) };
 }
 
-/** Chooses the revision of a list, and where it begins. */
 function pageOf(options: ListOptions, scope: Scope, selector: Selector, { revisions }: KubePorts): Page {
   const { limit, continueToken, resourceVersion, match } = options;
   const now = { scope, selector, limit, revision: revisions.published, isExact: false, after: undefined };

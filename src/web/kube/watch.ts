@@ -77,7 +77,6 @@ async function follow(call: Call, ports: KubePorts, request: WatchRequest): Prom
   }
 }
 
-/** Sends the headers before the first event. */
 function openResponse({ response }: Exchange): void {
   response.statusCode = 200;
   response.setHeader('content-type', 'application/json');

@@ -64,7 +64,6 @@ function textsOf<Name extends string>(fields: Fields, numbers: Readonly<Record<N
   return texts;
 }
 
-/** The fields of a message, merged from its parts. */
 function fieldsOf(parts: readonly Buffer[] = [], count: number): Fields {
   const fields = new Map<number, Buffer[]>();
   const found = (number: number, value: Buffer): void => {

@@ -21,7 +21,6 @@ import { findReviewType, reviewTypes, type ReviewType } from './review-types.js'
 
 type Asker = Readonly<{ caller: Caller; shard: ShardName | '*'; cluster: ClusterPlace }>;
 
-/** The methods for a path that is no resource. */
 const pathVerbs = ['get', 'post', 'put', 'patch', 'delete'];
 
 export async function review(
@@ -84,7 +83,6 @@ function refusalOfResource(asker: Asker, attributes: ResourceAttributes): Refusa
   );
 }
 
-/** Why no caller can write at this URL. */
 function refusalOfWrite({ shard, cluster }: Asker): Refusal | undefined {
   if (shard === '*') return wildcardWrite('shard');
   const written = attempt(() => writtenCluster(cluster));

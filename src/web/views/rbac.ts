@@ -28,7 +28,6 @@ const everything = '*';
 const requiredGroups = 'authorization.kcp.io/required-groups';
 /** kcp admits members of these groups whatever sets are required. */
 const neverRequired = ['system:kcp:admin', 'system:kcp:tenancy:workspace-bootstrapper'];
-/** The phases in which a logical cluster serves content. */
 const servingPhases = ['Initializing', 'Ready', 'Terminating', 'Deleting'];
 
 /** Whether a LogicalCluster serves content to members of these groups. */

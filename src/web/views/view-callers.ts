@@ -138,7 +138,6 @@ class RbacAt {
     this.#parts = parts;
   }
 
-  /** Whether the LogicalCluster serves content to the subject's groups. */
   async mayEnter(): Promise<boolean> {
     const { groups } = this.#parts.subject;
     for await (const body of this.#read(logicalClusterType, 'cluster')) return admits(body, groups);
