@@ -79,7 +79,6 @@ export function mayReadMetrics(caller: Caller): boolean {
   return mayRead(caller) || caller.groups.includes(metricsReaders);
 }
 
-/** Whether the caller may read what is labelled for the syncer: masters, and that syncer. */
 export function mayReadFor(caller: Caller, syncer: string): boolean {
   return isMaster(caller) || (caller.speaksFor?.kind === 'syncer' && caller.speaksFor.name === syncer);
 }
@@ -89,12 +88,10 @@ export function mayOpenSession(caller: Caller): boolean {
   return mayRead(caller) && (isMaster(caller) || caller.speaksFor?.kind !== 'reader');
 }
 
-/** Whether the caller is the shard itself: kcp, with its shard's certificate. */
 export function isShard({ speaksFor }: Caller, shard: ShardName): boolean {
   return speaksFor?.kind === 'shard' && speaksFor.shard === shard;
 }
 
-/** Whether the caller may write the shard's objects: masters, and that shard. */
 export function mayWriteFor(caller: Caller, shard: ShardName): boolean {
   return isMaster(caller) || isShard(caller, shard);
 }

@@ -1,8 +1,8 @@
 /**
  * Decides which of two claims has a shard, and through which neighbour a cache reaches the shard's
  * origin. A claim names a shard's origin: the cache to which the shard's writer connects. Every
- * cache decides for itself, with one total order. So all end with the highest claim, whatever they
- * received and in whatever order.
+ * cache decides for itself, with one total order. So all caches end with the highest claim,
+ * whatever the order in which claims arrived.
  *
  *  order of claims: by term, then removed above not removed, then by the id of the origin
  *
@@ -23,11 +23,11 @@
  *
  *  the highest known claim    choice
  *  is a removal               nobody has the shard
- *  names this cache           it stays local. If this cache lost the claim with its disk, nobody
- *                             has the shard until its writer claims it again. A plain writer
+ *  names this cache           the shard stays local. If this cache lost the claim with its disk,
+ *                             nobody has the shard until its writer claims it again. A plain writer
  *                             never claims: its shard stays local, one term higher
  *  names another cache        a neighbour whose path does not contain this cache; preferred
- *                            are a reached path, then the shorter one, then the present via
+ *                             are a reached path, then the shorter one, then the present via
  *  has no reached path        the via stays. Without a via: a neighbour whose path begins at
  *                             the origin and does not contain this cache
  *

@@ -18,7 +18,7 @@ export const rootCluster = 'root' as ClusterName;
 /** The type of the object named `cluster` in which kcp describes a logical cluster. */
 export const logicalClusterType: Resource = { group: 'core.kcp.io', resource: 'logicalclusters', identity: '' };
 
-/** The annotation that holds the canonical path of an object's logical cluster. */
+/** The canonical path of an object's logical cluster. */
 export const pathAnnotation = 'kcp.io/path';
 
 const segment = '[a-z0-9](?:[a-z0-9-]*[a-z0-9])?';

@@ -5,10 +5,10 @@
  * intake/writes/intake.ts.
  *
  * KEPT-1 A listed name that was set on the copy stays if a push lacks the name. A value in the push
- *   replaces the kept value, and the name belongs to the shard from then on.
+ *    replaces the kept value, and the name belongs to the shard from then on.
  * KEPT-2 The stored body holds both the kept values and the list of names that were set on the copy
  *    (`keptAnnotation`). So links, digests, lists, watches and restarts need no rule of their own,
- *   and a kept name is removed with its object.
+ *    and a kept name is removed with its object.
  * KEPT-3 A body that arrives over a link is stored unchanged: the cache to which the shard is
  *    written decides.
  *
@@ -17,7 +17,6 @@
 import { labelKeyFlaws } from './syntax/label-syntax.js';
 import { formatGroupResource, type Resource } from './resource.js';
 
-/** The members of `metadata` that hold such names. */
 export const keptPlaces = ['annotations', 'labels'] as const;
 
 export type KeptName = Readonly<{ group: string; resource: string; name: string }>;

@@ -21,7 +21,6 @@ export function policiesOfChild({ children }: Pick<LinkPolicies, 'children'>, na
   return children.get(name) ?? children.get('*') ?? nothing;
 }
 
-/** The shards that the rules name, or '*' if a rule names '*' explicitly. */
 export function shardsNamedBy(policy: LinkPolicy): readonly ShardName[] | '*' {
   const named = new Set<ShardName>();
   for (const { shards } of policy) {

@@ -1,7 +1,7 @@
 /**
  * What one end of a link lets cross in one direction, as allow rules. An object crosses if any rule
  * matches; a rule matches if every term in it matches. An empty policy lets nothing through. A path
- * prefix matches itself and what is below it, by whole segments.
+ * prefix matches that path and all paths below it, by whole segments.
  *
  * Rules come from a configuration file, or as JSON text from the cache at the other end, which is
  * not trusted. Rules are normalised, with lists sorted and without duplicates, so that policies of
@@ -143,7 +143,7 @@ class PolicyReader {
     return [];
   }
 
-  /** Returns the rule, or undefined after it has reported at least one problem. */
+  /** Undefined after at least one reported problem. */
   #rule(value: unknown, path: KeyPath): LinkRule | undefined {
     if (!isObject(value)) return this.#report(path, `must be a rule: a mapping of ${ruleKeys.join(', ')}`);
     const names = Object.keys(value);

@@ -19,8 +19,8 @@
  *    members are kept and ignored.
  * PATH-2 A logical cluster without an owner has its path in its entry, and is found by that path.
  * Any
- *    object may name a path for any logical cluster (kcp.io/path); beside such an entry that
- *    annotation counts for nothing.
+ *    object may name a path for any logical cluster (kcp.io/path). If the logical cluster has such
+ *    an entry, that annotation is ignored.
  */
 import { parseAnyPath, parseCanonicalPath, parseClusterName, type CanonicalPath, type ClusterName } from './cluster.js';
 import type { ServedType } from './catalogue/catalogue.js';
@@ -172,7 +172,6 @@ function readWorkspace(members: Members): WorkspaceEntry {
   return { kind: 'workspace', target: { cluster: parsed, shard }, isUnavailable };
 }
 
-/** Whether the front door may send callers' requests to the URL. */
 function isMountUrl(text: string): boolean {
   if (text.length > urlCharactersMax || !URL.canParse(text)) return false;
   const { protocol, username, password, search, hash, href } = new URL(text);

@@ -8,9 +8,9 @@
  *  {"kind": "mount", "url": "https://mounts.example.com/clusters/abc", "unavailable": false,
  *   "shards": ["amber"], "freshness": […]}
  *  {"kind": "unknown"}
- *     the path does not exist: every shard that could have it has sent all its entries
+ *      the path does not exist: every shard that could have it has sent all its entries
  *  {"kind": "uncertain", "shards": ["birch"]}
- *     the path may exist: these shards have not sent all their entries, or are not connected
+ *      the path may exist: these shards have not sent all their entries, or are not connected
  *  {"kind": "disputed", "cluster": "…", "shards": ["birch", "cedar"], "expected": "amber"}
  *      these shards claim the logical cluster; `expected` is the shard that its Workspace names
  *  {"kind": "ambiguous", "clusters": ["…", "…"]}

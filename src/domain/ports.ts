@@ -64,7 +64,7 @@ export type EventItem = Readonly<{
 export interface Representation {
   readonly id: string;
   readonly isOwn?: true;
-  /** Concatenated events, one line each. */
+  /** One line each. */
   events(items: readonly EventItem[]): Uint8Array;
   /**
    * DELETED events for keys whose content is gone: with name, namespace and the annotations of
@@ -129,7 +129,7 @@ export type WatchRequest = Readonly<{
   start: WatchStart;
   bookmarks: boolean;
   timeoutMs: number;
-  /** The room in which the watch reserves memory for every piece that it returns. */
+  /** For every piece that the watch returns. */
   room: Room;
   /**
    * Receives events while the watch is live and its reader keeps up. The client's exchange reads
@@ -149,8 +149,8 @@ export interface OpenWatch extends AsyncIterable<readonly Uint8Array[]> {
    */
   end(why?: Refusal): void;
   /**
-   * Ends the watch because its client has gone: in a later, less busy turn of the event loop,
-   * because a thousand clients may go at once.
+   * Ends the watch because its client has gone. The watch ends in a later, less busy turn of the
+   * event loop, because a thousand clients may go at once.
    */
   abandon(): void;
 }
@@ -224,7 +224,7 @@ export interface Caches {
   leave(name: string): Promise<Readonly<{ shards: number }> | undefined>;
 }
 
-/** Time, injected so that tests control it. */
+/** Injected, so that tests control it. */
 export interface Clock {
   /**
    * Milliseconds since 1970: the wall clock at the process's start plus the time since. Never
@@ -236,6 +236,6 @@ export interface Clock {
    * certificates, terms and output for people, never for an interval.
    */
   wallMs(): number;
-  /** Runs `task` once after `delayMs`; the returned function cancels it. */
+  /** The returned function cancels the task. */
   after(delayMs: number, task: () => void): () => void;
 }

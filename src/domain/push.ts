@@ -11,9 +11,9 @@ import type { Neighbour } from './via.js';
 import type { Slice } from './slice.js';
 
 /**
- * Orders the pushers of a shard: the cache that a new pusher connects to gives it a higher term,
- * which shuts out all former ones (claim.ts). A removal has a term too, so that an old process of a
- * removed shard stays out. 0: none.
+ * Orders the pushers of a shard. The cache that a new pusher connects to gives it a higher term,
+ * which shuts out all former pushers (claim.ts). A removal has a term too, so that an old process
+ * of a removed shard stays out. 0: none.
  */
 export type Term = number;
 
@@ -71,7 +71,6 @@ export type Push =
   | Readonly<{ kind: 'end'; slice: Slice; cluster?: ClusterName; by: Speaker; filterHash: string; buckets?: BucketSet; term?: Term }>
   /** Part of the slice was lost in transit: the slice counts as not synced and as stale. */
   | Readonly<{ kind: 'invalidate'; slice: Slice; by: Speaker }>
-  /** Asks whether the slice has this digest. */
   | Readonly<{ kind: 'compare'; slice: Slice; by: Speaker; digest: string }>
   /**
    * A link opens. If its other end is another cache than before, the link's position is void, and
@@ -141,8 +140,8 @@ export type PushOutcome =
    *
    * On etcd, each push of a lane that has this outcome may be stored all the same, in any order. Of
    * a sweep, some objects may be removed. The caller asks again, or reads the published state.
-   * After it, the lane's pushes with a `by`, and every `reach`, get this outcome until an `acquire`
-   * or a `meet`.
+   * After such an outcome, the lane's pushes with a `by`, and every `reach`, get this outcome until
+   * an `acquire` or a `meet`.
    */
   | Readonly<{ kind: 'unavailable'; refusal: Refusal }>;
 
@@ -153,7 +152,7 @@ export type SliceState = Readonly<{
   bytes: number;
   /** As `formatDigest` writes it. */
   digest: string;
-  /** The time of its last change, in milliseconds since 1970; 0 if it never changed. */
+  /** When the slice last changed, in milliseconds since 1970; 0 if it never changed. */
   changedMs: number;
   /** The term that synced the slice in full and has sent all changes since; 0 if none has. */
   syncedTerm: Term;

@@ -1,6 +1,6 @@
 /**
  * When the meaning of a name last changed, such as the logical cluster of a canonical path. A
- * client that resumes from an earlier revision must list again; otherwise it would keep objects of
+ * client that resumes from an earlier revision must list again. Otherwise it would keep objects of
  * the former meaning and miss those of the new one.
  *
  * Bound: `namesMax` names. For a forgotten name, only an upper bound of the revision of its last

@@ -15,7 +15,7 @@ export function isResourceVersion(text: string): boolean {
 
 /**
  * The position of a client's resourceVersion. `ours`: in this store's recorded history. `above`:
- * above the published revision, in the future or of another store. `below`: of another store, with
- * a smaller number.
+ * above the published revision: a future one, or one of another store. `below`: a smaller one of
+ * another store.
  */
 export type Located = Readonly<{ kind: 'ours'; revision: Revision }> | Readonly<{ kind: 'above' }> | Readonly<{ kind: 'below' }>;

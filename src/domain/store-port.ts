@@ -29,8 +29,8 @@ export interface Revisions {
   locate(text: string): Located;
   /**
    * The text that a pusher or a link gets once everything up to the revision is acknowledged. It
-   * has the form of a resourceVersion, and contains the epoch of the store: a later epoch may have
-   * lost changes, and uses their revisions again.
+   * has the form of a resourceVersion, and contains the epoch of the store, because a later epoch
+   * may use the revisions of lost changes again.
    */
   formatPosition(revision: Revision): string;
   /** As `locate`; a position from another epoch of the store is not `ours`. */
@@ -139,7 +139,7 @@ export interface PushLane {
    */
   room(): Promise<void>;
   /**
-   * Decides all of them, in order and after the lane's earlier pushes; resolves when all outcomes
+   * Decides all pushes, in order and after the lane's earlier pushes; resolves when all outcomes
    * are durable and published. An `acquire` given alone does not wait for an `end` of its shard
    * that takes several commits. If the pusher gets the shard, that `end` is void.
    */
@@ -233,7 +233,6 @@ export interface EngineState {
   fileBytes(): ReadonlyMap<string, number>;
 }
 
-/** An open store: its parts, and the state of its engine. */
 export interface Store extends StoreIdentity, EngineState {
   readonly revisions: Revisions;
   readonly objects: Objects;

@@ -53,7 +53,6 @@ export class BodyPieces<Request> {
     this.#shortBytes = Math.max(0, this.#shortBytes - shortBytesOfRequest);
   }
 
-  /** Called once the connection is closed. */
   close(): void {
     for (const request of this.#held.keys()) this.ended(request);
   }

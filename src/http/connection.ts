@@ -336,7 +336,6 @@ export class Connection implements ExchangeOwner {
     this.#parts.opened(exchange);
   }
 
-  /** Ends the connection of a peer that exceeds a limit. */
   #cutOff(limit: LimitName = 'requests'): void {
     this.refused(limit);
     this.destroy();

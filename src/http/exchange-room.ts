@@ -1,8 +1,8 @@
 /**
  * The room in memory that one exchange has taken from its connection's budget. When the exchange
  * ends, it releases the room and ends every wait. A caller that has waited continues in a later
- * turn. A closing connection ends its exchanges one by one, and each gives room to the next, which
- * must not begin to work before it ends too.
+ * turn. A closing connection ends its exchanges one by one. Each gives its room to the next, which
+ * must not begin to work, because it ends too.
  */
 import type { Budget } from '../domain/base/budget.js';
 import type { Room } from '../domain/base/room.js';

@@ -4,14 +4,13 @@
  *  admitted ─▶ body ─▶ answer, or watch ─▶ all of it taken ─▶ rest of the body dropped ─▶ ended
  *     └──────────┴───────────┴─ time is up, the reader stopped, the connection is gone ────▶ ended
  *
- * X1 An exchange keeps its slot, its deadline and its room in memory until the peer has taken the
- * last
+ * X1 An exchange keeps its slot, its deadline and its room until the peer has taken the last
  *    byte or the stream is destroyed. It returns all of them at its end, whatever Node emits.
  * X2 An exchange ends once, and then releases everybody who waits for it.
  * X3 The rest of the body is dropped only after the peer has taken the whole answer. At most
  *    `dropMs` of it is read.
  * X4 A reader that takes nothing for `sendTimeoutMs` is cut off. That ends the exchange, or the
- *   whole connection if the peer takes nothing else and other exchanges wait for room.
+ *    whole connection if the peer takes nothing else and other exchanges wait for room.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Budget } from '../domain/base/budget.js';
@@ -48,7 +47,6 @@ export interface ExchangeOwner {
    * page read.
    */
   turn(): Promise<void>;
-  /** What to throw when a limit is reached. */
   refused(limit: LimitName): Error;
   /**
    * Called if the peer took nothing of the exchange for `sendTimeoutMs`. `anythingTaken`: whether

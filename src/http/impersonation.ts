@@ -1,6 +1,6 @@
 /**
  * Requests in another user's name (`kubectl --as`). A cache serves none. With the rights of the
- * connection's caller, such a request could do what the other user may not, and its client would
+ * connection's caller, such a request could do what the other user may not. Its client would
  * believe that the other user may. So a request with any header of this family is refused before
  * anything is done.
  * https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation

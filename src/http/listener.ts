@@ -86,7 +86,6 @@ export class Listener {
   readonly #parts: ListenerParts;
   readonly #options: ListenerOptions;
   readonly #sockets = new Set<Socket>();
-  /** Sockets whose handshake is under way. */
   readonly #handshakes = new EvictableSockets();
   /** Sockets without a certificate, or beyond their caller's quota. */
   readonly #unproven = new EvictableSockets();
@@ -120,7 +119,7 @@ export class Listener {
       maxSessionMemory: Math.ceil((options.connectionBufferedBytesMax + sessionOverheadBytes) / mebibyte),
       settings: { enablePush: false },
     });
-    // The HTTP/1.1 part of this server has the limits of node:http, which its type does not have.
+    // The HTTP/1.1 part of this server has the limits of node:http, which are missing in its type.
     Object.assign(
       this.#server as unknown as Pick<
         Server,

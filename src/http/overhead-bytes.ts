@@ -15,7 +15,7 @@ const bytesPerSecond = 8 * 1024;
 const requestBytes = 1024;
 const requestRecordBytes = 256;
 /**
- * What is allowed for each byte of a body: short DATA frames may add as many bytes as their data,
+ * What is allowed for each byte of a body. Short DATA frames may add as many bytes as their data,
  * and part of a body may arrive after nobody wants it.
  */
 const weightOfBody = 3;

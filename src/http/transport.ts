@@ -25,7 +25,6 @@ export interface Transport {
   /** Whether the peer must take something before more is written. */
   readonly isFull: boolean;
   listen(events: TransportEvents): void;
-  /** Calls back once, when more can be sent. */
   onceDrained(resume: () => void): void;
   /**
    * Ends an answered request whose body is unwanted: over HTTP/2 its stream, over HTTP/1.1 its
@@ -64,7 +63,6 @@ export function misfitOf(request: IncomingMessage): Refusal | undefined {
   return { reason: 'ExpectationFailed', message: 'nothing but 100-continue may be expected' };
 }
 
-/** Whether the request has a body, or may have one. */
 export function hasBody(request: IncomingMessage): boolean {
   if (isHttp2(request)) return !(request.stream as unknown as ServerHttp2Stream).endAfterHeaders;
   const { headers } = request;
@@ -166,8 +164,8 @@ class Http2 implements Transport {
 /**
  * When the next request arrives while the last answer is on its way, Node pauses an HTTP/1.1
  * connection. But Node's parser takes bytes from TLS directly, and treats the rest of the same read
- * as an error (HPE_PAUSED). A request is lost, which may not be sent again. With a `data` listener
- * the bytes wait in the stream, which Node does pause.
+ * as an error (HPE_PAUSED). That loses a request, and a client cannot repeat every request. With a
+ * `data` listener the bytes wait in the stream, which Node does pause.
  */
 export function takeBytesOnlyWhenAsked(socket: TLSSocket): void {
   if (socket.alpnProtocol !== 'h2') socket.on('data', () => {});

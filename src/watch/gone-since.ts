@@ -1,7 +1,7 @@
 /**
  * A client that lists again may name the revision that it had seen. `goneSince` finds the keys
- * (cluster, namespace, name) that the client must delete: those that changed since that revision,
- * and are not in its view at `at`. Informers delete nothing on such a relist, so they would keep
+ * (cluster, namespace, name) that the client must delete. They changed since that revision, and are
+ * not in the client's view at `at`. Informers delete nothing on such a relist, so they would keep
  * these objects for ever.
  *
  * The log is read once, newest first: the first change of a key shows its state at `at`. A key that

@@ -8,9 +8,9 @@
  *   commit ─┐
  *   commit ─┴▶ together, a little later
  *
- * After a delivery round that took T, the next one begins `periodFactor` * T, or at most
- * `periodMsMax`, after the start of the first. So a few watches get each commit at once. With many
- * watches, a flood of small commits becomes a few writes to each socket.
+ * If a delivery round took T, the next one begins `periodFactor` * T after the start of that round,
+ * at most `periodMsMax` after it. So a few watches get each commit at once. With many watches, a
+ * flood of small commits becomes a few writes to each socket.
  *
  * Before a watch joins or ends, its group is sent everything published. A bookmark names the
  * revision up to which its watch has received everything.
@@ -42,7 +42,6 @@ export class Hub implements Watches, ChangeStream {
   readonly #isLive = new Set<Watcher>();
   readonly #catchUp: CatchUp<Watcher>;
   readonly #open = new Set<Watcher>();
-  /** Live watchers with queued pieces. */
   #toWrite: Watcher[] = [];
   readonly #subscription: Subscription;
   #nextMs = -Infinity;

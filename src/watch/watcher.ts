@@ -274,7 +274,7 @@ export class Watcher implements OpenWatch, Receiver {
 
   /**
    * A revision that is too large (W11) is never sent in part. So a client that names such a
-   * revision has all of it, from a list or a bookmark, and the watch goes on after that revision.
+   * revision has all of it, from a list or a bookmark. The watch goes on after that revision.
    */
   #skipOrThrow(fault: unknown): void {
     const named = this.request.start.kind === 'after' ? this.request.start.revision : 0;
@@ -283,7 +283,7 @@ export class Watcher implements OpenWatch, Receiver {
   }
 
   /**
-   * Waits for the missing room, without occupying any meanwhile. Returns false if the client is
+   * Waits for the missing room, and occupies no other meanwhile. Returns false if the client is
    * gone or the watch was ended.
    */
   async #hasRoom(): Promise<boolean> {

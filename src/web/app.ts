@@ -103,7 +103,7 @@ function isForKubeFace(target = '/'): boolean {
   return (path.includes('/clusters/') && !path.startsWith('/console/')) || parseTarget(target).kind === 'refused';
 }
 
-/** The console only gets and lists. Throws Refused(405). */
+/** Throws Refused(405) unless the verb only reads. */
 function assertRead(verb: Verb): void {
   if (verb !== 'get' && verb !== 'list')
     throw new Refused({ reason: 'MethodNotAllowed', message: `the console gets and lists, it does not ${verb}` });

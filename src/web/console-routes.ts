@@ -30,14 +30,13 @@ export type ConsoleParts = Readonly<{
   overview: () => Promise<Overview>;
   files: () => Promise<PageFiles>;
   cacheId: string;
-  /** Logs who asked for a link, who used one, and who was refused. */
   log: BoundedLog;
 }>;
 
 /** Answers a read of objects for that caller; `target` is a path of the kube face. */
 export type ReadObjects = (context: Context, target: string, caller: Caller) => Promise<FaceAnswer>;
 
-/** The room that is reserved before an overview is made. */
+/** Reserved before an overview is made. */
 const overviewBytesMax = 1024 * 1024;
 const optionsBytesMax = 1024;
 const objectsPrefix = '/console/objects';

@@ -90,7 +90,7 @@ const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
  * The Warning header of an answer, as kube-apiserver writes it. Pure.
  *
  * WARNING-1 Whatever the texts contain, the header can be sent: the texts quote what a caller has
- *   sent, and the write that they are about may already be stored. Node writes one byte per
+ *    sent, and the write that they are about may already be stored. Node writes one byte per
  *    character, so the UTF-8 bytes are passed to it as characters.
  *
  * Bounds: a text is cut at `charactersMax`; lines beyond `bytesMax` in all are left out.

@@ -29,7 +29,6 @@ function parameterFlaw(query: URLSearchParams, known: readonly string[]): string
   return undefined;
 }
 
-/** Reads the type and the shard, and ignores other parameters. */
 function parseTypeAsked(query: URLSearchParams): Parsed<FreshnessQuestion> {
   const [group, resource, identity, shard] = names.map((name) => query.get(name) ?? '') as [string, string, string, string];
   if (resource === '') return refused(badRequest('a resource is required'));

@@ -38,7 +38,6 @@ export type RouteParts = Readonly<{
   log: Log;
   metrics: Metrics;
   health: Health;
-  /** Paths that are answered to everybody. */
   publicPaths: readonly string[];
 }>;
 
@@ -49,10 +48,7 @@ export type GetObject = (
   answerWith: (call: Call, ports: KubePorts) => Promise<Answer>,
 ) => Promise<FaceAnswer>;
 
-/**
- * The room that is reserved before a report is made. Metrics and status grow with the contents of
- * the store.
- */
+/** Reserved before a report is made. Metrics and status grow with the contents of the store. */
 const reportBytesMax = 8 * 1024 * 1024;
 /**
  * A report is written in parts of at least this size, one per turn of the event loop. A part ends
@@ -118,8 +114,8 @@ export function routes(
     jsonAnswer(200, JSON.stringify(await paths.answer(mustParse(parseResolveQuestion(query))))),
   );
   /**
-   * Routes the DELETE of a `what` whose name `parse` accepts. `done` returns undefined if it does
-   * not exist. Options are refused, because they would not be obeyed.
+   * Routes the DELETE of a `what` whose name `parse` accepts. `done` returns undefined if there is
+   * none of that name. Options are refused, because they would not be obeyed.
    */
   const end = <Name extends string>(
     path: string,

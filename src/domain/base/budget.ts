@@ -11,7 +11,6 @@
  */
 export class Budget {
   readonly #max: number;
-  /** From this budget upwards. */
   readonly #path: readonly Budget[];
   /** The calls of `reserve` that wait for room in this budget, in order of arrival. */
   readonly #waiting = new Set<Waiting>();

@@ -16,7 +16,7 @@ const faults: ReadonlyMap<unknown, CertificateFault> = new Map([
   ['CERT_NOT_YET_VALID', 'not-yet-valid'],
 ]);
 
-/** Goes by the code of Node's error. Returns undefined if the error is not about a certificate. */
+/** Decides by the code of Node's error. Undefined if the error is not about a certificate. */
 export function certificateFaultOf(error: unknown): CertificateFault | undefined {
   return typeof error === 'object' && error !== null ? faults.get(Reflect.get(error, 'code')) : undefined;
 }

@@ -12,7 +12,6 @@ export class Pace {
   readonly #nextTurn: (task: () => void) => unknown;
   #waiting: Waiting[] = [];
 
-  /** `nextTurn` runs the task in the next turn of the event loop. */
   constructor(bytesMax: number, nextTurn: (task: () => void) => unknown) {
     this.bytesMax = bytesMax;
     this.#nextTurn = nextTurn;

@@ -2,8 +2,8 @@
 
 /**
  * A queue without duplicates, of which any member may leave. A Set keeps deleted entries until it
- * shrinks, so a new iteration for each of n first members would take n² steps. This queue continues
- * one iteration.
+ * shrinks, so finding the first member by a new iteration each time would take n² steps for n
+ * members. This queue continues one iteration.
  */
 export class Line<Member> {
   readonly #members = new Set<Member>();

@@ -16,7 +16,7 @@ export interface Room {
 
 /**
  * Reads each piece only once there is room for `pieceBytesMax`, then keeps only the room that the
- * piece needs. Ends when the client is gone.
+ * piece needs. Ends with the client.
  */
 export async function* withRoom(
   pieces: AsyncIterable<Uint8Array>,

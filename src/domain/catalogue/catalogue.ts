@@ -9,11 +9,11 @@
  *    identity, group and resource. Its served versions are those of all these
  *    ClusterCachedResources.
  * C3 The served types do not depend on the order in which ClusterCachedResources arrived. Where
- *   they disagree, the first one in the order of name, cluster and shard decides.
+ *    they disagree, the first one in the order of name, cluster and shard decides.
  * C4 For the objects that a shard pushes, that shard's own declarations count; C3 applies only if
  *    the shard declares nothing of the type. An identity is the hash of a secret, but the hash
- *   itself is public. A shard that copies another shard's identity can change how the type is
- *   read, never what the other shard may push.
+ *    itself is public. A shard that copies another shard's identity can change how the type is
+ *    read, never what the other shard may push.
  *
  * A ClusterCachedResource is usable once kcp has written kind and scope into its annotations and
  * the identity hash into its status. Until then kcp's own requests get 404, and kcp tries again.
@@ -34,7 +34,7 @@ export type Column = Readonly<{ name: string; type: string; format?: string; des
 
 export type ServedVersion = Readonly<{ name: string; columns: readonly Column[] }>;
 
-/** One type as it is served. `versions`: the preferred one first. */
+/** `versions`: the preferred one first. */
 export type ServedType = Readonly<{
   group: string;
   resource: string;
@@ -110,7 +110,6 @@ export class Catalogue {
    * another identity.
    */
   readonly #identityChanges = new RecentChanges(0);
-  /** The result of `declared`, until a declaration changes. */
   #declared: readonly ServedType[] | undefined;
 
   constructor(table: readonly TableType[], unserved: readonly ServedType[] = []) {
@@ -184,9 +183,7 @@ export class Catalogue {
     return this.#replace(place, isBuiltIn ? undefined : declaration, revision);
   }
 
-  /**
-   * Records that a ClusterCachedResource was deleted. Returns the ended types, as `declare` does.
-   */
+  /** Returns the ended types, as `declare` does. */
   withdraw(place: Place, revision: Revision): readonly ServedType[] {
     return this.#replace(place, undefined, revision);
   }
@@ -229,9 +226,9 @@ export class Catalogue {
   }
 
   /**
-   * A request for '*' must name an identity, unless it wants only metadata: then the answer covers
-   * all identities, and the type of any of them will do. For a logical cluster, that cluster's own
-   * ClusterCachedResource decides.
+   * A request for '*' must name an identity. If it wants only metadata, it need not: the answer
+   * then covers all identities, and the type of any of them will do. For a logical cluster, that
+   * cluster's own ClusterCachedResource decides.
    */
   #resolveDeclared(family: string, { cluster, identity, partial }: TypeRequest): ServedType | undefined {
     const identities = this.#declaredTypes.get(family);

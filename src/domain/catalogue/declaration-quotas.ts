@@ -8,8 +8,8 @@
  * a group may wait for the shard alone; `ready` has the type or the logical cluster of each such
  * group.
  *
- * Cost: when one is gone, at most about twenty groups are examined: one more than there are full
- * types, or full logical clusters. Twenty full ones fill the shard.
+ * Cost: when one is gone, at most one group more is examined than there are full types, or full
+ * logical clusters: about twenty, because twenty of them fill the shard.
  *
  * Bound: `waitingMax` wait for each shard. One more is forgotten until somebody writes it again, or
  * the server restarts.
@@ -73,8 +73,8 @@ export class DeclarationQuotas {
 type Entry = Readonly<{ declaration: Declaration; type: Quota; cluster: Quota; declares: boolean }>;
 
 /**
- * The quota of a type or of a logical cluster. `waiting`: the waiting places, by the quota of their
- * logical cluster if this is the quota of a type, and the reverse.
+ * The quota of a type or of a logical cluster. `waiting`: the waiting places. A type has them by
+ * the quota of their logical cluster, a logical cluster by the quota of their type.
  */
 type Quota = Readonly<{ name: string; max: number; waiting: Map<Quota, Set<string>> }> & { declaring: number };
 

@@ -2,7 +2,7 @@
  * What a ClusterCachedResource declares: a type that is served while the object exists.
  *
  * Bound: an object of more than `declarationBytesMax` bytes is ignored, because the tick that
- * publishes an object also parses it, and one writer may create many.
+ * publishes an object also parses it.
  */
 import type { Resource } from '../resource.js';
 import { textAt } from '../base/members.js';
@@ -30,7 +30,7 @@ const kindAnnotation = 'cache.kcp.io/resource-kind';
 const scopeAnnotation = 'cache.kcp.io/resource-scope';
 /** kcp's declarations are about 2 kB. */
 const declarationBytesMax = 64 * 1024;
-/** Maximum length of each name, as in Kubernetes. */
+/** As in Kubernetes. */
 const nameLengthMax = 253;
 
 /**

@@ -10,7 +10,7 @@ export type SliceSums = Readonly<{
   whole: number;
   objects: number;
   bytes: number;
-  /** The number of objects that held removals would remove; null if none is held. */
+  /** How many objects the held removals would remove; null if none is held. */
   removes: number | null;
   /** The latest change and the longest lag; null if unknown. */
   changedAgoMs: number | null;

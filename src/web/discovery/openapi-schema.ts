@@ -19,8 +19,8 @@ export type Documented = Described & Partial<Pick<ServedType, 'identity'>> & Rea
 export type SchemaTexts = ReadonlyMap<string, string>;
 
 /**
- * The schema of a kind as JSON text: the one that a shard has published, or else the fields that
- * every object of the kind may have.
+ * The schema of a kind as JSON text: the published one, or else the fields that every object of the
+ * kind may have.
  */
 export function schemaText(type: Documented, version: string, published: SchemaTexts): string {
   return publishedText(type, version, published) ?? formatSchema(type, version, type.schema ?? { fields: fieldsOf(type) });

@@ -4,8 +4,8 @@
  *
  * kubectl reads one thing in a document: whether the PATCH operation of the kind has the parameter
  * `fieldValidation`. If so, kubectl leaves validation to the server. The schemas are for `kubectl
- * explain` alone: those that shards have published in `root` (root-schemas.ts), or else the fields
- * that every object of a kind may have. A cache validates none of these fields.
+ * explain` alone: the published ones (root-schemas.ts), or else the fields that every object of a
+ * kind may have. A cache validates none of these fields.
  *
  * No document has `application/strategic-merge-patch+json`, because kubectl would then compute such
  * patches from the schemas. Without it, kubectl uses its built-in types, which are right for every
@@ -13,8 +13,8 @@
  *
  * A List and a review have no PATCH. kubectl validates them itself, by the definitions of OpenAPI
  * v2. This server's v2 document has no definitions, and kubectl skips an object whose kind is not
- * defined. `apply` also looks there for schemas before it patches, and then falls back to its
- * built-in types.
+ * defined. Before it patches, `apply` looks for schemas in the v2 document too, and then falls back
+ * to its built-in types.
  *
  * A document's URL contains a hash of the document's inputs, so a client may keep the document for
  * ever. The hash is also the ETag, so the index can be made without making a document.
@@ -36,7 +36,7 @@ export type Sources = Readonly<{ published: SchemaTexts; release: string }>;
 type GroupVersion = Readonly<{ group: string; version: string }>;
 
 const documentPrefix = '/openapi/v3';
-/** kube-apiserver uses this name in its answers; its clients write it with an '@' when they ask. */
+/** kube-apiserver's name for the type in its answers; clients ask for it with an '@'. */
 const protobufV2 = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
 /** /openapi/v3: the index of documents. Clients put the cache's prefix in front of these URLs. */
@@ -79,8 +79,8 @@ export function openApiV2(accept: string | undefined, release: string): TaggedAn
 }
 
 /**
- * A length-delimited protobuf field with an ASCII text of less than 128 bytes, which a length of
- * one byte allows.
+ * A length-delimited protobuf field with an ASCII text of less than 128 bytes, so that the length
+ * is one byte.
  */
 function bytesField(number: number, text: string): string {
   return String.fromCharCode(number * 8 + 2, text.length) + text;

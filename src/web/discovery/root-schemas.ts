@@ -1,7 +1,7 @@
 /**
  * The schemas of the built-in types, as shards have published them. kcp exports its own types from
- * logical cluster `root`, by APIExports that name APIResourceSchemas. Shards push both. They are
- * read on request, and again once an object of either type, or the table of types, has changed.
+ * logical cluster `root`, by APIExports that name APIResourceSchemas. Shards push both. The objects
+ * are read on request, and again once an object of either type, or the table of types, has changed.
  *
  *   APIExport tenancy.kcp.io ──names──▶ v260519-96f2749.workspacetypes.tenancy.kcp.io
  *                                         │ on the same shard, in `root`

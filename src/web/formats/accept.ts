@@ -27,9 +27,7 @@ export function negotiate(accept: string | undefined, asked: Asked): Parsed<Answ
   return answered === undefined ? refused(notAcceptable()) : parsed(answered);
 }
 
-/**
- * Returns the result of `serve` for the best clause that it can serve; undefined if there is none.
- */
+/** The result of `serve` for the best clause that it can serve; undefined if there is none. */
 export function firstServed<Served>(accept: string | undefined, serve: (clause: Clause) => Served | undefined): Served | undefined {
   for (const clause of parseClauses(accept)) {
     const served = serve(clause);
@@ -48,7 +46,7 @@ export function notAcceptable(): Refusal {
   return { reason: 'NotAcceptable', message: `only the following media types are accepted: ${accepted}` };
 }
 
-/** Whether an Accept-Encoding header has gzip with a weight above 0. */
+/** Whether gzip is accepted with a weight above 0. */
 export function acceptsGzip(header: string | string[] | undefined): boolean {
   return String(header ?? '')
     .split(',')

@@ -60,7 +60,6 @@ export function indented(json: Buffer): Buffer {
   return out.subarray(0, to);
 }
 
-/** The position after the closing quote of the string that begins at `start`. */
 function stringEnd(json: Buffer, start: number): number {
   for (let at = start + 1; at < json.length; at++) {
     if (json[at] === backslash) at += 1;

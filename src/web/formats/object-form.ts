@@ -81,8 +81,8 @@ export function partialForm(type: ServedType, version: string, showsVersion: boo
 }
 
 /**
- * The table row of a longer object shows only the cells that come from the metadata, because
- * parsing the object for a few cells would delay other requests.
+ * If an object is longer, its table row shows only the cells that come from the metadata. Parsing
+ * the object for a few cells would delay other requests.
  */
 const cellsBytesMax = 64 * 1024;
 

@@ -18,7 +18,7 @@ export function join(parts: readonly Part[]): Buffer {
   return out;
 }
 
-/** A text that may not be ASCII, as a part. */
+/** For a text that may not be ASCII. */
 export function encode(text: string): Uint8Array {
   return Buffer.from(text);
 }

@@ -17,7 +17,6 @@ export type Cell = string | number | boolean | null;
 
 export type ColumnDefinition = Readonly<{ name: string; type: string; format: string; description: string; priority: number }>;
 
-/** What a row has besides its cells: the object's metadata, the whole object, or nothing. */
 export type IncludeObject = 'Metadata' | 'Object' | 'None';
 
 /** Kubernetes' own texts, which kubectl and consoles show. */

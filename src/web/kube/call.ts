@@ -34,7 +34,7 @@ export type Call = Readonly<{
   identity: string;
   shard: ShardName | '*';
   cluster: ClusterName | '*';
-  /** Labels that every object of the view has; empty if the request is not for a view. */
+  /** Labels that every object of the view has; empty without a view. */
   labels: Selector['labels'];
   bound: Bound;
   query: URLSearchParams;

@@ -65,7 +65,7 @@ async function* removing(call: Call, removal: Removal, ports: KubePorts): AsyncG
   yield isFirst ? Buffer.concat([form.listOpening, metadata]) : metadata;
 }
 
-/** The selected objects of each page, up to the limit, until the client is gone. */
+/** Up to the limit, until the client is gone. */
 async function* selectedPages(
   { exchange }: Call,
   { scope, selector, listOptions }: Removal,

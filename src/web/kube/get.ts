@@ -53,7 +53,6 @@ export function inSeveralPlaces(scope: Scope & Readonly<{ name: string }>, keys:
   };
 }
 
-/** The first object of that name, and the keys of all. */
 type Found = Readonly<{ first: StoredObject | undefined; keys: readonly Key[] }>;
 
 function held(objects: readonly StoredObject[]): Found {

@@ -37,7 +37,7 @@ import { openView, type View } from '../views/view.js';
 import { watch } from './watch.js';
 import { parseWriteOptions } from './write-options.js';
 
-/** The room that is reserved before a discovery document is made. */
+/** Reserved before a discovery document is made. */
 const discoveryBytesMax = 1024 * 1024;
 
 /**

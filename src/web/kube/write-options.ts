@@ -1,6 +1,6 @@
 /**
- * The options of a write, from its query. Pure; each function throws Refused with every error that
- * it finds.
+ * The options of a write, from its query. Pure; each function throws Refused with every error in
+ * the query.
  */
 import { badRequest, Refused, type Cause } from '../../domain/errors.js';
 import type { Duplicates } from '../../domain/heavy-task.js';
@@ -16,7 +16,6 @@ import { invalidOptions, parseInteger } from './list-options.js';
 
 export type WriteOptions = Readonly<{ dryRun: boolean; fieldValidation: FieldValidation }>;
 
-/** `uid`, `resourceVersion`: preconditions; undefined if there is none. */
 export type DeleteOptions = Readonly<{ dryRun: boolean; uid: string | undefined; resourceVersion: string | undefined }>;
 
 const fieldManagerBytesMax = 128;

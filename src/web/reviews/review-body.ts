@@ -21,7 +21,6 @@ type Texts<Name extends string> = Readonly<Partial<Record<Name, string>>>;
 export type ResourceAttributes = Texts<'namespace' | 'verb' | 'group' | 'version' | 'resource' | 'subresource' | 'name'>;
 export type PathAttributes = Texts<'path' | 'verb'>;
 
-/** What a caller wants to do: with a resource, or with a path that is no resource. */
 export type Access =
   | Readonly<{ resourceAttributes: ResourceAttributes; nonResourceAttributes?: undefined }>
   | Readonly<{ nonResourceAttributes: PathAttributes; resourceAttributes?: undefined }>;
@@ -44,7 +43,7 @@ export async function readReviewSpec(type: ReviewType, exchange: Exchange, heavy
   return members;
 }
 
-/** Undefined if the field is absent or null. Throws Refused(400) if it is no object. */
+/** Undefined if absent or null. Throws Refused(400) if the value is no object. */
 function objectAt(field: string, value: unknown): Members | undefined {
   if (value === undefined || value === null) return undefined;
   if (isObject(value)) return value;

@@ -22,7 +22,7 @@ const accessAttributes = {
 const fieldCounts = { envelope: 4, typeMeta: 2, review: 3, accessSpec: 2, resourceAttributes: 9, nonResourceAttributes: 2, rulesSpec: 1 };
 const numberMax = 2 ** 29 - 1;
 
-/** The texts and messages in a message, by field number, in the order in which they were sent. */
+/** By field number, in the order in which they were sent. */
 type Fields = ReadonlyMap<number, readonly Buffer[]>;
 
 /** Returns what the same review would be as parsed JSON. Throws Refused(400). */
@@ -31,7 +31,7 @@ export function decodeReview(bytes: Uint8Array): unknown {
   if (!whole.subarray(0, magic.length).equals(magic)) throw malformed();
   const envelope = fieldsOf([whole.subarray(magic.length)], fieldCounts.envelope);
   const typeMeta = fieldsOf(envelope.get(1), fieldCounts.typeMeta);
-  // The envelope holds the review as bytes, not as a message, so only the last one counts.
+  // The envelope holds the review as bytes, not as a message, so only the last of several counts.
   const review = fieldsOf(envelope.get(2)?.slice(-1), fieldCounts.review);
   const { apiVersion, kind } = textsOf(typeMeta, { apiVersion: 1, kind: 2 });
   return { apiVersion, kind, spec: specOf(kind, review.get(2)) };

@@ -30,7 +30,6 @@ const requiredGroups = 'authorization.kcp.io/required-groups';
 const neverRequired = ['system:kcp:admin', 'system:kcp:tenancy:workspace-bootstrapper'];
 const servingPhases = ['Initializing', 'Ready', 'Terminating', 'Deleting'];
 
-/** Whether a LogicalCluster serves content to members of these groups. */
 export function admits(logicalCluster: Uint8Array, groups: readonly string[]): boolean {
   const members = readMembers(logicalCluster);
   if (!servingPhases.includes(textAt(members, 'status', 'phase') ?? '')) return false;

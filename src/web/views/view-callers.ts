@@ -144,7 +144,6 @@ class RbacAt {
     return false;
   }
 
-  /** Whether each of the actions is allowed by a role that the subject has. */
   async allows(actions: readonly Action[]): Promise<boolean> {
     const given = new Set<string>();
     for await (const body of this.#read(bindings)) {

@@ -3,11 +3,10 @@
  * place.
  *
  * VIEW-1 A view of an APIExport shows only objects of the APIs that the export has, under the
- *   identity with which it exports them. That is its own identity, or that of the resource that
+ *    identity with which it exports them. That is its own identity, or that of the resource that
  *    is cached for it (`storage.virtual`). It never shows a type without identity, whatever the
  *    export says.
- * VIEW-2 The identity is read for each request. A change of the APIExport ends the view's watches
- * with
+ * VIEW-2 The identity is read for each request. A change of the APIExport ends the watches with
  *    410. A watch or list that continues from before the change gets 410.
  */
 import type { Catalogue, Resolution, ServedType, TypeRequest } from '../../domain/catalogue/catalogue.js';
@@ -62,7 +61,6 @@ export async function openView(
   return viewOfExport(only, new Map(exported.resources.map((each) => [familyOf(each), each.identity])), catalogue);
 }
 
-/** `identities`: by group and resource. */
 function viewOfExport(shownBy: StoredObject, identities: ReadonlyMap<string, string>, catalogue: Catalogue): View {
   const resolve: View['resolve'] = (asked) => {
     const identity = identities.get(familyOf(asked));
