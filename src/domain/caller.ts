@@ -30,7 +30,7 @@ export const anonymous: Caller = { user: 'system:anonymous', groups: ['system:un
 const authenticated = 'system:authenticated';
 
 /**
- * Adds `system:authenticated`, as Kubernetes does, unless the user or a group already says whether
+ * Adds `system:authenticated` as Kubernetes does, unless the user or a group already says whether
  * the caller is authenticated.
  */
 export function withAuthenticated(user: string, groups: readonly string[]): readonly string[] {
@@ -63,10 +63,7 @@ export function isMaster(caller: Caller): boolean {
   return caller.groups.includes('system:masters');
 }
 
-/**
- * Whether the caller may read everything: masters, and every shard, cache and reader. A syncer may
- * read only what is labelled for it.
- */
+/** Whether the caller may read everything. A syncer may read only what is labelled for it. */
 export function mayRead(caller: Caller): boolean {
   return isMaster(caller) || (caller.speaksFor !== undefined && caller.speaksFor.kind !== 'syncer');
 }
@@ -83,7 +80,7 @@ export function mayReadFor(caller: Caller, syncer: string): boolean {
   return isMaster(caller) || (caller.speaksFor?.kind === 'syncer' && caller.speaksFor.name === syncer);
 }
 
-/** Whether the caller may open a websocket session: masters, shards and caches. */
+/** True for masters, shards and caches. */
 export function mayOpenSession(caller: Caller): boolean {
   return mayRead(caller) && (isMaster(caller) || caller.speaksFor?.kind !== 'reader');
 }

@@ -28,8 +28,8 @@ export type Change =
     }>;
 
 /**
- * The canonical path of a logical cluster on its shard, before and after a change that moved it;
- * undefined where it had or has none.
+ * The canonical path of a logical cluster on its shard, before and after a change; undefined if
+ * there is none.
  */
 export type MovedPath = Readonly<{ before: CanonicalPath | undefined; after: CanonicalPath | undefined }>;
 

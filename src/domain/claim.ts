@@ -60,10 +60,7 @@ export type ShardState = GrantedTerm &
     plain: boolean;
   }>;
 
-/**
- * Whether the shard's writer uses plain HTTP and never claims: at this cache, or at an origin whose
- * claim names no process.
- */
+/** True if the shard is plain at this cache, or if its origin's claim names no process. */
 export function isWrittenPlainly({ plain, process, removed }: Pick<ShardState, 'plain' | 'process' | 'removed'>): boolean {
   return plain || (process === '' && !removed);
 }
@@ -168,8 +165,8 @@ export function writtenPlainly(own: string, known: ShardState | undefined, shard
 }
 
 /**
- * The state after a removal at the cache `own`. The state keeps the id of the process that had the
- * shard, so that this process cannot bring the shard back.
+ * The state after a removal at the cache `own`. It keeps the id of the process that had the shard,
+ * so that this process cannot bring the shard back.
  */
 export function removedAt(own: string, known: ShardState | undefined, { shard, nowMs }: Pick<Arrival, 'shard' | 'nowMs'>): ShardState {
   return { shard, term: nextTerm(known, nowMs), process: known?.process ?? '', removed: true, origin: own, via: undefined, plain: false };

@@ -1,7 +1,6 @@
 /**
- * Why a request is refused, in one table with Kubernetes' own reasons. A refusal is a value until a
- * thin shell throws it as `Refused`; one place turns refusals into Statuses. Faults are
- * `CacheError`s; bugs are assertions.
+ * Why a request is refused. A refusal is a value until a thin shell throws it as `Refused`; one
+ * place turns refusals into Statuses. Faults are `CacheError`s; bugs are assertions.
  */
 import { formatGroupResource } from './resource.js';
 

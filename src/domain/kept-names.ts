@@ -1,8 +1,8 @@
 /**
  * Annotations and labels that stay on a cached copy although its shard does not have them. An
  * operator lists their names for each type. A value that a plain write sets under a listed name
- * survives pushes and updates that lack it. How plain writes set and remove such names:
- * intake/writes/intake.ts.
+ * survives pushes and updates that lack it. Plain writes set and remove such names
+ * (intake/writes/intake.ts).
  *
  * KEPT-1 A listed name that was set on the copy stays if a push lacks the name. A value in the push
  *    replaces the kept value, and the name belongs to the shard from then on.

@@ -19,7 +19,7 @@ export function formatClientKey(key: Key): string {
 }
 
 /**
- * A copy of the key that saves memory if it is kept for long. It shares the parts that are equal in
+ * A copy of the key that is kept for long. To save memory, it shares the parts that are equal in
  * `other`, and copies the rest, so that no part keeps a longer text alive.
  */
 export function compactKey({ resource, shard, cluster, namespace, name }: Key, other: Key | undefined): Key {

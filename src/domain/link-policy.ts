@@ -114,7 +114,6 @@ export function formatTypePattern({ group, resource, identity }: TypePattern): s
   return `${formatGroupResource({ group, resource })}${identity === undefined ? '' : `:${identity}`}`;
 }
 
-/** Returns the same text for equivalent sets of requirements: sorted, without duplicates. */
 export function formatRequirements(requirements: readonly Requirement[]): string {
   return sorted(requirements.map(formatRequirement)).join();
 }
@@ -143,7 +142,7 @@ class PolicyReader {
     return [];
   }
 
-  /** Undefined after at least one reported problem. */
+  /** Returns undefined after it has reported at least one problem. */
   #rule(value: unknown, path: KeyPath): LinkRule | undefined {
     if (!isObject(value)) return this.#report(path, `must be a rule: a mapping of ${ruleKeys.join(', ')}`);
     const names = Object.keys(value);

@@ -5,25 +5,22 @@ const decoder = new TextDecoder();
 const labels = new WeakMap<Body, ReadonlyMap<string, string>>();
 const annotations = new WeakMap<Body, ReadonlyMap<string, string>>();
 
-/** The labels of a stored body; cached, because several selectors may need them in one tick. */
+/** Cached, because several selectors may need the labels in one tick. */
 export function labelsOf(body: Body): ReadonlyMap<string, string> {
   return remembered(labels, body, (metadata) => metadata.labels);
 }
 
-/**
- * The annotations of a stored body; cached apart from labels, because annotations are longer and
- * seldom needed.
- */
+/** Cached apart from labels, because annotations are longer and seldom needed. */
 export function annotationsOf(body: Body): ReadonlyMap<string, string> {
   return remembered(annotations, body, (metadata) => metadata.annotations);
 }
 
-/** The uid of a stored body; every admitted body has one. */
+/** Every admitted body has a uid. */
 export function uidOf(body: Body): string {
   return metadataOf(body).uid ?? '';
 }
 
-/** Whether a stored object meets a selector. Parses labels only if the selector has terms. */
+/** Parses labels only if the selector has terms. */
 export function isSelected({ key, body }: StoredObject, selector: Selector): boolean {
   return isEverything(selector) || meetsSelector(selector, { namespace: key.namespace, name: key.name, labels: labelsOf(body) });
 }

@@ -75,7 +75,7 @@ const workspaceNameCharactersMax = 63;
 const decoder = new TextDecoder('utf-8', { fatal: true });
 const encoder = new TextEncoder();
 
-/** The catalogue's types for path entries, which are pushed and never served. */
+/** These types are pushed and never served. */
 export const pathTypes: readonly ServedType[] = [typeOf(clusterEntries, 'LogicalCluster'), typeOf(workspaceEntries, 'Workspace')];
 
 export function isClusterEntry({ group, resource }: Pick<Resource, 'group' | 'resource'>): boolean {
@@ -90,7 +90,7 @@ export function formatPathEntry(entry: PathEntry): Uint8Array {
   return encoder.encode(JSON.stringify(membersOf(entry)));
 }
 
-/** Parses an entry from a pusher or a link, which is untrusted input. */
+/** The bytes come from a pusher or a link, and are untrusted. */
 export function parsePathEntry({ resource }: Pick<Resource, 'resource'>, name: string, bytes: Uint8Array): Parsed<PathEntry> {
   return attempt(() => {
     if (bytes.length > entryBytesMax) throw wrong(`it has ${bytes.length} bytes, at most ${entryBytesMax} are taken`);

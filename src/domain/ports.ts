@@ -18,9 +18,8 @@ import type { FreshnessQuestion, TypeFreshnessReport } from './type-freshness.js
 import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from './write-request.js';
 
 /**
- * Runs work on whole documents that may take longer than a turn of the event loop: small tasks at
- * once, others in another thread. Throws Refused: 429 if too many tasks wait, 413 if a task takes
- * too long, or the task's own refusal.
+ * Small tasks run at once, others in another thread. Throws Refused: 429 if too many tasks wait,
+ * 413 if a task takes too long, or the task's own refusal.
  */
 export interface HeavyWork {
   run<Task extends HeavyTask>(task: Task): Promise<HeavyResult<Task>>;
@@ -58,13 +57,13 @@ export type EventItem = Readonly<{
 }>;
 
 /**
- * How a watch encodes objects. Two watches with the same `id` share every encoded byte. `isOwn`: no
+ * How a watch encodes objects. Watches with the same `id` share every encoded byte. `isOwn`: no
  * other watch has this id.
  */
 export interface Representation {
   readonly id: string;
   readonly isOwn?: true;
-  /** One line each. */
+  /** The events, one line each. */
   events(items: readonly EventItem[]): Uint8Array;
   /**
    * DELETED events for keys whose content is gone: with name, namespace and the annotations of
@@ -77,8 +76,7 @@ export interface Representation {
 }
 
 /**
- * How a list encodes objects. Two readers with the same `id` share every encoded byte. `isOwn`: no
- * other reader has this id.
+ * How a list encodes objects; as in `Representation`, readers with the same `id` share every byte.
  */
 export interface ListEncoding {
   readonly id: string;
@@ -114,7 +112,7 @@ export type WatchStart = Readonly<
   { kind: 'initial'; endsWithBookmark: boolean; forgetSince: Revision | undefined } | { kind: 'after'; revision: Revision }
 >;
 
-/** Where a live watch writes its events, as long as its reader keeps up. */
+/** Where a live watch writes its events while its reader keeps up. */
 export interface Sink {
   /** Whether the reader must take something before more is written. */
   readonly isFull: boolean;
@@ -129,12 +127,9 @@ export type WatchRequest = Readonly<{
   start: WatchStart;
   bookmarks: boolean;
   timeoutMs: number;
-  /** For every piece that the watch returns. */
+  /** The watch reserves room here for every piece that it returns. */
   room: Room;
-  /**
-   * Receives events while the watch is live and its reader keeps up. The client's exchange reads
-   * everything else from the open watch.
-   */
+  /** The exchange reads everything else from the open watch. */
   sink: Sink;
 }>;
 
@@ -187,7 +182,7 @@ export interface Freshness {
 /** `agoMs`: the time since the report was begun. */
 export type RecentReport = Readonly<{ report: TypeFreshnessReport; agoMs: number }>;
 
-/** Resolves a path to a logical cluster and its shard, from the published path entries. */
+/** Resolves paths by the published path entries. */
 export interface Paths {
   /** `text` may be anything; a text that is not a path is `unknown`. */
   resolve(text: string): Promise<PathResolution>;
@@ -198,12 +193,12 @@ export interface Paths {
 export interface Shards {
   /**
    * Shuts out the shard's pushers and removes its objects; returns how many. Undefined if the shard
-   * is unknown. Throws Refused if the shard cannot be removed at present.
+   * is unknown. Throws Refused if this is not possible at present.
    */
   remove(shard: ShardName): Promise<Readonly<{ removed: number }> | undefined>;
   /**
-   * Forgets a removed shard. Returns false if the shard is unknown. Throws Refused if it cannot be
-   * forgotten at present.
+   * Forgets a removed shard. Returns false if the shard is unknown. Throws Refused if this is not
+   * possible at present.
    */
   forget(shard: ShardName): Promise<boolean>;
 }
@@ -224,7 +219,7 @@ export interface Caches {
   leave(name: string): Promise<Readonly<{ shards: number }> | undefined>;
 }
 
-/** Injected, so that tests control it. */
+/** Time is injected, so that tests control it. */
 export interface Clock {
   /**
    * Milliseconds since 1970: the wall clock at the process's start plus the time since. Never

@@ -93,8 +93,8 @@ export type Push =
   /**
    * Removes the objects of a shard, in steps. `fence`: the shard becomes a tombstone, with a term
    * above every former one. `through`: objects written after that revision stay. `onlyRemoved`:
-   * does nothing if the shard is claimed again. No speaker is checked: an operator asked for it, a
-   * claim removed the shard, or its pusher stayed away too long.
+   * does nothing if the shard is claimed again. No speaker is checked, because an operator, a claim
+   * or `ShardRemoval` asks for it.
    */
   | Readonly<{ kind: 'clear'; shard: ShardName; fence: boolean; nowMs: number; through?: Revision; onlyRemoved?: boolean }>
   /**
@@ -150,7 +150,7 @@ export type SliceState = Readonly<{
   slice: Slice;
   objects: number;
   bytes: number;
-  /** As `formatDigest` writes it. */
+  /** The text that `formatDigest` writes. */
   digest: string;
   /** When the slice last changed, in milliseconds since 1970; 0 if it never changed. */
   changedMs: number;

@@ -2,7 +2,7 @@ import type { Key } from './key.js';
 import type { StoredObject } from './object.js';
 import type { Snapshot } from './store-port.js';
 
-/** Reads all pages of a snapshot, and closes it after the last one or when the reader stops. */
+/** Closes the snapshot after its last page, or when the reader stops. */
 export async function* snapshotPages(snapshot: Snapshot): AsyncGenerator<readonly StoredObject[]> {
   try {
     let after: Key | undefined;

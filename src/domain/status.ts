@@ -1,8 +1,7 @@
 /**
- * The status report, which `GET /services/cache/status` returns. The report describes the cache,
- * its neighbours in the tree, and how fresh the objects of each shard are. Ages are durations,
- * never clock times, because the clocks of two machines never agree. Members are only ever added; a
- * reader ignores unknown ones.
+ * The status report, which `GET /services/cache/status` returns. Ages are durations, never clock
+ * times, because the clocks of two machines never agree. Members are only ever added; a reader
+ * ignores unknown ones.
  *
  *  {"cache": {"id": "c-1", "version": "0.1.0", "epoch": 1234567, "resourceVersion": "…",
  *     "ready": true},
@@ -185,7 +184,7 @@ export type ShardStatus = Readonly<{
 
 /**
  * Whether the pusher of a shard is connected, and how long that has been known. The pusher is at
- * this cache, or at a cache behind a link that reports it.
+ * this cache, or at one that reports it over a link.
  */
 export type ShardConnection =
   /** `peer`: an address, or the name or id of the cache through which the shard is reached. */

@@ -36,7 +36,7 @@ export interface Revisions {
   /** As `locate`; a position from another epoch of the store is not `ours`. */
   locatePosition(text: string): Located;
   /**
-   * Resolves once everything acknowledged before the call, by any server of the store, is published
+   * Resolves once everything that any server of the store acknowledged before the call is published
    * here. Throws Refused(ServiceUnavailable) if that cannot be known.
    */
   reachNewest(): Promise<void>;
@@ -146,7 +146,7 @@ export interface PushLane {
   push(pushes: readonly Push[]): Promise<readonly PushOutcome[]>;
 }
 
-/** Delivers published commits in order, each in the tick in which it becomes visible. */
+/** Delivers commits in order, each in the tick in which it becomes visible. */
 export interface Commits {
   subscribe(listener: (commit: Commit) => void): Subscription;
 }
@@ -252,7 +252,7 @@ export interface Store extends StoreIdentity, EngineState {
   close(): Promise<void>;
 }
 
-/** Callbacks for metrics: how long a commit took, and each step of a compaction. */
+/** Receives each commit and each step of a compaction, for metrics. */
 export type StoreObserver = Readonly<{
   committed: (decided: Readonly<{ written: number; refused: number }>, elapsedMs: number) => void;
   compacted: (revision: Revision, elapsedMs: number) => void;

@@ -1,7 +1,6 @@
 /**
  * What `GET /services/cache/freshness` returns: how fresh a cache is for one type, on each shard.
- * The answer also says whether the absence of an object proves that it does not exist. It is an
- * extract of the status report (status.ts), with the same words and values.
+ * It is an extract of the status report (status.ts), with the same words and values.
  *
  *  {"cache": {"id": "c-1", "version": "0.1.0", "epoch": 1234567, "resourceVersion": "…",
  *     "ready": true},
@@ -74,10 +73,7 @@ export function shardFreshness(
   return { shard, connection, slices: slices.length, sourceConnected, whole, changedAgoMs, lagMs };
 }
 
-/**
- * Collects the freshness of a type shard by shard, without removed shards. Keeps only the shards
- * that are listed.
- */
+/** Collects all shards but removed ones. Keeps only those that are listed. */
 export class TypeFreshness {
   readonly #good: ShardFreshness[] = [];
   readonly #bad: ShardFreshness[] = [];

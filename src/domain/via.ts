@@ -32,8 +32,7 @@ export function flows(via: Via | undefined, to: Neighbour): boolean {
 const cacheNamePattern = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 /**
- * The name that follows `strata://cache/` in a cache's certificate; its parent knows the cache by
- * it.
+ * The name after `strata://cache/` in a cache's certificate, by which the parent knows the cache.
  */
 export function parseCacheName(text: string): string | undefined {
   return cacheNamePattern.test(text) ? text : undefined;

@@ -1,6 +1,6 @@
 /**
- * Sockets that are closed to make room for others, the oldest first, by the network they come from.
- * These are sockets in their handshake, without a certificate, or beyond their caller's quota.
+ * Sockets that are closed to make room for others, the oldest first: those in their handshake,
+ * without a certificate, or beyond their caller's quota.
  */
 import type { Socket } from 'node:net';
 

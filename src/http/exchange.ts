@@ -36,7 +36,7 @@ export interface ExchangeOwner {
   readonly bufferedBytes: Budget;
   readonly sendTimeoutMs: number;
   readonly pace: Pick<Pace, 'turn'>;
-  /** Anonymous once the caller's certificate has expired. */
+  /** The caller is anonymous once its certificate has expired. */
   readonly callerNow: Caller;
   /** When the caller's certificate expires; undefined without one. */
   readonly validUntilMs: number | undefined;
@@ -190,8 +190,8 @@ export class Exchange {
   }
 
   /**
-   * Writes pieces for which room is reserved, and releases the room as the peer takes them.
-   * Resolves when more may be written.
+   * Writes pieces, and releases their reserved room as the peer takes them. Resolves when more may
+   * be written.
    */
   async write(pieces: readonly Uint8Array[]): Promise<void> {
     if (this.isOver) return;
@@ -225,7 +225,7 @@ export class Exchange {
     this.answered();
   }
 
-  /** Called when the whole answer is written: from now on the reader must take it. */
+  /** The whole answer is written: from now on the reader must take it. */
   answered(): void {
     this.#expectTaken(() => false);
   }

@@ -1,6 +1,6 @@
 /**
- * What happens when a limit is reached: the client gets a refusal and may try again. A rate-limited
- * line is logged, and a metric counts it.
+ * When a limit is reached, the client gets a refusal and may try again. A rate-limited line is
+ * logged, and a metric counts it.
  */
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';

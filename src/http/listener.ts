@@ -346,10 +346,7 @@ export class Listener {
     this.#parts.handle(exchange, refusal);
   }
 
-  /**
-   * Of many requests that are cancelled at once, most are cancelled before their turn, and cost
-   * nothing more.
-   */
+  /** Most requests that are cancelled at once end before their turn, and cost nothing more. */
   #begin(exchange: Exchange): void {
     if (exchange.wasCancelled) return;
     exchange.begin();
@@ -365,7 +362,7 @@ const advice: ReadonlyMap<unknown, string> = new Map([
 /** kcp's default port. */
 const kcpPort = 6443;
 
-/** Explains why a server cannot listen, and names the option that helps. */
+/** Names the option that helps. */
 function cannotListen(cause: unknown, { bindAddress, securePort }: Readonly<{ bindAddress: string; securePort: number }>): CacheError {
   const at = `${isIPv6(bindAddress) ? `[${bindAddress}]` : bindAddress}:${securePort}`;
   const code: unknown = cause instanceof Error ? Reflect.get(cause, 'code') : undefined;

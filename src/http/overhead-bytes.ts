@@ -1,6 +1,6 @@
 /**
- * Counts the bytes that a peer sends besides its requests. Node reads them silently, megabytes in
- * one turn of the event loop, which delays everybody.
+ * Counts the bytes that a peer sends besides its requests. Node reads megabytes of them in one turn
+ * of the event loop, which delays everybody.
  *
  * There are two kinds, each bounded by `bytesMax`, plus `bytesPerSecond` while such bytes arrive.
  * Time without such bytes allows no more of them later.

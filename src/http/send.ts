@@ -5,9 +5,7 @@
  */
 import type { Exchange } from './exchange.js';
 
-/**
- * Resolves when all pieces are written and the answer is finished, or when the exchange has ended.
- */
+/** Resolves when the answer is finished, or the exchange has ended. */
 export async function send(pieces: AsyncIterable<readonly Uint8Array[]>, exchange: Exchange): Promise<void> {
   if (exchange.isOver) return;
   for await (const batch of pieces) {

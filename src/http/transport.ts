@@ -36,8 +36,8 @@ export interface Transport {
 }
 
 /**
- * Goes by the connection's protocol, because a request over HTTP/1.1 may claim version 0.9 or 2.0,
- * and Node believes it.
+ * Decides by the connection's protocol, because a request over HTTP/1.1 may claim version 0.9 or
+ * 2.0, and Node believes it.
  */
 export function isHttp2(request: unknown): request is Http2ServerRequest {
   return request instanceof Http2ServerRequest;

@@ -1,6 +1,6 @@
 /**
- * Hands out turns of the event loop, in which callers alternate: a thousand requests of one caller
- * delay another caller by a few requests.
+ * Turns of the event loop, in which callers alternate: a thousand requests of one caller delay
+ * another by a few.
  *
  *   caller a: ■ ■ ■ ■ … ┐
  *   caller b: ■         ├▶ a b c a c a … │ other work │ a a a …

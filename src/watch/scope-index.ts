@@ -1,7 +1,7 @@
 /**
  * Finds the watchers that a change may concern. Watchers with the same scope, selector and
- * representation form a group: a change is matched and encoded once for the group. A place holds
- * the groups of one scope.
+ * representation form a group, for which a change is matched and encoded once. A place holds the
+ * groups of one scope.
  *
  * The members that a scope names (cluster, name, …) are its shape. A key is looked up once for each
  * shape in use, at most 32 (tuple space search). Scopes that do not cover the key cost nothing,

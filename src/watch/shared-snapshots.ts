@@ -1,7 +1,6 @@
 /**
  * The present state of a view, as encoded pages that readers share until an object of the view's
- * type changes. So many informers that start together, or shortly after one another, cost one
- * reading and one encoding.
+ * type changes. So informers that start at about the same time cost one reading and one encoding.
  *
  *   informer 1 ──page 1──page 2──page 3──▶        the first at a page reads and encodes it; from
  *   informer 2 ──────────page 1──page 2──▶        the second reader on, pages are kept
@@ -171,7 +170,7 @@ export class SharedSnapshots implements Snapshots {
   }
 
   /**
-   * Returns another reader's page. If that reader failed, its snapshot may be the cause, so this
+   * Returns another reader's page. If that reader failed, perhaps because of its snapshot, this
    * reader reads the page itself.
    */
   async #page(shared: Shared, after: Key | undefined, readFrom: (after: Key | undefined) => Promise<Page>): Promise<Page> {

@@ -1,7 +1,7 @@
 /**
  * The HTTP application: health for everybody; metrics, status and the kube face for callers who may
- * read them. All errors of handlers are caught here. A refusal is answered with its Status, any
- * other error with a 500 that is logged.
+ * read them. Handlers' refusals are answered with their Status, any other error with a 500 that is
+ * logged.
  *
  *   below a logical cluster ─────────────────▶ kube face ─▶ respond.ts
  *   everything else ─▶ koa ─▶ routes.ts, or ─▶ kube face
@@ -170,8 +170,8 @@ const internalError: Refusal = {
 type LoggedRequest = Readonly<{ exchange: Exchange; verb: Verb | undefined; caller?: Caller }>;
 
 /**
- * The access log, if the operator wants it, and the audit lines of refusals. Neither contains
- * queries or bodies, which may hold secrets.
+ * The access log and the audit lines of refusals. Neither contains queries or bodies, which may
+ * hold secrets.
  */
 class RequestLog {
   readonly #log: Log;

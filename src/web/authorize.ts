@@ -20,7 +20,7 @@ export type AskedFor = Readonly<{
   view?: ViewPath | undefined;
 }>;
 
-/** In Kubernetes' words; undefined if the caller is allowed. */
+/** Returns the refusal in Kubernetes' words; undefined if the caller is allowed. */
 export function authorize(caller: Caller, asked: AskedFor): Refusal | undefined {
   return mayAsk(caller, asked) ? undefined : forbidden(caller, asked);
 }

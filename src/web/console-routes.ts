@@ -1,6 +1,6 @@
 /**
- * The console, /console: a page for people, and the read requests of that page. Every caller who
- * may read the cache may see the console, with a client certificate or with a session.
+ * The console, /console: a page for people, and the read requests of that page. Callers who may
+ * read the cache may see it, with a client certificate or with a session.
  * `strata console` makes a link that opens a session. The session is valid for these routes only.
  *
  *   POST /console/links ─▶ {"path": "/console/enter?link=…"}
@@ -36,7 +36,7 @@ export type ConsoleParts = Readonly<{
 /** Answers a read of objects for that caller; `target` is a path of the kube face. */
 export type ReadObjects = (context: Context, target: string, caller: Caller) => Promise<FaceAnswer>;
 
-/** Reserved before an overview is made. */
+/** Room to reserve before an overview is made. */
 const overviewBytesMax = 1024 * 1024;
 const optionsBytesMax = 1024;
 const objectsPrefix = '/console/objects';
@@ -137,8 +137,8 @@ const leadOnHash = createHash('sha256').update(continueScript).digest('base64');
 const onwardPolicy = `default-src 'none'; script-src 'sha256-${leadOnHash}'; base-uri 'none'; frame-ancestors 'none'`;
 
 /**
- * A page that goes on to the console. The browser's next request then comes from this page, and not
- * from another site.
+ * Goes on to the console, so that the browser's next request comes from this page, and not from
+ * another site.
  */
 function redirectPage(onward: string): string {
   return `<!doctype html><meta charset="utf-8"><title>Strata</title>${onward}<a href="/console">Console</a>\n`;

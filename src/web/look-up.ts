@@ -1,6 +1,6 @@
 /**
- * Answers a look-up with one object, or the reason why there is none, and with how fresh this cache
- * is for that answer.
+ * Answers a look-up with one object, or why there is none, and with how fresh this cache is for
+ * that answer.
  *
  *   {"freshness": REPORT, "reportedAgoMs": 0, "code": 200, "body": OBJECT}
  *       what GET answers, and the freshness of the object's type on its shard

@@ -1,4 +1,4 @@
-/** The queries of the routes beside the kube API that take parameters. */
+/** Queries of routes beside the kube API. */
 import { coreAlias, declaredName } from '../domain/catalogue/declaration.js';
 import { parseCanonicalPath, parseClusterName } from '../domain/cluster.js';
 import { badRequest } from '../domain/errors.js';
@@ -12,14 +12,14 @@ const names: readonly string[] = ['group', 'resource', 'identity', 'shard'];
 /**
  * The query of `GET /services/cache/freshness`: `resource`, and optionally `group`, `identity` and
  * `shard`. Any other name is refused, because its sender would believe that the answer takes it
- * into account. The query of a look-up follows the same rules.
+ * into account.
  */
 export function parseFreshnessQuestion(query: URLSearchParams): Parsed<FreshnessQuestion> {
   const flaw = parameterFlaw(query, names);
   return flaw === undefined ? parseTypeAsked(query) : refused(badRequest(flaw));
 }
 
-/** The error if a parameter is unknown, or given more than once. */
+/** Why a parameter is refused: it is unknown, or given more than once. */
 function parameterFlaw(query: URLSearchParams, known: readonly string[]): string | undefined {
   for (const name of query.keys()) {
     const shown = JSON.stringify(name);

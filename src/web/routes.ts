@@ -48,7 +48,9 @@ export type GetObject = (
   answerWith: (call: Call, ports: KubePorts) => Promise<Answer>,
 ) => Promise<FaceAnswer>;
 
-/** Reserved before a report is made. Metrics and status grow with the contents of the store. */
+/**
+ * Room to reserve before a report is made. Metrics and status grow with the contents of the store.
+ */
 const reportBytesMax = 8 * 1024 * 1024;
 /**
  * A report is written in parts of at least this size, one per turn of the event loop. A part ends
@@ -163,10 +165,7 @@ function queryOf({ req }: Context): URLSearchParams {
   return mustParse(parseTarget(req.url ?? '/')).query;
 }
 
-/**
- * Checks a path that is no resource of a shard: readers may GET it, only masters may do more.
- * Throws Refused(403).
- */
+/** Readers may GET the path, only masters may do more. Throws Refused(403). */
 function authorizePath({ caller, request }: Exchange): void {
   const { url = '/', method = 'GET' } = request;
   const asked = { path: withoutQuery(url), method, shard: undefined, resource: undefined, verb: undefined };

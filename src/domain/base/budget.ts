@@ -4,10 +4,9 @@
  *
  *  everybody ─▶ everybody but masters ─▶ one caller ─▶ one of its connections
  *
- * A budget holds at most `max`. A larger amount fits only into an empty budget, so that one allowed
- * body above the bound is not refused forever. Each full budget serves its waiters first come,
- * first served: a small request does not overtake a large one. Only `tryReserve` and `add`, which
- * cannot wait, ignore waiters.
+ * A budget holds at most `max`. A larger amount fits only into an empty budget, so that no allowed
+ * body is excluded forever. Each full budget serves its waiters first come, first served: a small
+ * request does not overtake a large one. `tryReserve` and `add` cannot wait, and ignore waiters.
  */
 export class Budget {
   readonly #max: number;

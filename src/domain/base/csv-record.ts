@@ -4,9 +4,7 @@
  */
 const field = /(?:"((?:[^"]|"")*)"|([^",]*))(,|$)/y;
 
-/**
- * The fields of a line of CSV, as Go's encoding/csv reads it. Undefined if the line is malformed.
- */
+/** Reads a line as Go's encoding/csv does. Undefined if the line is malformed. */
 export function readCsvRecord(line: string): readonly string[] | undefined {
   const found: string[] = [];
   if (line === '') return found;

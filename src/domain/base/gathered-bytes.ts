@@ -7,10 +7,7 @@
 
 /** Beyond this length the overhead of the Uint8Array is small. */
 const shortBytesMax = 1_024;
-/**
- * Size of the largest buffer that pieces are copied into. A longer piece gets a buffer of its own
- * size.
- */
+/** Size of the largest buffer for copies. A longer piece gets a buffer of its own size. */
 const copiedBytesMax = 16 * 1_024;
 const nothing = Buffer.alloc(0);
 

@@ -9,8 +9,8 @@ export function isHeaderValue(text: string): boolean {
 }
 
 /**
- * A cache sends this header with every response, so that an agent notices if its source is a cache
- * and not a shard.
+ * A cache sends this header with every response, so that an agent notices if its source is no
+ * shard.
  */
 export const serverHeader = 'x-strata-server';
 export const cacheServer = 'cache';

@@ -1,6 +1,6 @@
 /**
- * Limits the interim responses (1xx) to a request. Nothing here uses them, but a server may send a
- * few, and Node would keep each one of an endless series in memory.
+ * Limits the interim responses (1xx) to a request. A server may send a few. Node would keep each
+ * one of an endless series in memory.
  */
 import { CacheError } from '../errors.js';
 

@@ -1,9 +1,8 @@
-/** Promises: one with its resolvers, a pause, and work that is given up on a signal. */
 import type { Clock } from '../ports.js';
 
 export type Deferred<T> = Readonly<{ promise: Promise<T>; resolve: (value: T) => void; reject: (reason: unknown) => void }>;
 
-/** A promise with its resolvers: `Promise.withResolvers`, which Node 20 does not have. */
+/** `Promise.withResolvers`, which Node 20 does not have. */
 export function deferred<T>(): Deferred<T> {
   let resolve: Deferred<T>['resolve'] | undefined;
   let reject: Deferred<T>['reject'] | undefined;

@@ -4,10 +4,9 @@
  * (`config/files/types-file.ts`).
  *
  * Versions are in order of preference; the first is the storage version. Subresources and schemas
- * are left out because a cache serves whole replicas and validates none. Columns, short names and
- * categories are those of kcp's definitions; a version without columns shows Name and Age. Of kcp's
- * types only workspaces have a short name, and no cache serves workspaces. The short names of
- * CustomResourceDefinition are Kubernetes' own.
+ * are left out, because a cache serves whole replicas and validates none. Columns, short names and
+ * categories are those of kcp's and Kubernetes' definitions. A version without columns shows Name
+ * and Age.
  */
 import type { Column, ServedVersion, TableType } from './catalogue.js';
 

@@ -87,10 +87,7 @@ export type Resolution = Readonly<{ kind: 'found'; type: ServedType; identity: s
  */
 type DeclaredType = Readonly<{ declarations: Map<string, Declaration>; types: Map<string, ServedType> }>;
 
-/**
- * How many declared types discovery shows for one cluster: as many as one logical cluster may
- * declare.
- */
+/** One logical cluster may declare this many. */
 const describedMax = 1_000;
 
 const unknown: Resolution = { kind: 'unknown' };
@@ -172,9 +169,9 @@ export class Catalogue {
   }
 
   /**
-   * Records that a ClusterCachedResource appeared or changed at that revision; `body` is its JSON
-   * text. Returns the types that this ends, as they were served. A type ends if nobody declares it
-   * any longer, or if the remaining declarations do not cover it (`covers`).
+   * A ClusterCachedResource appeared or changed at that revision; `body` is its JSON text. Returns
+   * the types that this ends, as they were served. A type ends if nobody declares it any longer, or
+   * if the remaining declarations do not cover it (`covers`).
    */
   declare(place: Place, body: Uint8Array, revision: Revision): readonly ServedType[] {
     const declaration = parseDeclaration(place, body);
@@ -188,7 +185,7 @@ export class Catalogue {
     return this.#replace(place, undefined, revision);
   }
 
-  /** Whether the catalogue still serves every version of the type, with the same kind and scope. */
+  /** Whether every version of the type is still served, with the same kind and scope. */
   covers(former: ServedType): boolean {
     return isCovered(former, typeOf(this.#find(former)));
   }
@@ -211,8 +208,8 @@ export class Catalogue {
   }
 
   /**
-   * The types that discovery shows for a logical cluster, or for '*'. Of several identities of one
-   * resource, only the first is shown. At most `describedMax` declared types are shown.
+   * The types that discovery shows for a logical cluster, or for '*': of each resource only the
+   * first identity, and at most `describedMax` declared types.
    */
   forCluster(cluster: string): readonly ServedType[] {
     const declared = cluster === '*' ? this.declared() : this.#declaredIn(cluster);

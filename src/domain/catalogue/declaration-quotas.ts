@@ -1,7 +1,7 @@
 /**
  * Decides which ClusterCachedResources declare types. Their number is bounded for each shard, type
- * and logical cluster; the others wait until a declaring one is gone. While one waits, the objects
- * of its type are kept, because the type may be served again.
+ * and logical cluster; the others wait. Meanwhile the objects of their types are kept, because a
+ * type may be served again.
  *
  * ClusterCachedResources of one type and one logical cluster wait as a group. While the shard is
  * not full, a group waits because its type or its logical cluster is full. While the shard is full,
@@ -23,8 +23,8 @@ const defaultLimits: DeclarationLimits = {
   /** Enough for one declaration in each workspace that provides a type. */
   ofShardMax: 20_000,
   /**
-   * Bounded because a change of a type reads all its declarations, and a request for a logical
-   * cluster reads all declarations of that cluster.
+   * Bounded because a change reads all declarations of its type, and a request reads all
+   * declarations of its logical cluster.
    */
   ofTypeMax: 1_000,
   ofClusterMax: 1_000,

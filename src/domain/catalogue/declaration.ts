@@ -30,13 +30,13 @@ const kindAnnotation = 'cache.kcp.io/resource-kind';
 const scopeAnnotation = 'cache.kcp.io/resource-scope';
 /** kcp's declarations are about 2 kB. */
 const declarationBytesMax = 64 * 1024;
-/** As in Kubernetes. */
+/** Kubernetes' maximum. */
 const nameLengthMax = 253;
 
 /**
  * Reads a ClusterCachedResource. Returns undefined if it does not declare a type, or not yet. The
- * names become parts of URLs and keys, so a text that is not a valid name declares nothing. An
- * identity of '*' is rejected because it would match every identity.
+ * names become parts of URLs and keys, so an object with an invalid name declares nothing. Nor does
+ * one with the identity '*', which would match every identity.
  */
 export function parseDeclaration(place: Place, body: Uint8Array): Declaration | undefined {
   if (body.length > declarationBytesMax) return undefined;

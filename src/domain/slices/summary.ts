@@ -1,8 +1,7 @@
 /**
- * Summarises a slice as SHA-256 digests of its objects in key order, one for each bucket. Nobody
- * can construct two different slices with the same digests. By contrast, the sum in digest.ts can
- * be updated with every change, but can be forged. Two caches with equal digests hold the same
- * objects, equal in all bytes but their resourceVersions.
+ * Summarises a slice as SHA-256 digests of its objects in key order, one for each bucket. Two
+ * caches with equal digests hold the same objects, equal in all bytes but their resourceVersions.
+ * The sum in digest.ts can be updated with every change, but can be forged; these digests cannot.
  *
  *  256 buckets ─▶ at least one digest, and about one for 32 objects
  *

@@ -36,7 +36,7 @@ export function dnsLabelFlaws(name: string): readonly string[] {
   return flaws;
 }
 
-/** Checks the name of an RBAC object: any text that can be a segment of a URL path. */
+/** RBAC objects may have any name that can be a segment of a URL path. */
 export function pathSegmentFlaws(name: string): readonly string[] {
   if (name === '.' || name === '..') return [`may not be '${name}'`];
   return ['/', '%'].filter((forbidden) => name.includes(forbidden)).map((forbidden) => `may not contain '${forbidden}'`);

@@ -1,6 +1,4 @@
-/**
- * Kubernetes' label and field selectors, which narrow a list or a watch. An object must meet both.
- */
+/** Kubernetes' label and field selectors. An object must meet both. */
 import { formatFieldTerm, matchesFields } from './field-selector.js';
 import type { FieldTerm } from './field-selector.js';
 import { formatRequirement, matchesLabels } from './label-selector.js';

@@ -1,4 +1,4 @@
-/** The schemas in an OpenAPI document: the fields of each kind, for `kubectl explain`. */
+/** The schemas in an OpenAPI document, for `kubectl explain`. */
 import type { ServedType } from '../../domain/catalogue/catalogue.js';
 import type { Described } from './discovery.js';
 

@@ -1,6 +1,5 @@
 /**
- * What an APIExport and an APIResourceSchema say about the fields of a type. Pure functions from
- * stored bodies.
+ * What an APIExport and an APIResourceSchema say about the fields of a type. Pure.
  *
  * Nobody has validated these objects. Only the keywords below are copied from a schema, each only
  * if it has the type that OpenAPI gives it. kubectl reads a document as a whole, so one keyword of
@@ -24,8 +23,7 @@ const valuesMax = 10_000;
 const depthMax = 64;
 const nameCharactersMax = 253;
 /**
- * Control characters, which could move a terminal's cursor or do worse. Line breaks and tabs are
- * allowed.
+ * Control characters other than line breaks and tabs could move a terminal's cursor or do worse.
  */
 const control = /(?![\n\t])\p{Cc}/u;
 /**

@@ -54,7 +54,7 @@ export class RootSchemas {
   }
 
   async texts(): Promise<SchemaTexts> {
-    // A reading that has already begun may miss the newest change; the next reading does not.
+    // A reading that has already begun may miss the newest change.
     for (let readings = 0; readings < 2 && !this.#isNewest(); readings++) await this.#readOnce();
     return this.#known?.texts ?? new Map();
   }

@@ -27,10 +27,9 @@ export function objectAnswer(
 
 /**
  * If YAML was asked for, an answer that is too long to convert is JSON. So is an answer whose
- * conversion fails, most often because too much heavy work waits. A refusal would be wrong, because
- * a write is already stored and its client would send it again. The Content-Type names the encoding
- * that was used, because Go's YAML decoder refuses some JSON: `"\/"`, half a surrogate pair, a name
- * of more than 1,024 characters.
+ * conversion fails. A refusal would be wrong, because a write is already stored and its client
+ * would send it again. The Content-Type names the encoding that was used, because Go's YAML decoder
+ * refuses some JSON: `"\/"`, half a surrogate pair, a name of more than 1,024 characters.
  */
 export async function encoded(
   code: number,

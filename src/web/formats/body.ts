@@ -29,7 +29,7 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
   const body = new GatheredBytes();
   try {
     // By default Node would destroy the connection if a body is refused half way. The exchange
-    // drops the rest of the body later.
+    // drops the rest later.
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       if (body.bytes + chunk.length > bytesMax) throw tooLarge(bytesMax);
       if (!room.tryReserve(chunk.length)) throw exchange.refused('bufferedBytes');

@@ -1,7 +1,6 @@
 /**
- * The forms in which an object leaves the server: whole, its metadata only, or a table row. The
- * first two are stored bytes with a few texts spliced in. Only a table parses the object, for its
- * cells.
+ * The forms of an object in an answer: whole, metadata only, or a table row. The first two are
+ * stored bytes with a few texts spliced in. Only a table parses the object.
  */
 import type { ServedType } from '../../domain/catalogue/catalogue.js';
 import { formatApiVersion } from '../../domain/resource.js';

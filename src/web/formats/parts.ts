@@ -18,7 +18,7 @@ export function join(parts: readonly Part[]): Buffer {
   return out;
 }
 
-/** For a text that may not be ASCII. */
+/** Makes a part of a text that may not be ASCII. */
 export function encode(text: string): Uint8Array {
   return Buffer.from(text);
 }

@@ -1,4 +1,4 @@
-/** Kubernetes' Status object: the answer to a delete, and to every refused request. */
+/** Kubernetes' Status object. */
 import { reasons, type Refusal } from '../../domain/errors.js';
 
 export type StatusAnswer = Readonly<{ code: number; text: string; retryAfterSeconds: number | undefined }>;
@@ -19,10 +19,7 @@ export function failure(refusal: Refusal): StatusAnswer {
   return { code, text: JSON.stringify(status), retryAfterSeconds: details?.retryAfterSeconds };
 }
 
-/**
- * The answer to a delete. `uid` is that of the deleted object: kubectl waits until that object is
- * gone.
- */
+/** `uid` is the deleted object's, because kubectl waits until that object is gone. */
 export function deleted(details: Readonly<{ name: string; group: string; kind: string; uid: string }>): string {
   return JSON.stringify({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details });
 }

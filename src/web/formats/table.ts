@@ -1,6 +1,5 @@
 /**
- * The Table form of objects, which kubectl shows. Pure functions of a type, a parsed object and the
- * time.
+ * The Table form of objects, which kubectl shows. Pure.
  *
  * The columns are the name and the type's printer columns, or the age if it has none. A cell whose
  * path leads nowhere is null. Values are for people: the last digits of an int64 may be wrong.

@@ -1,4 +1,3 @@
-/** One parsed request on a resource: the input of every verb. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Catalogue, ServedType } from '../../domain/catalogue/catalogue.js';

@@ -65,7 +65,7 @@ async function* removing(call: Call, removal: Removal, ports: KubePorts): AsyncG
   yield isFirst ? Buffer.concat([form.listOpening, metadata]) : metadata;
 }
 
-/** Up to the limit, until the client is gone. */
+/** Ends at the limit, or when the client is gone. */
 async function* selectedPages(
   { exchange }: Call,
   { scope, selector, listOptions }: Removal,

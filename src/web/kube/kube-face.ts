@@ -37,7 +37,7 @@ import { openView, type View } from '../views/view.js';
 import { watch } from './watch.js';
 import { parseWriteOptions } from './write-options.js';
 
-/** Reserved before a discovery document is made. */
+/** Room to reserve before a discovery document is made. */
 const discoveryBytesMax = 1024 * 1024;
 
 /**
@@ -72,7 +72,7 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   const understood = attempt(() => understand(target, method));
   const { path: asks, resource, verb } = understood.kind === 'parsed' ? understood.value : notUnderstood;
   if (verb !== undefined) noteVerb(verb);
-  // Check this before parse errors, so that a caller who may not ask does not find out whether the
+  // Checked before parse errors, so that a caller who may not ask does not learn whether the
   // request is valid.
   const forbidden = authorize(caller, { path: withoutQuery(target), method, shard: asks?.shard, resource, verb, view: asks?.view });
   const admitted = forbidden && asks?.view && (await ports.viewCallers?.admitted(caller, asks.view, verb ?? 'get'));

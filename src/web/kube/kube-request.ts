@@ -1,4 +1,4 @@
-/** Reads the verb and the resource of a request from its method and the path after the cluster. */
+/** The verb and the resource of a request, from its method and the path after the cluster. */
 import { badRequest, type Refusal } from '../../domain/errors.js';
 import { formatGroupResource } from '../../domain/resource.js';
 import { isResourceVersion } from '../../domain/revision.js';
@@ -88,10 +88,7 @@ export function isRead(verb: Verb): boolean {
   return methods[verb] === 'GET';
 }
 
-/**
- * A boolean parameter as Kubernetes reads it: true if present and neither "0" nor "false", even if
- * empty.
- */
+/** As Kubernetes reads a boolean: true if present and neither "0" nor "false", even if empty. */
 export function isTrue(text: string | null): boolean {
   return text !== null && text !== '0' && text.toLowerCase() !== 'false';
 }

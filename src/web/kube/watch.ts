@@ -111,9 +111,8 @@ function startOf(options: WatchOptions, call: Call, ports: KubePorts): WatchStar
 
 /**
  * Without a timeout in the request, the server picks a time between its minimum and twice that, so
- * that watches do not all end together. No watch outlasts `watchTimeoutMaxMs` or the caller's
- * certificate. The watch ends a little before the certificate expires, so that its end can still be
- * sent.
+ * that watches do not all end together. No watch outlasts `watchTimeoutMaxMs`. A watch ends a
+ * little before its caller's certificate expires, so that its end can still be sent.
  */
 function timeoutOf({ timeoutSeconds }: WatchOptions, { validUntilMs = Infinity }: Exchange, { clock, limits, random }: KubePorts): number {
   const askedMs = timeoutSeconds === undefined ? limits.watchTimeoutMinMs * (1 + random()) : timeoutSeconds * 1000;

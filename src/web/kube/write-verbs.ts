@@ -1,4 +1,3 @@
-/** The verbs that write one object: POST, PUT, PATCH and DELETE. */
 import { Refused } from '../../domain/errors.js';
 import type { PatchLanguage } from '../../domain/heavy-task.js';
 import { uidOf } from '../../domain/object-metadata.js';

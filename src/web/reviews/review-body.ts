@@ -1,6 +1,5 @@
 /**
- * Reads the spec of a review from a body in JSON, YAML or protobuf, without the members that decide
- * nothing.
+ * Reads the spec of a review from JSON, YAML or protobuf, without the members that decide nothing.
  */
 import { badRequest, invalid, Refused } from '../../domain/errors.js';
 import { jsonValue } from '../../json/json-value.js';

@@ -22,7 +22,7 @@ const accessAttributes = {
 const fieldCounts = { envelope: 4, typeMeta: 2, review: 3, accessSpec: 2, resourceAttributes: 9, nonResourceAttributes: 2, rulesSpec: 1 };
 const numberMax = 2 ** 29 - 1;
 
-/** By field number, in the order in which they were sent. */
+/** The parts of a message by field number, in the order in which they were sent. */
 type Fields = ReadonlyMap<number, readonly Buffer[]>;
 
 /** Returns what the same review would be as parsed JSON. Throws Refused(400). */

@@ -13,7 +13,7 @@ type Field = Readonly<Record<string, unknown>>;
 const verb = text('The verb: get, list, watch, create, update, patch, delete or deletecollection; * for all of them.');
 const notStored = { metadata: object('Ignored: a review is answered and not stored.', {}) };
 
-/** The schemas of reviews, for `kubectl explain`: the fields that `reviews.ts` reads and writes. */
+/** `kubectl explain` shows these fields, which `reviews.ts` reads and writes. */
 const reviewSchemas: Readonly<Record<ReviewKind, KindSchema>> = {
   SelfSubjectAccessReview: {
     description: 'Asks whether the caller may do something at the shard and the logical cluster of the URL.',
