@@ -133,7 +133,7 @@ export function arrived(
   const isSame = isKnown && !known.removed;
   if (isSame && known.via === 'local' && !isLater) return known;
   // A process that never received its welcome names term 0. Its id still shows that it had the
-  // shard, so that a removal shuts it out too.
+  // shard, so that a removal shuts this process out too.
   const isFenced = known !== undefined && !isSame && !isLater && (named !== 0 || (isKnown && process !== ''));
   if (isFenced || named > termMax(known)) return undefined;
   const term = Math.max(nextTerm(known, isSame || named !== 0 ? 0 : nowMs), named + 1);

@@ -168,8 +168,8 @@ export interface Watches {
 export interface Freshness {
   report(): Promise<StatusReport>;
   /**
-   * For one shard, the cost is that of its slice; else it grows with the shards and the slices of
-   * the type.
+   * For one shard, the cost is that of its slice; otherwise the cost grows with the shards and the
+   * slices of the type.
    */
   ofType(question: FreshnessQuestion): Promise<TypeFreshnessReport>;
   /**

@@ -79,8 +79,8 @@ export type Push =
    */
   | Readonly<{ kind: 'meet'; neighbour: Neighbour; cacheId: string }>
   /**
-   * The cache at the other end has sent all that it had up to `position`, a resourceVersion of its
-   * store. '': the other end cannot resume, so no slice is current with the link.
+   * The cache at the other end has sent all that it had up to `position`, a resourceVersion of that
+   * cache's store. '': the other end cannot resume, so no slice is current with the link.
    */
   | Readonly<{ kind: 'reach'; neighbour: Neighbour; position: string }>
   /**

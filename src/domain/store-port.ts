@@ -1,5 +1,5 @@
 /**
- * The store's interfaces for the other rooms, which an engine implements. They are asynchronous, so
+ * The store's interfaces for the other rooms, which an engine implements. All are asynchronous, so
  * that an engine need not be SQLite. They refer to the store at its *published* revision: a write
  * finds the state that lists, GETs and watches have shown.
  */

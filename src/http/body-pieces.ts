@@ -3,8 +3,8 @@
  * DATA frames of one byte cost a hundred times as much as their bytes. Node does not count or
  * announce pieces, but passes each to `push`.
  *
- * The bytes by which a piece is shorter than `pieceBytesMin` count as buffered bytes of its caller
- * until its request ends. Bound: `shortBytesMax` of them on a connection; beyond `shortBytesFree`,
+ * The bytes by which a piece is shorter than `pieceBytesMin` count as buffered bytes of the caller
+ * until the request ends. Bound: `shortBytesMax` of them on a connection; beyond `shortBytesFree`,
  * only while the caller has room. Longer pieces and ended requests reduce the count.
  */
 import type { IncomingMessage } from 'node:http';

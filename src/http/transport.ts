@@ -48,7 +48,7 @@ export function isOfHttp1({ httpVersionMajor }: IncomingMessage): boolean {
 }
 
 /**
- * Why a request must be refused although Node accepts it: Node may read it differently from the
+ * Why a request must be refused although Node accepts it: Node may understand it otherwise than the
  * peer that sent it. Go refuses such requests before any handler. Undefined if nothing is wrong.
  */
 export function misfitOf(request: IncomingMessage): Refusal | undefined {

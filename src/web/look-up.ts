@@ -54,8 +54,7 @@ type Read = Readonly<{ at: Revision; shard: ShardName | undefined; code: number;
 
 const reportsMax = 4;
 /**
- * Caches the texts, because callers share a report on all shards, and it may list a hundred of
- * them.
+ * Caches the texts, because callers share a report on all shards, which may list a hundred of them.
  */
 const textsOfReports = new WeakMap<TypeFreshnessReport, string>();
 
@@ -102,7 +101,8 @@ async function readAt(
 }
 
 function answerOf({ code, body, isTypeKnown }: Read, reported: RecentReport | undefined): Answer {
-  // If no shard serves the type or that version of it, the report proves nothing about its objects.
+  // If the type or its requested version is not served, the report proves nothing about its
+  // objects.
   const report = reported && (isTypeKnown ? reported.report : { ...reported.report, whole: false });
   const opening = `{"freshness":${report === undefined ? 'null' : textOf(report)},"reportedAgoMs":${reported?.agoMs ?? null},"code":${code},"body":`;
   return { kind: 'bytes', code: 200, contentType: 'application/json', parts: [encode(opening), ...body, '}'] };

@@ -125,7 +125,8 @@ export class Catalogue {
    * accepts requests that the old one refused.
    *
    * Throws CacheError, and changes nothing, if ClusterCachedResources declare one of the begun
-   * types, because its objects are stored under their identity until the next start.
+   * types, because objects of such a type are stored under the declared identity until the next
+   * start.
    */
   replaceTable(table: readonly TableType[]): Readonly<Record<'begun' | 'ended' | 'widened', readonly TableType[]>> {
     const [former, next] = [this.#builtIn, byFamily(table)];
@@ -223,8 +224,8 @@ export class Catalogue {
   }
 
   /**
-   * A request for '*' must name an identity. If it wants only metadata, it need not: the answer
-   * then covers all identities, and the type of any of them will do. For a logical cluster, that
+   * A request for '*' must name an identity. A request for metadata only may omit it: the answer
+   * then covers all identities, and any of their types will do. For a logical cluster, that
    * cluster's own ClusterCachedResource decides.
    */
   #resolveDeclared(family: string, { cluster, identity, partial }: TypeRequest): ServedType | undefined {

@@ -73,8 +73,8 @@ export class DeclarationQuotas {
 type Entry = Readonly<{ declaration: Declaration; type: Quota; cluster: Quota; declares: boolean }>;
 
 /**
- * The quota of a type or of a logical cluster. `waiting`: the waiting places. A type has them by
- * the quota of their logical cluster, a logical cluster by the quota of their type.
+ * The quota of a type or of a logical cluster. `waiting`: the waiting places, grouped by logical
+ * cluster in the quota of a type, and by type in that of a logical cluster.
  */
 type Quota = Readonly<{ name: string; max: number; waiting: Map<Quota, Set<string>> }> & { declaring: number };
 
