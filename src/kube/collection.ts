@@ -1,6 +1,6 @@
-/** The objects of one type on a server, in all logical clusters or in one, as a URL names them. */
+/** The objects of one type on a server, in all logical clusters or in one: the parts of a URL. */
 export type Collection = Readonly<{
-  /** '*' for all of them. */
+  /** '*': all logical clusters. */
   cluster: string;
   group: string;
   version: string;

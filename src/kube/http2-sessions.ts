@@ -1,13 +1,13 @@
 /**
  * HTTP/2 connections to a server that share one set of certificates. A connection carries as many
- * requests as the server allows. When all are full, another one is opened, as in Go's clients.
- * Watches last for minutes, so a connection whose end the server has announced (GOAWAY) keeps its
- * requests but gets no more.
+ * requests as the server allows. When all connections are full, another one is opened, as in Go's
+ * clients. Watches last for minutes, so a connection whose end the server has announced (GOAWAY)
+ * keeps its requests but gets no more.
  *
  * Bounds: one connection is opened at a time, within `openMsMax`. At most `sessionsMax` are open,
  * besides those whose end was announced. A connection is closed if it leaves a ping unanswered, or
  * had no request between two pings. A stream without a reader fills its own window, `windowBytes`,
- * and delays no other: Node extends the connection's window as bytes arrive.
+ * and delays no other stream, because Node extends the connection's window as bytes arrive.
  */
 import {
   connect as connectSession,
@@ -24,8 +24,8 @@ import { limitInterim } from '../domain/base/interim-answers.js';
 import { UnreadBody, type UnreadRoom } from './unread-body.js';
 
 /**
- * `tls`: the certificates, and the authorities for the server's. `origin`: its scheme, host and
- * port.
+ * `tls`: the client's certificate, and the authorities that verify the server's. `origin`: the
+ * server's scheme, host and port.
  */
 export type Http2SessionsParts = Readonly<{ origin: string; tls: ConnectionOptions; clock: Clock }>;
 
@@ -39,11 +39,13 @@ export type Http2Request = Readonly<{
   signal: AbortSignal;
 }>;
 
-/** `body`: of the answer. It may outlast the stream, which Node ends with its connection. */
+/**
+ * `body`: the body of the answer. It can still be read after Node has ended the stream together
+ * with its connection.
+ */
 export type Asked = Readonly<{ stream: ClientHttp2Stream; body: UnreadBody }>;
 
 export type Http2SessionsOptions = Readonly<{
-  /** How long opening a connection may take. */
   openMsMax: number;
   /** How often a connection is pinged, and how long the answer may take. */
   pingIntervalMs: number;
@@ -51,8 +53,8 @@ export type Http2SessionsOptions = Readonly<{
   /** If this many connections are full, a further request fails. */
   sessionsMax: number;
   /**
-   * How much may be under way on one stream. With a round trip of 40 ms, 256 KiB allow 6 MB a
-   * second.
+   * How many bytes the server may send on one stream before they are read. With a round trip of 40
+   * ms, 256 KiB allow 6 MB a second.
    */
   windowBytes: number;
 }>;
@@ -67,19 +69,19 @@ const patientSessions: Http2SessionsOptions = Object.freeze({
 });
 /** The window for all streams of a connection together. */
 const connectionWindowBytes = 1024 * 1024;
-/** The limit even if the server allows more. */
+/** The limit of requests on a connection, even if the server allows more. */
 const streamsMax = 1_000;
-/** Servers with many names send a few origins. */
+/** Even a server with many names sends only a few origins. */
 const originsMax = 128;
 /**
- * How long a server counts as HTTP/1.1 only. After that HTTP/2 is tried again, because a proxy or
- * another server may have answered.
+ * How long a server counts as HTTP/1.1 only. After that HTTP/2 is tried again, because the HTTP/1.1
+ * answer may have come from a proxy or another server.
  */
 const http1MsMax = 60_000;
 
 /**
- * `requests`: under way. `allowed`: how many may be. `isIdle`: without requests since the last
- * ping.
+ * `requests`: the number under way. `allowed`: their maximum. `isIdle`: there was no request at the
+ * last ping or since.
  */
 type Session = { readonly socket: TLSSocket; requests: number; allowed: number; isIdle: boolean };
 
@@ -101,14 +103,13 @@ export class Http2Sessions {
     this.#options = options;
   }
 
-  /** The number of open connections. */
   get size(): number {
     return this.#sessions.size;
   }
 
   /**
-   * Sends a request; undefined if the server does not speak HTTP/2. Throws the reason why no
-   * connection could be opened, or the signal's reason.
+   * Sends a request; returns undefined if the server does not speak HTTP/2. Throws the reason why
+   * no connection could be opened, or the signal's reason.
    */
   async request(asked: Http2Request): Promise<Asked | undefined> {
     this.#waiting += 1;
@@ -128,8 +129,8 @@ export class Http2Sessions {
   }
 
   /**
-   * Serves the waiting requests, and no more. Each connection closes when its last request has
-   * ended.
+   * Serves the requests that wait already, and no later ones. Each connection closes when its last
+   * request has ended.
    */
   close(): void {
     this.#isClosed = true;
@@ -142,7 +143,10 @@ export class Http2Sessions {
     for (const [session, { requests }] of this.#sessions) if (requests === 0) session.close();
   }
 
-  /** A connection that only finishes its requests does not count; their number bounds these. */
+  /**
+   * Connections that get no new requests do not count: the requests that they still carry bound
+   * their number.
+   */
   #openCount(): number {
     return [...this.#sessions.keys()].filter(({ closed, destroyed }) => destroyed || !closed).length;
   }
@@ -227,8 +231,8 @@ export class Http2Sessions {
     const later = (delayMs: number, task: () => void): void => {
       if (!isOver) cancel = clock.after(delayMs, task);
     };
-    // On a slow link, the answer waits behind the bytes that are on their way. A server that sends
-    // anything is alive.
+    // On a slow link, the answer to the ping waits behind other bytes. A server that sends any
+    // bytes is alive.
     const judgeLater = (): void => {
       const heardBytes = of.socket.bytesRead;
       later(pingMsMax, () => {
@@ -239,7 +243,7 @@ export class Http2Sessions {
     const ask = (): void => {
       if (of.isIdle) session.close();
       of.isIdle = of.requests === 0;
-      // Both ends have agreed to close. If the peer then falls silent, its socket stays open and
+      // Both ends have agreed to close. If the peer then falls silent, the socket stays open and
       // the session reports nothing.
       if (session.destroyed) return later(pingMsMax, () => of.socket.destroy());
       judgeLater();
@@ -256,7 +260,7 @@ export class Http2Sessions {
   }
 }
 
-/** Node keeps each origin that a server sends. */
+/** Limits the origins that a server sends, because Node keeps each of them. */
 function limitOrigins(session: ClientHttp2Session): void {
   let count = 0;
   session.on('origin', (origins: readonly string[]) => {

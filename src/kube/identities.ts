@@ -20,7 +20,7 @@ export class Identities {
     this.#client = client;
   }
 
-  /** Throws KubeRefusal(404) while the shard knows none. */
+  /** Throws KubeRefusal(404) while the shard has no identity for the APIExport. */
   async of(exportName: string, signal: AbortSignal): Promise<string> {
     const known = this.#known.get(exportName);
     if (known !== undefined) return known;
@@ -33,7 +33,10 @@ export class Identities {
     return identity;
   }
 
-  /** Called if a request with the identity found nothing: the export may have been recreated. */
+  /**
+   * Call it after a 404 to a request with the identity, because the APIExport may have been
+   * recreated.
+   */
   forget(exportName: string): void {
     this.#known.delete(exportName);
   }

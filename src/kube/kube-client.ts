@@ -2,8 +2,8 @@
  * Sends requests to a server over HTTPS, and streams the answers.
  *
  * Bounds: a request's `answerMsMax` for the status, and its `silenceMsMax` for each part of the
- * body that the reader waits for. A refusal is read up to `refusalBytesMax`. Unread bytes stay in
- * the server's window, so a slow reader slows the server and costs no memory.
+ * body that the reader waits for. A refusal is read up to `refusalBytesMax`. Unread bytes fill the
+ * window of their stream, so a slow reader slows the server.
  */
 import type { LogFields } from '../diagnostics/log.js';
 import { certificateFaultOf, explainCertificateFault } from '../domain/base/certificate-fault.js';
@@ -16,7 +16,7 @@ import { KubeConnections, type KubeAnswer } from './kube-connections.js';
 
 /**
  * The server answered with a status other than 200. `reason`: '' if the body was no Status.
- * `continueToken`: continues a list whose token expired at a newer revision; '' if there is none.
+ * `continueToken`: continues, at a newer revision, a list whose token expired; '' if there is none.
  * `retryAfterMs`: 0 if the server asks for no wait.
  */
 export class KubeRefusal extends Error {
@@ -98,7 +98,6 @@ export class KubeClient {
     return body.takeWhole().toString('utf8');
   }
 
-  /** Closes idle connections; those in use close when the signals of their requests abort. */
   close(): void {
     this.#connections.close();
   }
@@ -160,7 +159,7 @@ async function beginningOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
 }
 
 /**
- * A Status from an answer or an ERROR event; any other text becomes the message itself.
+ * Parses the Status in an answer or an ERROR event; any other text becomes the message itself.
  * `retryAfter`: the header, in seconds.
  */
 export function refusalOf(status: number, text: string, retryAfter = ''): KubeRefusal {
@@ -183,8 +182,8 @@ export function refusalOf(status: number, text: string, retryAfter = ''): KubeRe
 }
 
 /**
- * The log fields of a failed read. An error of a server, a network or a file becomes one sentence.
- * A stack would say nothing about its cause, and eighteen readers fail at once. Any other error is
+ * The log fields of a failed read. An error of a server, a network or a file becomes one sentence:
+ * a stack would say nothing about its cause, and eighteen readers fail at once. Any other error is
  * a bug of this software, and keeps its stack.
  */
 export function failureFields(error: unknown): LogFields {

@@ -19,8 +19,8 @@ import { UnreadBody } from './unread-body.js';
 export type GetRequest = Readonly<{ path: string; signal: AbortSignal }>;
 
 /**
- * `body` must be read or destroyed. `isCutOff`: whether the body ended before the server ended it;
- * an HTTP/2 stream then ends without an error. A stream that is reset without a code cannot be
+ * `body` must be read or destroyed. `isCutOff`: whether the body ended before it was complete; an
+ * HTTP/2 stream reports no error then. A stream that is reset without a code cannot be
  * distinguished from a complete one.
  */
 export type KubeAnswer = Readonly<{
@@ -35,7 +35,7 @@ type Headers = Readonly<Record<string, string>>;
 
 /** HTTP/1.1: after this long without a byte, TCP probes whether the peer is alive. */
 const probeAfterMs = 30_000;
-/** How many connections may refuse one request. */
+/** How often a refused request is sent again. */
 const refusalsMax = 3;
 
 export class KubeConnections {
@@ -50,7 +50,7 @@ export class KubeConnections {
     this.#userAgent = userAgent;
   }
 
-  /** Resolves with the beginning of an answer. Throws the reason if there is none. */
+  /** Resolves once the answer begins. Throws if none does. */
   async request(asked: GetRequest, credentials: Credentials): Promise<KubeAnswer> {
     const { authorization } = credentials;
     const headers: Headers = {
@@ -67,8 +67,8 @@ export class KubeConnections {
       try {
         return await answered(sent);
       } catch (error) {
-        // The request was sent while the server announced the connection's end. The server has done
-        // nothing, so another connection may send it again.
+        // The server was ending the connection and refused the request without beginning it. So the
+        // request is sent again on another connection.
         if (sent.stream.rstCode !== constants.NGHTTP2_REFUSED_STREAM || refusals === refusalsMax) throw error;
       }
     }

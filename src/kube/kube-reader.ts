@@ -11,12 +11,12 @@
  *    once the consumer has accepted everything before it.
  * R2 A page or a watch that breaks off does not lose earlier reads. read-step.ts decides the
  *    next step.
- * R3 After a failure without progress the reader waits, longer each time, and at least as long
- *    as the server asks. After progress it continues at once. A new sync always waits, longer each
- *    time until one lasts. Progress is a page, the end of a sync, or a new revision; a bookmark
- *    that repeats a revision is none.
+ * R3 After a failure without progress the reader waits, longer each time, and at least as long as
+ *    the server asks. After progress it continues at once. A new sync always waits, longer each
+ *    time until a sync lasts. Progress is a page, the end of a sync, a new revision, or a watch of
+ *    `steadyMs`; a bookmark that repeats a revision is none.
  * R4 A server whose revision falls has lost some of its history, and a watch that is ahead of it
- *    gets no event or error. So the reader syncs again.
+ *    gets neither events nor an error. So the reader syncs again.
  *
  * Bounds: one received chunk, and the object that is arriving, up to `objectBytesMax`. Nothing is
  * read ahead of the consumer.
@@ -57,11 +57,10 @@ export type ReaderParts = Readonly<{
   clock: Clock;
   random: () => number;
   log: Log;
-  /** For messages that all readers may log at once, when the server is away. */
+  /** For messages that all readers may log at once, while the server is unreachable. */
   boundedLog: BoundedLog;
 }>;
 
-/** The state of a reader. */
 type Place = {
   /** The next or present request. */
   step: ReadStep;
@@ -81,7 +80,7 @@ type Place = {
 
 /** client-go's timeout: five to ten minutes. */
 const watchSecondsMin = 300;
-/** Longer than a server works on any answer. */
+/** Longer than any server works on an answer. */
 const silenceMs = 75_000;
 /** A watch that lasted this long did not fail, even without an event. */
 const steadyMs = 1_000;
@@ -105,7 +104,6 @@ export class KubeReader {
     this.#collection = collection;
   }
 
-  /** Whether the server is answering. */
   get connected(): boolean {
     return this.#connected;
   }
@@ -260,8 +258,8 @@ export class KubeReader {
     this.#parts.absent.delete(this);
     if (after.isAbsent) this.#absent(place, error);
     else this.#logFailure(place, { asked: step.kind, next: after.step.kind, ...failureFields(error) });
-    // The server would refuse this request again. Another one is made at once, and this one never
-    // again.
+    // The server would refuse a WatchList again. The reader lists at once instead, and sends no
+    // WatchList again.
     if (after.refusesWatchList && !refusesWatchList) place.failures = 0;
     const resyncMs = step.kind === 'watch' && after.step.kind !== 'watch' ? place.pace.failedMs() : 0;
     const askedMs = error instanceof KubeRefusal ? Math.min(error.retryAfterMs, retryAfterMaxMs) : 0;
@@ -269,8 +267,8 @@ export class KubeReader {
   }
 
   /**
-   * The first failure waits between zero and its bound, every further one at least half of its
-   * bound.
+   * The wait after a first failure is between zero and its bound; after each further one, at least
+   * half of its bound.
    */
   #retryMs({ failures }: Place): number {
     const { random, absent } = this.#parts;
@@ -303,8 +301,8 @@ export class KubeReader {
 }
 
 /**
- * Whether a revision is older, if both are numbers. Revisions are opaque in principle, but kcp's
- * come from etcd, which counts its writes.
+ * Whether a revision is older; false unless both are numbers. Revisions are opaque in principle,
+ * but kcp's come from etcd, which counts its writes.
  */
 function isOlder(revision: string, than: string | undefined): boolean {
   return than !== undefined && /^\d+$/.test(revision) && /^\d+$/.test(than) && Number(revision) < Number(than);

@@ -1,14 +1,15 @@
 /**
  * Cuts a page of a list into the texts of its items while it arrives, so that memory never holds a
  * whole page. The text around the items is kept, because it has the list's revision and its
- * continue token. API servers write it before or after the items.
+ * continue token. API servers write these before or after the items.
  *
  *   {"kind":"…List",… "items":[ {…} , {…} , … ], "metadata":{"resourceVersion":"…","continue":"…"}}
  *   └─ envelope ─────────────┘  └ item ┘          └─ envelope ───────────────────────────────────┘
  *
- * It parses only strings, brackets and the text between items; the consumer of an item checks its
- * text. A text that is no list is refused. If it counted as an empty list, all objects listed
- * before would be removed. Bounds: one item, `itemBytesMax`; the envelope, `envelopeBytesMax`.
+ * The cutter parses only strings, brackets and the text between items; the consumer of an item
+ * checks the item's text. A text that is no list is refused. If it counted as an empty list, all
+ * objects listed before would be removed. Bounds: one item, `itemBytesMax`; the envelope,
+ * `envelopeBytesMax`.
  */
 import { CacheError } from '../domain/errors.js';
 import { GatheredBytes } from '../domain/base/gathered-bytes.js';
@@ -29,8 +30,8 @@ const spaces: readonly number[] = [0x20, 0x09, 0x0a, 0x0d];
 /** The look-behind excludes the end of a longer name. */
 const itemsAhead = /(?<!\\)"items"\s*:\s*$/;
 /**
- * How many bytes before a list are searched for its name. With more white space the name is not
- * found, and the page is refused.
+ * How many bytes before an array are searched for the name `items`. With more white space the name
+ * is not found, and the page is refused.
  */
 const lookedAtBytes = 256;
 /**
@@ -92,7 +93,7 @@ export class ListCutter {
     return items;
   }
 
-  /** The envelope of the page. Throws if the page is incomplete. */
+  /** Throws if the page is incomplete. */
   end(): ListEnvelope {
     if (this.#depth !== 0 || this.#envelope === '') throw new CacheError('a list broke off');
     // Readers differ in which of two repeated names they use.

@@ -1,5 +1,5 @@
 /**
- * A table of what a reader requests, and what it requests next when that fails. client-go's
+ * A table of what a reader requests, and what it requests next after a failure. client-go's
  * reflector and its pager are the model.
  *
  *   request      failure                                next
@@ -17,8 +17,8 @@ export type ReadStep =
   /** The present objects as events, then all changes. */
   | Readonly<{ kind: 'watch-list' }>
   /**
-   * `continueToken`: '' at the first page. `revision`: of the first page, undefined before it.
-   * `isWhole`: the whole list in one answer.
+   * `continueToken`: '' at the first page. `revision`: that of the first page; undefined until it
+   * was read. `isWhole`: the whole list in one answer.
    */
   | Readonly<{ kind: 'list'; continueToken: string; revision: string | undefined; isWhole: boolean }>
   | Readonly<{ kind: 'watch'; revision: string }>;
@@ -33,7 +33,7 @@ export function syncStep({ refusesWatchList }: Readonly<{ refusesWatchList: bool
   return refusesWatchList ? firstPage : { kind: 'watch-list' };
 }
 
-/** `wasAccepted`: the server had answered with 200. */
+/** `wasAccepted`: whether the server had answered 200. */
 export function stepAfter(
   step: ReadStep,
   error: unknown,

@@ -1,7 +1,7 @@
 /**
  * The parts of a server's object that selection and stamping need. Only these members are decoded,
  * from their spans; the text itself is copied unchanged. The reader trusts an API server to write
- * each name once, and UTF-8. The cache checks both again.
+ * each name once, and UTF-8. The cache checks both.
  */
 import { member, type Members, nestingMax, type ObjectText, scanObject, valueText } from '../json/object-text.js';
 

@@ -15,14 +15,14 @@ export type UnreadBodyOptions = Readonly<{ room?: UnreadRoom | undefined; signal
 const uncounted: UnreadRoom = Object.freeze({ tryReserve: () => true, release: () => {} });
 
 /**
- * Passes on what comes from `source`, a message of HTTP/1.1 or a stream of HTTP/2, to one reader.
- * Source and body end separately. A source that has ended closes at once. When a connection closes,
- * Node drops the unread bytes of its streams, but not those in the body. Without room for a piece
- * the body is destroyed.
+ * Passes the bytes of `source`, a message of HTTP/1.1 or a stream of HTTP/2, to one reader. Source
+ * and body end separately. No bytes wait in the source, so it closes as soon as it has ended. When
+ * a connection closes, Node drops the unread bytes of its streams, but not those in the body. If
+ * `room` has no space for a piece, the body is destroyed.
  *
- * It must be created before the first piece can have arrived. The reader must read whatever there
- * is, never a number of bytes. An error of the source destroys the body; a source that is cut off
- * without an error ends it.
+ * Create it before the first piece can have arrived. Its reader must read all that there is, never
+ * a given number of bytes. An error of the source destroys the body; a source that is cut off
+ * without an error ends the body.
  */
 export class UnreadBody extends Readable {
   readonly #source: Readable;
@@ -44,8 +44,8 @@ export class UnreadBody extends Readable {
       if (this.#isWhole) this.#endSource();
       return end();
     };
-    // `close` reports the source's error, unless the whole body had arrived. The reader gets it
-    // from the body.
+    // `close` reports the source's error, unless the whole body had arrived. The reader gets the
+    // error from the body.
     source.on('error', () => {});
     this.on('error', () => {});
     source.once('close', () => {
@@ -56,16 +56,14 @@ export class UnreadBody extends Readable {
     source.resume();
   }
 
-  /**
-   * Whether the source has ended completely. A later end of its connection does not change that.
-   */
+  /** Whether the whole body has arrived. A later end of the connection does not change that. */
   get isWhole(): boolean {
     return this.#isWhole;
   }
 
   override read(size?: number): unknown {
-    // Node calls with size 0 only to find out whether there is more. While the reader is not
-    // paused, `push` passes each piece on at once.
+    // Node calls `read(0)` only to find out whether there is more. While the reader is not paused,
+    // `push` passes each piece on at once.
     while (size !== 0 && this.#unread.bytes > 0 && this.readableLength === 0 && !this.#isPaused()) {
       const piece = this.#unread.shift();
       this.#room.release(piece?.length ?? 0);

@@ -6,8 +6,8 @@ import { member, nestingMax, scanObject, valueText } from '../json/object-text.j
 export type WatchEvent = Readonly<{ type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'; object: Uint8Array }>;
 
 /**
- * Every API server writes events in this form, with nothing after the object. If there is more, the
- * reader of the object fails.
+ * Every API server writes events in this form, with nothing after the object. If anything follows
+ * the object, scanning the object fails.
  */
 const usual = /^\{"type":"(ADDED|MODIFIED|DELETED|BOOKMARK|ERROR)","object":$/;
 const longestStart = '{"type":"BOOKMARK","object":'.length;
@@ -46,7 +46,8 @@ const newline = 0x0a;
  * Cuts received bytes into the lines of a watch. A batch has the lines that one chunk completed.
  * The beginning of a line is kept until its end arrives, up to `lineBytesMax`.
  *
- * Lines without their newline. Bytes after the last newline are no complete event, and are dropped.
+ * Yields lines without their newline. Bytes after the last newline are no complete event, and are
+ * dropped.
  */
 export async function* lines(chunks: AsyncIterable<Uint8Array>, lineBytesMax: number): AsyncGenerator<readonly Uint8Array[], void> {
   const begun = new GatheredBytes();

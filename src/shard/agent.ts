@@ -53,7 +53,6 @@ export type ShardAgentOptions = Readonly<{
 const linesAtOnceMax = 20;
 /** Maximum log lines in ten seconds about objects of other shards. */
 const passedOverLinesMax = 5;
-/** Timeout of the version request. */
 const versionMsMax = 10_000;
 const versionBytesMax = 64 * 1024;
 
@@ -114,8 +113,8 @@ export class ShardAgent {
   }
 
   /**
-   * Throws SourceIsCache and SourceForbidsAll. If the source does not answer at present, later
-   * responses show whether it is a cache.
+   * Throws SourceIsCache or SourceForbidsAll. If the source does not answer now, later responses
+   * show whether it is a cache.
    */
   async checkSource(signal: AbortSignal): Promise<void> {
     const failure = await this.#askVersion(signal);
@@ -134,7 +133,8 @@ export class ShardAgent {
   }
 
   /**
-   * Adds all slices that need no declaration to the sink. The others follow when they are declared.
+   * Adds all slices that need no declaration to the sink. Other slices follow when they are
+   * declared.
    */
   start(): void {
     for (const type of replicatedTypes(this.#types)) this.#add(type);
@@ -243,7 +243,7 @@ export class ShardAgent {
  *
  * - That of a Strata cache. An agent that reads a cache pushes the objects of all shards as those
  *   of its own shard. If it pushes into the same cache, each object comes back as a change, without
- *   end. A cache names itself in every response header. It also does so in `/version`, because an
+ *   end. A cache names itself in a header of every response, and in `/version`, because an
  *   intermediary may remove headers.
  * - That of a front proxy, or of a user outside `system:masters`. kcp then forbids every request
  *   for all logical clusters at once, including `/version`.

@@ -18,8 +18,8 @@ export type CachedResource = Readonly<{
   cluster: ClusterName;
   matchLabels: Labels;
   /**
-   * The objects leave the cache as soon as the deletion is requested, because kcp purges them
-   * before it removes the finalizer.
+   * Whether deletion was requested. The declared objects then leave the cache at once, as kcp
+   * purges them before it removes the finalizer.
    */
   deleting: boolean;
 }>;
@@ -28,7 +28,7 @@ export type CachedResource = Readonly<{
 export type DeclaringShard = Readonly<{ shard: ShardName; needsNoDeclaration: (type: Pick<Resource, 'group' | 'resource'>) => boolean }>;
 
 /**
- * `unknown` while it declares no type, because kcp writes kind, scope and identity into it step by
+ * `unknown` while the object declares no type: kcp writes kind, scope and identity into it step by
  * step. `built-in` if every cache has the type without a declaration.
  */
 export function readCachedResource(
@@ -54,11 +54,11 @@ export function readCachedResource(
  * How to read the objects that the ClusterCachedResources of one type and logical cluster select.
  *
  * If there is one selector, the shard applies it. If there are several, which may overlap, the
- * agent reads all objects and skips those that none selects. So an object that two of them select
- * leaves only once neither selects it. The first gives the version.
+ * agent reads all objects and skips those that none selects. So an object that two selectors match
+ * leaves the cache only once neither matches. The first ClusterCachedResource gives the version.
  *
- * The agent also reads all objects if a selector has labels that no object can have. kcp compares
- * such labels, and in a URL they might be read as another selector.
+ * The agent also reads all objects if a selector has labels that no object can have. In a URL such
+ * labels might be read as another selector, while kcp compares them as they are.
  */
 export function readingOf([first, ...others]: readonly [CachedResource, ...CachedResource[]]): Readonly<{
   collection: Collection;

@@ -1,8 +1,8 @@
 /**
  * Follows the ClusterCachedResources of a shard, and keeps one slice for each identity they
- * declare. It adds the slice when the first one is usable, and withdraws it with the last one. When
- * the ClusterCachedResources of one logical cluster change, only that logical cluster is synced
- * again, at the pace of edit-pace.ts.
+ * declare. It adds the slice with the first usable ClusterCachedResource, and withdraws it with the
+ * last. When the ClusterCachedResources of one logical cluster change, only that logical cluster is
+ * synced again, at the pace of edit-pace.ts.
  *
  * A ClusterCachedResource takes effect after it was sent in its own slice, so that the cache knows
  * a type before its objects arrive. Changes within a sync of ClusterCachedResources take effect
@@ -37,11 +37,14 @@ export type DeclaredSlicesParts = Readonly<{
 
 /**
  * `after`: the slice of ClusterCachedResources. `rule`: the selection rule for that slice.
- * `areFollowed`: whether the agent receives its changes from the shard, as far as known.
+ * `areFollowed`: whether the agent receives changes of ClusterCachedResources from the shard, as
+ * far as known.
  */
 export type DeclaredSlicesOptions = DeclaringShard & Readonly<{ after: Slice; rule: SelectionRule; areFollowed: () => boolean }>;
 
-/** `declaredTexts`: by logical cluster, the text of the declarations from which its reader was created. */
+/**
+ * `declaredTexts`: for each logical cluster, the declarations from which its reader was created.
+ */
 type Declared = Readonly<{ slice: Slice; parts: PerClusterSource; declaredTexts: Map<ClusterName, string> }>;
 /** By logical cluster and name. */
 type Places = Map<string, CachedResource>;
@@ -106,8 +109,8 @@ export class DeclaredSlices implements ReadObserver {
   #take(place: string, read: ReturnType<typeof readCachedResource> | undefined): void {
     if (read === 'unknown') {
       this.#unknown.add(place);
-      // Reports this before the slice is withdrawn. The new declaration is not known yet, so the
-      // cache must remove none of its objects.
+      // Report before the slice is withdrawn. The new declaration is not known yet, so the cache
+      // must keep the objects of the slice.
       this.#reportComplete();
     } else this.#unknown.delete(place);
     this.#record(place, typeof read === 'string' ? undefined : read);
@@ -192,7 +195,7 @@ export class DeclaredSlices implements ReadObserver {
     this.#parts.log.info('shard.declared.withdrawn', { resource: name });
   }
 
-  /** Undefined if nothing is to be read there. */
+  /** Undefined if no objects of the logical cluster are to be read. */
   #declaredTextOf(name: string, cluster: ClusterName): string | undefined {
     const bringing = this.#contributing(name, cluster);
     return bringing.length === 0 ? undefined : JSON.stringify(bringing);
@@ -205,14 +208,14 @@ export class DeclaredSlices implements ReadObserver {
   }
 }
 
-/** The receiver of the agent's slices: the part of a sender that the agent needs. Tests replace it. */
+/** The part of a sender that the agent needs. Tests replace it. */
 export interface SliceSink {
-  /** `after`: the cache can accept this slice only once that one was synced. */
+  /** `after`: the cache can accept `slice` only once `after` was synced. */
   add(slice: Slice, source: SliceSource, options?: Readonly<{ after?: Slice }>): void;
-  /** Stops sending the slice. The cache keeps its objects until it removes the slice itself. */
+  /** Stops sending the slice. The cache keeps the slice until `complete(true)`. */
   withdraw(slice: Slice): void;
   /**
-   * Whether all slices of the shard were added. While they are, the cache removes its other slices
+   * Whether all slices of the shard were added. While `isComplete`, the cache removes other slices
    * of the shard.
    */
   complete(isComplete: boolean): void;

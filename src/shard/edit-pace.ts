@@ -4,7 +4,7 @@
  * them.
  *
  * There are at most two effects in ten seconds. So continuous edits cost the shard one read of the
- * logical cluster every five seconds, which is time enough to complete it.
+ * logical cluster every five seconds, which is enough time to complete the read.
  *
  *  edits      x  x x x                    x     x   x
  *  effects    x          x                x                 x
@@ -55,7 +55,7 @@ export class EditPace {
     else edits.cancel = this.#clock.after(ms, () => this.#next(name, edits));
   }
 
-  /** Applies the waiting edits; forgets the name after `waitMsMax` without any. */
+  /** Applies the waiting edits; forgets the name after `waitMsMax` without edits. */
   #next(name: string, edits: Edits): void {
     if (edits.sinceMs === undefined) return void this.#edits.delete(name);
     [edits.sinceMs, edits.formerMs, edits.lastMs] = [undefined, edits.lastMs, this.#clock.now()];

@@ -3,8 +3,8 @@
  * proxy (pkg/index of August 2026). An entry stays until its object is gone, because a Workspace
  * that is being deleted still leads to its logical cluster.
  *
- * A change that does not alter the entry is pushed all the same. To detect that, the agent would
- * have to keep every entry, and the cache compares them anyway.
+ * A change that does not alter the entry is pushed all the same. To detect such a change, the agent
+ * would have to keep every entry, and the cache compares entries anyway.
  */
 import { pathAnnotation, parseAnyPath } from '../domain/cluster.js';
 import { isObject, membersOf, type Members } from '../domain/base/members.js';

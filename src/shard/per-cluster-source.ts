@@ -1,7 +1,7 @@
 /**
  * A slice whose logical clusters are read separately, because ClusterCachedResources of several
- * logical clusters may declare one identity. Each is synced, retried and followed independently of
- * the others.
+ * logical clusters may declare one identity. Each logical cluster is synced, retried and followed
+ * independently.
  *
  *  begin  clusterBegin a  …  clusterEnd a  …  clusterEnd b  end
  *      `end` follows once each has been read completely
@@ -84,7 +84,7 @@ export class PerClusterSource implements SliceSource {
     return this.#arrived[0]?.sinceMs;
   }
 
-  /** Announces a pending change of a source; until `setSource` or `keepSource` the slice is incomplete. */
+  /** Announces a change of a source. Until `setSource` or `keepSource`, the slice is incomplete. */
   announce(cluster: ClusterName): void {
     this.#expected.add(cluster);
   }

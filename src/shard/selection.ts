@@ -1,6 +1,5 @@
 /**
- * Which objects of a shard are replicated, as in kcp's own replication controller: data and one
- * function.
+ * Which objects of a shard are replicated, as in kcp's own replication controller.
  *
  *           in a sync       as a change   when
  *  put      put             put           in all other cases
@@ -51,7 +50,10 @@ export function replicatedTypes(table: readonly TableType[]): readonly Replicate
     });
 }
 
-/** The order is the controller's: a lost mark counts even if finalizers are still pending. */
+/**
+ * The order of the checks is that of kcp's controller: an object without its mark is gone, even if
+ * finalizers are pending.
+ */
 export function select(object: SourceObject, { marked, systemClusters, selectors }: SelectionRule): Selected {
   if (object.cluster.startsWith('system:') && !systemClusters.has(object.cluster)) return 'ignored';
   if (selectors !== undefined && !isSelected(object, selectors)) return 'gone';

@@ -3,8 +3,8 @@
  * controller changes.
  *
  * T1 `metadata.resourceVersion` is removed, because it is the shard's and not the cache's.
- * T2 Annotations with the version and uid of the original are added. They follow the original at
- *    every change; kcp's controller leaves the version as it was on creation.
+ * T2 Annotations with the version and uid of the original are added. Unlike kcp's controller, which
+ *    writes the version only on creation, the agent updates both at every change.
  * T3 `kind` and `apiVersion` are added if the shard omits them, as it does in lists of RBAC and
  *    admission types.
  * T4 `kcp.io/shard` and `kcp.io/cluster` are left to the cache, which knows the shard of the

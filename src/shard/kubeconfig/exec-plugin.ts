@@ -26,8 +26,8 @@ export type ExecPluginParts = Readonly<{
 }>;
 
 /**
- * Plugins of clouds retry their own requests for some tens of seconds. A run that takes longer than
- * this hangs.
+ * Cloud plugins retry their own requests for some tens of seconds. A run that takes longer than
+ * this has hung.
  */
 const timeoutMs = 60_000;
 /**
@@ -104,8 +104,8 @@ export class ExecPlugin {
   #keep(credential: ExecCredential): void {
     const { expiresMs = Infinity } = credential;
     const earlyMs = expiresMs - expiryMarginMs;
-    // A plugin may cache a token until it expires. Running the plugin earlier would return the same
-    // token.
+    // A plugin may cache a token until the token expires, so a run within the margin would return
+    // the same token.
     this.#cached = { credential, untilMs: this.#parts.clock.wallMs() < earlyMs ? earlyMs : expiresMs };
     this.#pace.issued();
   }
@@ -126,8 +126,8 @@ class PluginMissing extends Error {}
 
 /**
  * Runs the program of an exec plugin and returns its standard output. Its standard error is the
- * agent's own, as with client-go, because a plugin writes its messages for people there. It has no
- * standard input.
+ * agent's own, as with client-go, because a plugin writes its messages for people there. The
+ * program has no standard input.
  *
  * Bounds: `timeoutMs`; `answerBytesMax`. At either, and once the signal is aborted, the program
  * gets SIGTERM, and SIGKILL after `killGraceMs`. The promise settles once the program has ended, so
@@ -190,7 +190,7 @@ class SharedTask<Result> {
 
   constructor(task: (signal: AbortSignal) => Promise<Result>) {
     this.#result = task(this.#abort.signal);
-    // Waiters receive the error; this handler covers a failure after the last one has left.
+    // Waiters receive the error; this handler covers a failure after the last waiter has left.
     this.#result.catch(() => {});
   }
 

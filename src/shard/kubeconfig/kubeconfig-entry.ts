@@ -1,6 +1,6 @@
 /**
- * One context of a kubeconfig. The Kubernetes client library parses the file's entries. Only that
- * module of it is loaded, because the whole library takes 75 MB for APIs that are not used here.
+ * One context of a kubeconfig. The Kubernetes client library parses the file's entries. Only its
+ * parser is loaded, because the whole library takes 75 MB for APIs that are not used here.
  *
  * K1 Unsupported features are refused when the file is read: a proxy, a password, impersonation, an
  *    auth-provider, and a plugin that needs a terminal.
@@ -24,7 +24,7 @@ export type KubeconfigOptions = Readonly<{
   allowInsecure: boolean;
 }>;
 
-/** A PEM text, or the path of its file; `name` is what errors call it. */
+/** A PEM text, or the path of its file; `name`: its name in errors. */
 export type PemSource = Readonly<{ name: string; text: string } | { name: string; file: string }>;
 
 export type KubeconfigEntry = Readonly<{
@@ -123,8 +123,8 @@ type Entries = Readonly<{
   /** `raw`: the entry as in the file, because the library drops extensions. */
   clusters: readonly Readonly<{ cluster: ReturnType<typeof newClusters>[number]; raw: unknown }>[];
   /**
-   * `raw`: the entry as in the file, because the library drops `tokenFile`, and of impersonation
-   * all but the user.
+   * `raw`: the entry as in the file, because the library drops `tokenFile`, and all members of
+   * impersonation but the user.
    */
   users: readonly Readonly<{ user: User; raw: unknown }>[];
   current: string | undefined;

@@ -6,8 +6,8 @@
  *
  * F1 Unusable content is ignored: a half-written file, or a certificate with another key. Each
  *    problem is logged once.
- * F2 A kubeconfig that leads to another shard is ignored: its objects would be pushed as those of
- *    this shard.
+ * F2 A kubeconfig that leads to another shard is ignored: the objects of that shard would be pushed
+ *    as those of this one.
  */
 import { certificatesIn, type UsedCertificates } from '../../certificates/certificate-expiry.js';
 import { checkAuthorities, checkPair } from '../../certificates/pair-files.js';
@@ -19,7 +19,6 @@ import { parseKubeconfigEntry, type KubeconfigEntry, type KubeconfigOptions, typ
 
 /** Validated contents of the kubeconfig and the files it names. */
 export type KubeconfigContent = Readonly<{
-  /** The text of the kubeconfig. */
   text: string;
   entry: KubeconfigEntry;
   ca: string | undefined;

@@ -1,6 +1,7 @@
 /**
  * Access to a shard by a kubeconfig: the contents of its files, and the credentials of its exec
- * plugin. The client asks for both before every request, so that renewed ones need no restart.
+ * plugin. The client asks for both before every request, so that renewed credentials need no
+ * restart.
  */
 import type { UsedCertificates } from '../../certificates/certificate-expiry.js';
 import type { Log } from '../../diagnostics/log.js';
@@ -10,8 +11,8 @@ import { KubeconfigFiles, type KubeconfigContent } from './kubeconfig-files.js';
 import type { Credentials, KubeAccess } from '../../kube/kube-access.js';
 
 /**
- * Also returns the certificates from the files that the agent presents to the shard, to monitor
- * their expiry. A plugin renews its own.
+ * `certificates`: those from files that the agent presents to the shard, to monitor their expiry. A
+ * plugin renews the certificates that it issues.
  */
 export type KubeconfigAccess = KubeAccess & Readonly<{ certificates: () => UsedCertificates }>;
 
