@@ -32,7 +32,6 @@ export const malformed: OwnAnswer = text(400, '400 Bad Request\n');
 export const headersTooLong: OwnAnswer = text(431, '431 Request Header Fields Too Large\n');
 export const expectationFailed: OwnAnswer = { code: 417, headers: {}, body: '' };
 
-/** The answer to a CORS preflight request that is allowed. */
 export const preflightAllowed: OwnAnswer = { code: 204, headers: {}, body: '' };
 
 /**

@@ -26,8 +26,8 @@ export const otherProtocol = 'the server goes on in a protocol that nobody asked
 export const openMsMax = 3_000;
 export const pingIntervalMs = 10_000;
 /**
- * The time to the beginning of an answer over HTTP/1.1: a little more than servers of Kubernetes
- * give a request.
+ * The time to the beginning of an answer over HTTP/1.1: a little more than Kubernetes servers give
+ * a request.
  */
 export const answerMsMax = 65_000;
 
@@ -50,9 +50,9 @@ export function serverOf(origin: string): Readonly<{ host: string; port: string;
 }
 
 /**
- * Limits a request over HTTP/1.1, which has no pings. It calls `late` if there is no connection in
- * time, no answer in time, or if too many 1xx answers come before the answer. The caller calls the
- * result when the answer has begun.
+ * Limits a request over HTTP/1.1, which has no pings. Calls `late` if no connection or no answer
+ * comes in time, or if too many 1xx answers come first. Returns a function that ends the time
+ * limits; the caller runs it when the answer has begun.
  */
 export function limitTime(
   outgoing: ClientRequest,

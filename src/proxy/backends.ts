@@ -1,16 +1,16 @@
 /**
  * Connections to the servers behind the proxy: HTTP/2, and HTTP/1.1 to a server that supports
- * nothing else. A connection carries as many requests as its server allows. When all are full
- * another one is opened, so that watches starve no other request. Requests with different
+ * nothing else. A connection carries as many requests as its server allows. When all connections
+ * are full, another one is opened, so that watches starve no other request. Requests with different
  * certificates never share a connection.
  *
  *   asked ──▶ not sent: no connection, or the server refused the stream    ──▶ NotSent
  *         └─▶ sent ──▶ the connection ends before an answer begins          ──▶ BrokenOff
  *                   └─▶ the answer begins; `isCutOff` says whether it ended early
  *
- * Nothing is sent twice. A server that does not answer a ping loses its connection, and all
- * requests on it end. Bounds: `originsMax` servers; for each `sessionsMax` connections and as many
- * for watches; over HTTP/1.1 `socketsMax`.
+ * Nothing is sent twice. A connection whose ping is not answered ends, with all its requests.
+ * Bounds: `originsMax` pairs of server and credentials; for each pair `sessionsMax` connections and
+ * as many for watches, or over HTTP/1.1 `socketsMax`.
  */
 import { Agent, request as requestHttp1 } from 'node:https';
 import { constants, type IncomingHttpHeaders } from 'node:http2';
@@ -47,7 +47,7 @@ export type BackendRequest = Readonly<{
   body: IncomingMessage | undefined;
   /** Called with the length of each part of the body that is sent to the backend. */
   bodyPassed: (bytes: number) => void;
-  /** Whether the answer may take any time to begin, as that of a watch. */
+  /** Whether the answer may take any time to begin, as with a watch. */
   lasts: boolean;
   /** The memory budget for answer bytes that the client has not read yet. */
   unread: UnreadRoom;
@@ -60,8 +60,8 @@ export type BackendAnswer = Readonly<{
   body: Readable;
   isCutOff: () => boolean;
   /**
-   * Ends what is still being sent to the backend. The front door calls it after a whole answer,
-   * because the backend then says nothing more about the request.
+   * Stops a request that is still being sent. The front door calls it after a whole answer, because
+   * the backend says nothing more about the request.
    */
   endRequest: () => void;
 }>;
@@ -74,7 +74,7 @@ const sessions: Http2SessionsOptions = Object.freeze({
   windowBytes: 256 * 1024,
 });
 /**
- * Watches have their own connections, with smaller windows, because many of them may have no
+ * Watches have their own connections, with smaller windows, because many watches may have no
  * reader.
  */
 const lasting: Http2SessionsOptions = Object.freeze({ ...sessions, windowBytes: 64 * 1024 });
@@ -174,8 +174,8 @@ export class Backends {
   ): Promise<BackendAnswer> {
     const { ':authority': host = '', ...others } = headers;
     return new Promise((resolve, reject) => {
-      // For some methods Node writes a body without a length or chunks. The server would read the
-      // rest as another request.
+      // For some methods Node writes a body without a length or chunks. The server would read such
+      // a body as another request.
       const isChunked = body !== undefined && headers['content-length'] === undefined;
       const outgoing = requestHttp1({
         ...serverOf(origin),
@@ -188,8 +188,8 @@ export class Backends {
       let answer: IncomingMessage | undefined;
       let hasFailed = false;
       // Reject here as well, because a request that waits for a socket emits nothing when it is
-      // destroyed. When a request is destroyed, Node drops the unread part of its answer and emits
-      // `end`.
+      // destroyed. `hasFailed` marks the answer as cut off: when a request is destroyed, Node drops
+      // the unread part of the answer and emits `end`.
       const fail = (error: Error): void => {
         hasFailed = true;
         outgoing.destroy();
@@ -224,7 +224,7 @@ export class Backends {
         if (answer?.complete !== true) fail(error);
       });
       if (body === undefined) return void outgoing.end();
-      // The server may answer before the body arrives, so send the headers at once.
+      // The server may answer before it gets the body, so send the headers at once.
       outgoing.flushHeaders();
       pourBody(body, outgoing, this.#clock, bodyPassed);
     });

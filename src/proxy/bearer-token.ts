@@ -20,8 +20,8 @@ export function bearerTokenOf(headers: IncomingHttpHeaders): string | undefined 
 }
 
 /**
- * Exactly one subprotocol must carry a token. Another must be beside it, because the server needs
- * one to choose.
+ * Exactly one subprotocol must carry a token. Another subprotocol must be beside it, because the
+ * server has to choose one.
  */
 function tokenIn(protocols: readonly string[]): string | undefined {
   const [carrier = '', ...more] = protocols.filter(carriesToken);

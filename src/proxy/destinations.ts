@@ -1,6 +1,6 @@
 /**
  * Decides where a request is sent, by its path, or what the proxy answers instead. As in kcp's
- * proxy, this comes before authentication.
+ * proxy, the decision comes before authentication.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { isObject, membersOf } from '../domain/base/members.js';
@@ -48,8 +48,8 @@ export class Destinations {
       case 'local':
         return route;
       case 'redirect':
-        // A client repeats a redirected request, so writes are not redirected. With one dot or
-        // slash too many, the clean path may be that of a whole collection.
+        // A client repeats a redirected request, so writes are not redirected. The clean path of a
+        // mistyped one may name a whole collection.
         return instead(asked.method === 'GET' || asked.method === 'HEAD' ? redirect(route.location) : malformed);
       case 'malformed':
         return instead(malformed);
@@ -140,8 +140,8 @@ const payloadCharactersMax = 16 * 1024;
 
 /**
  * The logical cluster to which the token of a service account belongs. Pure. In-cluster clients
- * cannot put it into their paths, so kcp's proxy and this one add it. The token is not verified
- * here. The shard verifies it, and only then trusts the claim.
+ * cannot put the logical cluster into their paths, so kcp's proxy and this one add it. Only the
+ * shard verifies the token, before it trusts the claim.
  *
  * `authorization`: the Authorization header. Undefined for any other token.
  */

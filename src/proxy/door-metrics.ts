@@ -48,15 +48,17 @@ export class DoorMetrics {
   }
 
   /**
-   * Call it when a request arrives. Call the result when the request ends; its `code` is undefined
-   * if there was no answer.
+   * Call it when a request arrives, and the returned function when the request ends. `code`:
+   * undefined if there was no answer.
    */
   begin(): (method: string | undefined, code: number | undefined) => void {
     const observe = this.#instruments.requestSeconds.time();
     return (method, code = unanswered) => observe({ method: methodLabel(method), code: codeLabel(code) });
   }
 
-  /** `shard`: undefined if the path names no logical cluster. kcp counts nothing then. */
+  /**
+   * `shard`: undefined if the path names no logical cluster. As in kcp, nothing is counted then.
+   */
   requestBody(shard: ShardName | undefined, bytes: number): void {
     if (shard !== undefined) this.#instruments.requestBodyBytes.add(bytes, this.#of(shard));
   }

@@ -4,8 +4,8 @@
  * HEADERS-1 Only the proxy says who the caller is. Every identity header of the request is removed,
  *    in any case of letters, even if the proxy adds none.
  * HEADERS-2 Hop-by-hop headers (RFC 9110, 7.6.1) are not forwarded. Impersonation headers are
- *    always forwarded, whatever Connection says: without them a backend would answer as if to the
- *    caller.
+ *    always forwarded, whatever Connection says: without them a backend would act for the caller
+ *    itself.
  * HEADERS-3 Node reads and writes headers as one character per byte. Text is written as its UTF-8
  *    bytes, as Go does, so that no name turns into another one.
  */
@@ -88,8 +88,8 @@ export function requestHeaders({ rawHeaders, authority, clientAddress, identity 
 }
 
 /**
- * An upper bound of the size in HPACK: 12 bytes for each header line and 12 in all, as nghttp2
- * estimates before it writes.
+ * An upper bound of the size in HPACK: 12 bytes for the block, and 12 for each line besides its
+ * texts, as nghttp2 estimates before it writes.
  */
 export function headerBlockBytesMax(headers: HeaderLines): number {
   let bytes = 12;
@@ -102,7 +102,7 @@ export const bodiless: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /**
  * `headers`: as Node provides those of an answer. Pseudo headers of HTTP/2 are left out. So is the
- * length of a 204 or 205, which have no body, because HTTP/2 treats it as an error.
+ * length of a 204 or 205: these have no body, and HTTP/2 treats a length as an error.
  */
 export function answerHeaders(status: number, headers: Readonly<Record<string, string | string[] | number | undefined>>): HeaderLines {
   const kept = new Map<string, string | string[]>();
@@ -131,7 +131,7 @@ function namedByConnection(lines: readonly (readonly [string, string])[]): Reado
   return new Set(values.map((each) => each.trim().toLowerCase()));
 }
 
-/** A backend in Go does not treat '_' as '-', but a proxy between may. */
+/** A backend in Go does not treat '_' as '-', but a proxy in front of it may. */
 function isIdentityHeader(name: string, { user, group, extraPrefix }: IdentityHeaders): boolean {
   const plain = name.replaceAll('_', '-');
   return [...trustedByKcp, user, group].includes(plain) || plain.startsWith(usualHeaders.extraPrefix) || plain.startsWith(extraPrefix);
@@ -149,8 +149,8 @@ export function asHeaderValue(text: string): string {
 
 /**
  * Escapes as Go's url.PathEscape, but in lower case, because HTTP/2 requires it. Capitals are
- * escaped because they would be lost, and parentheses because header names have none. The reader
- * decodes either form.
+ * escaped because they would be lost, and parentheses because header names may not have any. The
+ * backend decodes escapes in either case of letters.
  */
 function escapeKey(key: string): string {
   return encodeURIComponent(key)

@@ -8,7 +8,8 @@
  *              │ unavailable 503      backend wants a token  └ partial answer: reset
  *              └ redirect, 404, local
  *
- * DOOR-1 Each request resolves its path again, so a stale answer is no older than the path entries.
+ * DOOR-1 Each request resolves its path again, so a destination is never older than the path
+ *    entries.
  * DOOR-2 A request is sent to one backend, once.
  * DOOR-3 The front door reads an answer only as fast as the client takes it. When a client gives up
  *    a request, the front door cancels it at the backend.
@@ -103,8 +104,8 @@ export class FrontDoor {
   }
 
   /**
-   * Undefined once a backend's answer was passed on. `skipObservation`: called if kcp's proxy does not
-   * count the request in its metrics either. Throws Refused(429).
+   * Undefined once a backend's answer was passed on. `skipObservation`: called for a request that
+   * the metrics do not count, as in kcp's proxy. Throws Refused(429).
    */
   async #answer(exchange: Exchange, skipObservation: () => void): Promise<OwnAnswer | undefined> {
     const { request, response } = exchange;
@@ -136,7 +137,7 @@ export class FrontDoor {
     const givenUp = new AbortController();
     const leave = exchange.onEnd(() => givenUp.abort(new BrokenOff('the client has gone')));
     const stop = isLasting ? this.#parts.lasting.add(() => givenUp.abort(stopping)) : undefined;
-    // The timeout ends the request, which returns its slot among the requests of its caller.
+    // The timeout ends the request, which frees a slot of its caller.
     if (!isLasting)
       exchange.limit(this.#options.requestTimeoutMs, () => givenUp.abort(new Overdue('the request did not complete within its time')));
     try {
@@ -173,8 +174,8 @@ export class FrontDoor {
 
 const [statusMin, statusMax] = [200, 599];
 /**
- * More pending bytes are passed on before the turn of the event loop ends. A stream buffers as much
- * at once, so an answer that nobody reads holds at most twice that.
+ * With more pending bytes than this, they are passed on before the turn of the event loop ends. A
+ * stream buffers as much, so an answer that nobody reads occupies at most twice this.
  */
 const gatheredBytesMax = 16 * 1024;
 
@@ -319,7 +320,7 @@ function sendOwnAnswer(exchange: Exchange, { code, headers, body }: OwnAnswer): 
 /**
  * Which web pages may send requests across origins, by the rules of kcp's proxy. Pure.
  *
- * `origin`: the Origin header. Undefined: no CORS headers, so the browser keeps the answer from the
+ * `origin`: the Origin header. Undefined: no CORS headers, so the browser hides the answer from the
  * page.
  */
 function corsHeaders(origin: string | undefined, allowed: readonly RegExp[]): Readonly<Record<string, string>> | undefined {

@@ -1,13 +1,12 @@
 /**
- * The identity that a backend receives, from the certificate of the connection. Headers of the
- * request count only if that is the certificate of an authenticating proxy. For example, a shard is
- * one when it passes on a request for a mounted Workspace. In all cases only groups that may be
- * passed on remain.
+ * The identity that a backend receives, from the certificate of the connection. Headers count only
+ * if the certificate is that of an authenticating proxy, such as a shard that passes on a request
+ * for a mounted Workspace. In all cases only groups that may be passed on remain.
  *
- * IDENTITY-1 The backend reads exactly what was checked here. A certificate with names that a
- *    header cannot carry unchanged names nobody.
- * IDENTITY-2 Passing through makes nobody authenticated: a caller who is named as unauthenticated
- *    stays so.
+ * IDENTITY-1 The backend reads exactly what was checked here. A certificate names nobody if a
+ *    header cannot carry its names unchanged.
+ * IDENTITY-2 The front door makes nobody authenticated: a caller whom the headers name as
+ *    unauthenticated stays so.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Http2ServerRequest } from 'node:http2';
@@ -19,15 +18,15 @@ import { asHeaderValue, linesOf, usualHeaders, type Identity } from './forwarded
 /** The key under which Kubernetes records the credential of a caller. */
 const credentialKey = 'authentication.kubernetes.io/credential-id';
 /**
- * The credential of each connection; '' without a certificate. It never changes, so it is kept
- * instead of parsing the certificate for each request.
+ * The credential of each connection; '' without a certificate. The certificate is parsed once,
+ * because it never changes.
  */
 const credentials = new WeakMap<object, string>();
 
 /**
- * `untrusted`: a certificate was shown, and no CA vouches for it (any more). Undefined: there is no
- * certificate, or it is that of an authenticating proxy whose headers name no user. The backend
- * then asks for a token.
+ * `untrusted`: a certificate was shown, and no CA vouches for it (any more), or no header can carry
+ * its names. Undefined: there is no certificate, or it is that of an authenticating proxy whose
+ * headers name no user. The backend then asks for a token.
  */
 export function identityOf(caller: Caller, request: IncomingMessage, groups: GroupRules): Identity | 'untrusted' | undefined {
   if (caller.isAuthenticatingProxy === true) return assertedIdentity(request.rawHeaders, groups);
@@ -50,8 +49,7 @@ function assertedIdentity(rawHeaders: readonly string[], rules: GroupRules): Ide
     if (name === userHeader) users.push(value);
     else if (name === groupHeader && value !== '') groups.push(value);
     else if (name.startsWith(extraPrefix)) {
-      // `linesOf` made the names lower case before this unescapes the key, so escaped capitals
-      // remain.
+      // The key is unescaped after `linesOf` made the name lower case, so escaped capitals remain.
       const key = unescapeKey(name.slice(extraPrefix.length));
       extra.set(key, [...(extra.get(key) ?? []), value]);
     }
@@ -104,8 +102,8 @@ const neverPassed: readonly string[] = [
 /**
  * Which groups of a caller are passed on. Pure.
  *
- * GROUPS-1 Groups for traffic within kcp are never passed on, whatever an option says. A caller
- *    with such a group in its certificate would have access everywhere.
+ * GROUPS-1 Groups for traffic within kcp are never passed on, whatever an option says. Otherwise a
+ *    caller with such a group in its certificate would have access everywhere.
  *
  * Sorted, without duplicates.
  */

@@ -8,8 +8,8 @@ export class LongRunningRequests {
   #isStopping = false;
 
   /**
-   * `end`: called when the front door stops, at once if it is stopping already. The result removes
-   * it.
+   * `end`: called when the front door stops, at once if it is stopping already. Returns a function
+   * that removes `end`.
    */
   add(end: () => void): () => void {
     if (this.#isStopping) end();

@@ -116,7 +116,7 @@ export function mostSpecificFirst({ path: one }: Mapping, { path: other }: Mappi
   return others.length - segments.length;
 }
 
-/** Whether the segment matches any one segment. */
+/** Whether the segment of a pattern is a wildcard. */
 export function isAny(segment: string): boolean {
   return segment.startsWith('{');
 }

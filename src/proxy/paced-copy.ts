@@ -1,7 +1,7 @@
 /**
- * Copies bytes from one end to the other at the pace of the receiving end. While the receiving end
- * takes nothing, nobody reads from the other end or notices that it has gone. So a receiving end
- * that takes nothing for `stallMsMax` is ended.
+ * Copies bytes from a sender to a receiver, at the receiver's pace. While the receiver takes
+ * nothing, nobody reads from the sender, or notices that the sender has gone. So a receiver that
+ * takes nothing for `stallMsMax` is ended.
  */
 import type { IncomingMessage } from 'node:http';
 import { constants } from 'node:http2';
@@ -14,15 +14,15 @@ const stallMsMax = 30_000;
 
 /**
  * If the client breaks off, the request to the backend is destroyed, because the backend must not
- * take it for whole. `passed`: called with the length of each part.
+ * take the request for whole. `passed`: called with the length of each part.
  */
 export function pourBody(body: IncomingMessage, into: Writable, clock: Clock, passed: (bytes: number) => void): void {
   const end = (why: string): void => void into.destroy(new CacheError(why));
   const broken = (): void => end('the client has broken off');
   body.on('data', (chunk: Buffer) => passed(chunk.length));
   pace(body, into, clock, () => end('the server takes nothing of the request'));
-  // Node emits `end` while it parses the frame that brings it. Only in the next turn is it known
-  // whether the body is whole.
+  // Node emits `end` while it parses the last frame. Only in the next turn is it known whether the
+  // body is whole.
   body.once('end', () => setImmediate(() => (isWhole(body) ? into.end() : broken())));
   for (const event of ['error', 'aborted']) body.once(event, broken);
   into.once('close', () => body.resume());

@@ -9,11 +9,10 @@
  *                              …/clusters/PATH/…, and * may stand for any
  *   anything else              404
  *
- * ROUTE-1 The path is decoded once, here, and the forwarded path is built from the decoded parts.
- *    So a backend never reads another logical cluster in it than the one that was resolved. Paths
- *    that a backend may read differently are refused. These are encoded dots, a backslash, a
- *    fragment, and bytes outside ASCII. So is a path that, once decoded, is below another mapping
- *    or about another logical cluster.
+ * ROUTE-1 The path is decoded once, here, and a backend never reads another logical cluster in it
+ *    than the one that was resolved. So a path that a backend may read differently is refused: one
+ *    with encoded dots, a backslash, a fragment, or bytes outside ASCII. So is a path that, once
+ *    decoded, is below another mapping or about another logical cluster.
  */
 import { clustersPath, isAny, type Mapping } from './mapping.js';
 

@@ -3,8 +3,8 @@
  * its name, first in the logical cluster `system:shard`, where newer kcp keeps Shards, then in
  * `root`.
  *
- * Any shard may push an object of that name. Only that of the shard `root` counts, because its URL
- * receives the shard's requests.
+ * Any shard may push a Shard of any name. Only those of the shard `root` count, because their URLs
+ * receive the requests for shards.
  *
  * URLS-1 A result is cached until the next published revision. Every request needs it, and reading
  *    it takes longer than resolving the path.
