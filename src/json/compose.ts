@@ -5,7 +5,7 @@
  * It removes `selfLink`, metadata that Kubernetes does not know (as Kubernetes does), and
  * `metadata.resourceVersion`, because the revision is known only at the commit. It adds both place
  * annotations, because every object that leaves the server must have them. A name that appears
- * twice keeps its last value, because every JSON reader would use that.
+ * twice keeps its last value, as in every JSON reader.
  */
 import type { ClusterName } from '../domain/cluster.js';
 import { hasDuplicates } from './duplicate-members.js';
@@ -27,8 +27,8 @@ export type MetadataStamp = Readonly<
 
 export type Stamp = Readonly<{
   /**
-   * Undefined for a dry run, whose object gets no place. Its annotations stay, and `annotationsAt`
-   * is meaningless.
+   * Undefined for a dry run, whose object gets no place. The object's annotations stay, and
+   * `annotationsAt` is meaningless.
    */
   place: Readonly<{ shard: ShardName; cluster: ClusterName }> | undefined;
   /** The whole `apiVersion` to store, and its version part. */
@@ -43,7 +43,7 @@ const carriageReturn = 0x0d;
 const space = 0x20;
 const neverStored = ['resourceVersion', 'selfLink'];
 
-/** `text` must have an object as its metadata. The body shares no memory with it. */
+/** `text` must have an object as its metadata. The body shares no memory with the text. */
 export function compose(text: ObjectText, stamp: Stamp, allocate = ownBuffer): Body {
   if (hasDuplicates(text)) return compose(scanObject(withoutDuplicates(text), Infinity), stamp, allocate);
   if (text.metadata === undefined) throw new Error('an object without metadata was not refused');
@@ -89,7 +89,7 @@ function onOneLine(bytes: Uint8Array): Uint8Array {
   const { length } = bytes;
   for (let i = 0; i < length; i++) {
     const byte = bytes[i] ?? 0;
-    // One comparison for nearly every byte.
+    // Nearly every byte takes only the first comparison.
     if (byte <= carriageReturn && (byte === newline || byte === carriageReturn)) bytes[i] = space;
   }
   return bytes;
@@ -134,7 +134,6 @@ function dropped(stamp: Stamp, unknown: Iterable<string> = []): ReadonlySet<stri
   ]);
 }
 
-/** The marks in the new text, computed from the old text and the edits. */
 function marks(text: ObjectText, metadata: Members, gone: ReadonlySet<string>, edits: readonly Edit[]): Marks {
   const insertedAnnotations = text.annotations === undefined ? annotationsInserted(text, metadata, edits) : undefined;
   return {
@@ -164,7 +163,8 @@ function annotationsInserted(text: ObjectText, metadata: Members, edits: readonl
 }
 
 /**
- * The new place of an old offset. An edit before the offset moves it; an insertion at it does not.
+ * The new place of an old offset. An edit before the offset moves it; an insertion at the offset
+ * does not.
  */
 function moved(offset: number, edits: readonly Edit[]): number {
   let at = offset;

@@ -11,7 +11,7 @@ import { tokensOf } from './yaml.js';
 export type ConfigDocument = Readonly<{
   value: unknown;
   /**
-   * The line, from 1, of the key or list member at `path`, or of the nearest one on the way to it.
+   * The line, from 1, of the key or list member at `path`, or of its nearest parent in the file.
    */
   lineOf: (path: readonly (string | number)[]) => number;
 }>;
@@ -67,7 +67,7 @@ export function parseConfigDocument(text: string): ConfigDocument {
   };
 }
 
-/** Deeper text would end the process (yaml.ts Y1). */
+/** Refuses text that is so deep that it would end the process (yaml.ts Y1). */
 function confirmDepth(text: string): void {
   const tokens = tokensOf(text);
   try {

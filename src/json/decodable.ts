@@ -1,18 +1,18 @@
 /**
  * What Go's clients can decode. An object that they cannot decode ends every list and watch of its
- * type, for all shards. So every way in refuses it: HTTP, pushes, links, and values that others
- * have written into etcd. `test/integration/json/decodable.test.ts` compares the rule with
- * client-go.
+ * type, for all shards. So it is refused wherever it enters: over HTTP, in a push, over a link, or
+ * in a value that another program wrote into etcd. `test/integration/json/decodable.test.ts`
+ * compares the rule with client-go.
  *
  * D1 Every number fits a float64.
  * D2 The object and the levels around it nest no deeper than Go reads. A watch of tables adds
  *    four levels, and nothing adds more.
  * D3 Go matches `kind` and `apiVersion` without regard to case, and many Go programs do so for
- *    `metadata` and its members. Only these spellings are accepted.
- * D4 The metadata decodes as ObjectMeta (object-meta.ts). Go decodes every repeated member of a
- *    struct, not only the last one.
- * D5 No object has `items`. Go's decoders for values without a Go type, such as kubectl's, take
- *    an object with `items` for a list.
+ *    `metadata` and its members. Only the spellings of Kubernetes are accepted.
+ * D4 The metadata decodes as ObjectMeta (object-meta.ts). A struct in it has no repeated member,
+ *    because Go decodes each of them, not only the last.
+ * D5 No object has a member `items`. Go's decoders for values without a Go type, such as kubectl's,
+ *    take an object with `items` for a list.
  *
  * Whether the rest decodes as its kind is up to the shard that owns the object.
  */

@@ -102,7 +102,7 @@ class JsonParser {
     return undefined;
   }
 
-  /** Adds a value to the innermost container. Returns the container if that completes it. */
+  /** Adds a value to the innermost container. Returns the container if the value completes it. */
   #place(container: Open, value: JsonTree): JsonTree | undefined {
     const isObject = container instanceof Map;
     if (isObject) this.#placeMember(container, this.#names.pop() as string, value);
@@ -189,7 +189,7 @@ class JsonParser {
   }
 
   #skipSpace(): void {
-    // Compact text has no white space, so this comparison saves the pattern.
+    // Compact text has no white space, so this comparison mostly avoids the pattern.
     if (this.#text.charCodeAt(this.#at) <= firstPrintable) this.#match(spacePattern);
   }
 

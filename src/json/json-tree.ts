@@ -5,7 +5,7 @@
  * T1 A number is its text: int64 beyond 2^53, `1.0` and `1e3` survive.
  * T2 An object is a Map. It keeps the order of members ("10" does not move before "b"), and
  *    `__proto__` and `constructor` are ordinary names.
- * T3 A tree never changes. A patch builds a new one along the path and shares the rest, so
+ * T3 A tree never changes. A patch copies the containers along its paths and shares the rest, so
  *    untouched members cannot differ.
  * T4 Nothing here recurses, because text may nest 10,000 levels deep, and Node's stack may be
  *    too short for that.
@@ -39,8 +39,8 @@ export function formatJson(tree: JsonTree): string {
 }
 
 /**
- * The length of the compact text, counted only until it exceeds `max`. Bounds what is about to be
- * copied.
+ * The length of the compact text, counted only until it exceeds `max`. Used to bound a copy before
+ * it is made.
  */
 export function measureJson(tree: JsonTree, max: number): number {
   let length = 0;

@@ -1,6 +1,6 @@
 /**
- * The value of JSON text; undefined if the text is invalid. Only for reading, because numbers may
- * lose digits.
+ * The value of JSON text; undefined if the text is invalid. Never write the value back, because
+ * numbers may have lost digits.
  */
 export function jsonValue(text: string): unknown {
   try {

@@ -1,7 +1,8 @@
 /**
- * Reads and writes names that are kept on copies (domain/kept-names.ts) in the text of a body. An
- * annotation lists which of them were set on the copy. All are inserted at the front in a fixed
- * order, so equal inputs give equal bytes. Everything else stays as it is.
+ * Reads and writes, in the text of a body, the annotations and labels that are kept on copies
+ * (domain/kept-names.ts). An annotation lists the names that were set on the copy. New members are
+ * inserted at the front in a fixed order, so equal inputs give equal bytes. Everything else stays
+ * as it is.
  */
 import { keptAnnotation, keptPlaces, type NamesOfType } from '../domain/kept-names.js';
 import type { Body } from '../domain/object.js';
@@ -66,7 +67,7 @@ export function withNames(body: Body, values: Kept, marked: Kept): Body {
   return edited(body, edits);
 }
 
-/** Removes the marks: an object that is new, or as its shard has it, has none. */
+/** Removes the marks, because an object that is new, or as its shard has it, has none. */
 export function unmarked(body: Body): Body {
   const { annotations } = scanObject(body.bytes, Infinity);
   return annotations === undefined ? body : edited(body, removals(annotations, new Set([keptAnnotation])));
@@ -108,8 +109,8 @@ function textIn({ bytes, ...text }: ObjectText, place: Place, name: string): str
 }
 
 /**
- * Scans the result for its offsets. Every stored body has annotations, because its place is among
- * them.
+ * Scans the result for its offsets. Every stored body has annotations, because they name its shard
+ * and logical cluster.
  */
 function edited(body: Body, edits: readonly Edit[]): Body {
   if (edits.length === 0) return body;

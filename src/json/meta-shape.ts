@@ -157,7 +157,6 @@ function fits(bytes: Uint8Array, value: Member, shape: Shape): boolean {
   }
 }
 
-/** The error message for a value that does not fit. */
 function misfit(bytes: Uint8Array, value: Member, shape: Shape, path: string): string {
   const type = typeAt(bytes, value.valueStart);
   if (shape === 'time' && type === 'string')

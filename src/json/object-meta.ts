@@ -21,17 +21,17 @@ export type ObjectMeta = Readonly<{
   labels: ReadonlyMap<string, string>;
   annotations: ReadonlyMap<string, string>;
   deletionGracePeriodSeconds: bigint | undefined;
-  /** All members, with the right types; the rules of plain writes read the others from here. */
+  /**
+   * All members of the metadata, with valid types. The rules of plain writes read the members from
+   * it that are not listed above.
+   */
   decoded: Members;
 }>;
 
 /** The metadata does not decode. `message` is Go's. */
 export class MisfitMeta extends Error {}
 
-/**
- * Throws MisfitMeta. A body without metadata has an empty one. In the worst case, a byte takes 100
- * ns.
- */
+/** Throws MisfitMeta. A body without metadata has an empty one. Takes at most 100 ns a byte. */
 export function parseObjectMeta(text: ObjectText, bytesMax: number): ObjectMeta {
   const found = member(text.top, 'metadata');
   if (found !== undefined && found.valueEnd - found.valueStart > bytesMax)

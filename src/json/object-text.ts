@@ -3,9 +3,9 @@
  * `metadata.annotations` and `metadata.labels`. The same pass checks every byte against RFC 8259.
  * It decodes only the names: a body is spliced by its spans and never re-serialised.
  *
- * Bounds: below `metadata`, nesting is counted without recursion. Text is refused if it nests
- * deeper than `depthMax`. It is also refused if it has more than `membersMax` members with a span
- * and values within metadata. The caller has checked that the bytes are UTF-8.
+ * Bounds: nesting is counted without recursion. Text is refused if it nests deeper than `depthMax`,
+ * or has more than `membersMax` members with a span and values within metadata. The caller has
+ * checked that the bytes are UTF-8.
  */
 
 /** How deep documents may nest: Go's own bound. */
@@ -60,8 +60,8 @@ const knownCharactersMax = 64;
 
 /**
  * Names of members by a hash of their bytes. Objects of a type have the same names, and creating
- * these strings is a third of a scan's garbage. It is module state, against the rule, because it
- * caches a pure function. Junk can fill it; then it accepts no more.
+ * these strings is a third of a scan's garbage. This module state breaks the rule, but it only
+ * caches a pure function. Junk can fill it; after that it takes no more names.
  */
 const knownNames = new Map<number, string>();
 
@@ -100,7 +100,6 @@ export function member(members: Members | undefined, name: string): Member | und
   return members?.list.findLast((candidate) => candidate.name === name);
 }
 
-/** The value of a member as text. */
 export function valueText(bytes: Uint8Array, { valueStart, valueEnd }: Member): string {
   return decoder.decode(bytes.subarray(valueStart, valueEnd));
 }
@@ -222,7 +221,7 @@ class Scanner {
     }
   }
 
-  /** The last byte of the escape that begins at `at`. */
+  /** The offset of the last byte of the escape that begins at `at`. */
   #escape(at: number): number {
     const byte = this.#bytes[at + 1];
     if (byte === 0x75) {
@@ -235,8 +234,8 @@ class Scanner {
 
   /**
    * The end of the value that begins at `at`. An explicit stack holds for each open container
-   * whether it is an object. The largest body is read in one turn of the event loop. So common
-   * cases come first, and nothing is called to skip absent white space.
+   * whether it is an object. The largest body is read in one turn of the event loop, so speed
+   * counts: common cases come first, and nothing is called to skip absent white space.
    */
   #value(at: number, depth: number): number {
     const bytes = this.#bytes;
@@ -276,8 +275,8 @@ class Scanner {
       // A value has ended: close the containers that it completes, then read the next value.
       for (;;) {
         if (open === 0) {
-          // The values within metadata are decoded later, so each counts. The member itself has
-          // counted for the first.
+          // The values within metadata are decoded later, so each counts. The first is already
+          // counted as the member.
           if (depth > 1) this.#count(values - 1);
           return i;
         }

@@ -8,7 +8,10 @@ export function spellingsOf(names: readonly string[]): Spellings {
   return new Map(names.map((name) => [folded(name), name]));
 }
 
-/** The known name that this one is another spelling of. */
+/**
+ * The known name from which `name` differs only in case; undefined if there is none, or if they are
+ * equal.
+ */
 export function otherSpelling(name: string, known: Spellings): string | undefined {
   const meant = known.get(folded(name));
   return meant === name ? undefined : meant;

@@ -10,7 +10,7 @@
  * spelling of numbers, need the lossless trees. Equal numbers are equal as floats, so a difference
  * of floats proves a change. Nothing recurses, because text may nest 10,000 levels deep.
  *
- * A repeated member below the metadata counts as two, so removing one is a change.
+ * `stringsDiffer` counts a repeated member below the metadata twice, so removing one is a change.
  */
 import { Buffer } from 'node:buffer';
 import { parseJson } from './json-parser.js';

@@ -1,7 +1,7 @@
 /**
  * Adds to an outgoing body what is not stored with it: the resourceVersion, and another apiVersion
- * if it is read in another served version. It copies bytes; only another apiVersion needs a scan of
- * the body.
+ * if the body is read in another served version. Bytes are copied; only another apiVersion needs a
+ * scan of the body.
  */
 import { member, scanObject } from './object-text.js';
 import type { Body } from '../domain/object.js';
@@ -20,7 +20,6 @@ export function revisionText({ bytes, marks: { revisionAt } }: Body, resourceVer
     : `,"resourceVersion":"${resourceVersion}"`;
 }
 
-/** The whole object as JSON text. */
 export function spliceRevision(body: Body, resourceVersion: string): Uint8Array {
   const { bytes, marks } = body;
   const text = revisionText(body, resourceVersion);
@@ -31,7 +30,6 @@ export function spliceRevision(body: Body, resourceVersion: string): Uint8Array 
   return out;
 }
 
-/** The same body in another version of its group. */
 export function inVersion(body: Body, apiVersion: string, version: string): Body {
   if (body.version === version) return body;
   const { top } = scanObject(body.bytes, Infinity);

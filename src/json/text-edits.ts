@@ -6,8 +6,8 @@ import { Buffer } from 'node:buffer';
 import { member, valueText, type Members, type ObjectText } from './object-text.js';
 
 /**
- * `text` replaces the bytes of the old text from `start` to `end`. If both are equal, it is
- * inserted.
+ * `text` replaces the bytes of the old text from `start` to `end`. If both offsets are equal,
+ * `text` is inserted.
  */
 export type Edit = Readonly<{ start: number; end: number; text: string }>;
 

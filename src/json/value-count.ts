@@ -1,6 +1,6 @@
 /**
- * Estimates how many values JSON text has. The memory for its tree depends on that, not on its
- * length.
+ * Estimates how many values JSON text has. The memory for a tree depends on the number of values,
+ * not on the length of the text.
  */
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 

@@ -5,9 +5,9 @@
  * The `yaml` library reads syntax only (its failsafe schema); yaml-scalar.ts decides what scalars
  * mean. The library's defaults are not safe for untrusted text, so:
  *
- * Y1 At most 200 collections are open at once, checked token by token. Deeper text takes the
- *    library to the end of the stack. If V8 compiles a regular expression there, the process
- *    aborts, and no `catch` helps.
+ * Y1 At most 200 collections are open at once, checked token by token. With deeper text the library
+ *    would exhaust the stack. If V8 compiles a regular expression there, the process aborts, and no
+ *    `catch` helps.
  * Y2 Aliases may add 3 MiB of text, which stops a billion laughs early. An alias shares its
  *    anchor's tree.
  * Y3 One document; no tags but YAML's own for JSON's types. Keys become strings. A repeated key
@@ -28,7 +28,7 @@ import { escapeUnprintable, formatScalar, resolvePlain } from './yaml-scalar.js'
 
 const depthMax = 200;
 const aliasedCharactersMax = 3 * 1024 * 1024;
-/** Messages quote names, and some quote the library. */
+/** Messages quote names, or the library's messages. */
 const messageCharactersMax = 512;
 
 /** Characters that YAML allows only as an escape. */
@@ -39,8 +39,8 @@ const unprintable = /[^\P{Cc}\t\n\r\u0085]|[\ufffe\uffff]/u;
  */
 const ambiguous = /\r(?!\n)|[\u0085\u2028\u2029]|(?!^)\ufeff/u;
 /**
- * The library ends a quoted text at a line that is less indented, and checks only its last
- * character.
+ * The library ends a quoted text at a line that is less indented, and checks only the last
+ * character of that text.
  */
 const wholeQuotes: ReadonlyMap<string, RegExp> = new Map([
   ['single-quoted-scalar', /^'(?:[^']|'')*'$/],
@@ -222,7 +222,8 @@ const jsonPart = /"[^"\\]*(?:\\.[^"\\]*)*":?|[^"]+/gy;
 
 type Block = readonly JsonTree[] | JsonObject;
 /**
- * `lead` begins the first line, `pad` the others: after "- " a collection begins on the same line.
+ * `lead` begins the first line, `pad` the others. They differ after "- ", where a collection begins
+ * on the same line.
  */
 type Indent = Readonly<{ lead: string; pad: string; depth: number }>;
 
