@@ -1,11 +1,8 @@
 /**
- * A certificate authority just large enough to start a server with: it signs serving and client
- * certificates, and nothing else.
+ * A minimal certificate authority: it signs serving and client certificates, and nothing else.
  *
  * Every key is ECDSA P-256, which Go, curl, Node and OpenSSL all accept. Serials are 126 random
- * bits, so two certificates never share one, even after an authority was lost and replaced. Serials
- * and keys come from the same generator. A test could not inject it usefully, because the keys
- * would still differ. The clock is injected.
+ * bits, so two certificates never share one, even after an authority was lost and replaced.
  */
 import 'reflect-metadata';
 import { webcrypto } from 'node:crypto';
@@ -22,7 +19,8 @@ type Validity = Readonly<{ validityDays: number }>;
 const keyAlgorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 const dayMs = 86_400_000;
 /**
- * A certificate is valid from this much earlier, because the clocks of two machines never agree.
+ * How long before its creation a certificate becomes valid, because the clocks of two machines
+ * never agree.
  */
 const clockSkewMs = 3_600_000;
 const serialBytes = 16;
@@ -87,8 +85,8 @@ export class Authority {
   }
 
   /**
-   * A certificate for `user` as a member of `groups`. With `speaksFor`, and in the group `strata`,
-   * its bearer speaks for a shard or a cache.
+   * A certificate for `user` as a member of `groups`. With `speaksFor` and the group `strata`, its
+   * bearer speaks for a shard or a client.
    */
   async issueClient({
     user,

@@ -3,8 +3,8 @@
  *
  * Only a certificate that a trusted CA signed names a caller. `authorized` alone is not enough:
  * Node also sets it for a resumed TLS 1.3 session without any certificate. Names are read from the
- * parsed subject, never from the subject *string*. A value may contain ',' '+' '=' or a line break,
- * and could so fake a group.
+ * parsed subject, never from the subject *string*, in which a value with ',' '+' '=' or a line
+ * break could fake a group.
  */
 import type { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
@@ -16,7 +16,7 @@ type Vouching = Readonly<{ vouchesFor: (certificate: X509Certificate) => boolean
 
 /**
  * The authorities that the handshake accepts: those of clients, and those of authenticating
- * proxies. A proxy's certificate must have one of `names`; if there are none, any name.
+ * proxies. A proxy's certificate must have one of `names`; if `names` is empty, any name.
  */
 export type TrustedKinds = Readonly<{ clients: Vouching | undefined; proxies: Vouching; names: readonly string[] }>;
 
@@ -31,10 +31,7 @@ export function callerOf(socket: TLSSocket, kinds?: TrustedKinds): Caller {
   return kinds === undefined || caller === anonymous ? caller : ofItsKind(caller, certificate, kinds);
 }
 
-/**
- * An authenticating proxy has no groups of its own, so nobody has to decide whether it asks for
- * itself.
- */
+/** The groups in a proxy's own certificate never count, because the proxy asks for others. */
 function ofItsKind(caller: Caller, certificate: X509Certificate, { clients, proxies, names }: TrustedKinds): Caller {
   const { user, validUntilMs } = caller;
   const isNamed = names.length === 0 || names.includes(user);

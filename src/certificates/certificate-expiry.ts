@@ -1,10 +1,10 @@
 /**
  * Reports when the certificates that this process uses expire: in its status, in a metric, and in
  * the log. The log gets a warning a day from 30 days before the end. It gets an error a day if a
- * certificate has expired or is not valid yet. For short-lived ones the warnings begin in the last
- * seventh of their life.
+ * certificate has expired or is not valid yet. For an agent's certificates, which may be
+ * short-lived, the warnings begin in the last seventh of their life.
  *
- * Such a certificate stays in use: the peer decides whether to trust it.
+ * An expired certificate stays in use: the peer decides whether to trust it.
  */
 import { X509Certificate } from 'node:crypto';
 import type { Log } from '../diagnostics/log.js';
@@ -13,8 +13,8 @@ import type { CertificateStatus } from '../domain/status.js';
 import { certificateBlocks } from './pair-files.js';
 
 /**
- * All certificates of one file, because a chain ends with the first that expires. `warnMs`: how
- * long before its end the warnings begin.
+ * All certificates of one file, because a chain is invalid once one of them has expired. `warnMs`:
+ * how long before the end the warnings begin.
  */
 export type UsedCertificates = readonly (Named & Readonly<{ notBefore: string; warnMs: number }>)[];
 
@@ -37,7 +37,10 @@ export class CertificateExpiry {
   readonly #loggedMs = new Map<string, number>();
   #cancel: () => void = () => {};
 
-  /** Each of `used` reads the certificates now in use. One that throws is called again. */
+  /**
+   * Each of `used` reads the certificates now in use. A reader that throws is called again at the
+   * next check.
+   */
   constructor(parts: Readonly<{ clock: Clock; log: Log }>, used: readonly (() => UsedCertificates)[]) {
     this.#parts = parts;
     this.#used = used;
@@ -49,7 +52,10 @@ export class CertificateExpiry {
     this.#cancel = this.#parts.clock.after(intervalMs, () => this.watch(intervalMs));
   }
 
-  /** Leaves out certificates that cannot be read. The part that uses one logs the error. */
+  /**
+   * Leaves out certificates that cannot be read. The part that uses such a certificate logs the
+   * error.
+   */
   report(): readonly CertificateStatus[] {
     return this.#present().map(({ certificate, expiresInMs }) => ({ ...certificate, expiresInMs }));
   }

@@ -7,11 +7,11 @@
  *              │yes
  *              └▶ polled: new and valid ⇒ trusted from then on; invalid ⇒ logged, the old ones stay
  *
- * CA1 OpenSSL decides in the handshake whom to trust. `vouchesFor` is asked about connections that
- *    were trusted before the file changed. It only withdraws trust: it never says yes where a
- *    handshake would say no. It distrusts what it cannot check. This may be an unknown critical
- *    extension, or intermediates that Node does not expose: after a resumed session, on Node 24
- *    always. The client then reconnects, and that handshake checks the whole chain.
+ * CA1 OpenSSL decides in the handshake whom to trust. `vouchesFor` checks connections that were
+ *    trusted before the file changed. It only withdraws trust: it accepts no certificate that a
+ *    handshake would refuse. It distrusts what it cannot check: an unknown critical extension, or
+ *    intermediates that Node does not expose (after a resumed session; on Node 24 always). The
+ *    client then reconnects, and the new handshake checks the whole chain.
  * CA2 A chain ends at a self-signed authority of the file, as in OpenSSL, and has at most
  *    `chainMax` certificates.
  */
@@ -35,8 +35,8 @@ const clientAuthentication = '1.3.6.1.5.5.7.3.2';
 const blockPattern = /-----BEGIN ([^\r\n-]*)-----[\s\S]*?(?:-----END \1-----|(?=-----BEGIN )|$)/g;
 
 /**
- * `issuersBelowMax`: how many authorities may stand between it and a leaf; undefined if that cannot
- * be determined.
+ * `issuersBelowMax`: how many authorities may stand between this one and a leaf; undefined if that
+ * cannot be determined.
  */
 type Authority = Readonly<{ certificate: X509Certificate; isRoot: boolean; issuersBelowMax: number | undefined }>;
 

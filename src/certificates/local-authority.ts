@@ -1,9 +1,9 @@
 /**
  * An authority for operators who have none: two files in a directory. Everybody may have `ca.crt`.
- * With `ca.key` its owner issues certificates of masters.
+ * Whoever has `ca.key` can issue certificates of masters.
  *
- * A1 It is made when neither file exists, and never overwritten: a new authority would make every
- *    certificate so far worthless.
+ * A1 It is made when neither file exists, and never overwritten: a new authority would make all
+ *    earlier certificates worthless.
  * A2 The key is written first. A crash then leaves a key that has signed nothing, and the next
  *    start fails with an error that says so.
  */
@@ -25,7 +25,7 @@ const stem = 'ca';
 export class LocalAuthority {
   readonly authority: Authority;
   readonly files: PairFiles;
-  /** Whether `open` has made it. */
+  /** Whether `open` made the authority. */
   readonly isNew: boolean;
 
   private constructor(directory: string, authority: Authority, isNew: boolean) {

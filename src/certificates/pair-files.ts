@@ -16,12 +16,14 @@ export type SecureContextPair = Readonly<{ cert: string; key: string }>;
 export type PairFlags = Readonly<{ cert: string; key: string }>;
 
 const ownerMask = 0o700;
-/** Base64 has no '-'. A pattern that allowed one would take quadratic time of a row of BEGINs. */
+/**
+ * Base64 has no '-'. A pattern that allowed '-' would take quadratic time on a text of many BEGINs.
+ */
 const certificatePattern = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 
 /**
- * Checks what TLS would notice only at the first handshake: both texts parse and belong together.
- * Throws CacheError.
+ * Checks that both texts parse and belong together, which TLS would notice only at the first
+ * handshake. Throws CacheError.
  */
 export function readPair({ certFile, keyFile }: PairFiles, flags?: PairFlags): SecureContextPair {
   const pair = { cert: readText(certFile, 'TLS certificate', flags?.cert), key: readText(keyFile, 'TLS private key', flags?.key) };
@@ -30,8 +32,8 @@ export function readPair({ certFile, keyFile }: PairFiles, flags?: PairFlags): S
 }
 
 /**
- * Reads the CAs by which a server is verified. Node would treat an empty text as no CA option, and
- * trust its built-in authorities. Throws CacheError.
+ * Reads the CAs by which a server is verified. An empty text is refused: Node would treat it as no
+ * CA option, and trust its built-in authorities. Throws CacheError.
  */
 export function readAuthorities(path: string, what: string, flag?: string): string {
   const pem = readText(path, what, flag);
@@ -40,8 +42,8 @@ export function readAuthorities(path: string, what: string, flag?: string): stri
 }
 
 /**
- * Throws CacheError for a broken bundle, because Node silently ignores the invalid part of one.
- * `name` names the bundle in messages.
+ * Throws CacheError for a broken bundle, because Node silently ignores the invalid part of a
+ * bundle. `name` names the bundle in messages.
  */
 export function checkAuthorities(name: string, pem: string): void {
   const begun = pem.match(/-----BEGIN CERTIFICATE-----/g)?.length ?? 0;
@@ -134,11 +136,10 @@ export function readClientTls(
 }
 
 /**
- * Explains why the dates of a certificate forbid its use. A peer that rejects the certificate does
- * not name the dates.
+ * Why the dates of the first certificate in `pem` forbid its use; undefined if they do not. A peer
+ * that rejects the certificate does not say so.
  *
- * The end of a sentence that begins "the certificate …"; undefined if its dates allow it to be
- * used. `pem`: its first certificate counts.
+ * The result is the end of a sentence that begins "the certificate …".
  */
 export function faultOfDates(pem: string, wallMs: number): string | undefined {
   const { validFrom, validTo } = new X509Certificate(pem);

@@ -78,8 +78,8 @@ export class ServingCertificate {
   }
 
   /**
-   * Calls `show` with each new, valid pair. A half-replaced pair does not match its key, and is
-   * read again at the next poll.
+   * Calls `show` with each new, valid pair. In a half-replaced pair the key does not match; the
+   * files are read again at the next poll.
    */
   watch({ clock }: { clock: Clock }, { filesPollMs }: { filesPollMs: number }, show: (pair: SecureContextPair) => void): Reloadable {
     const events = { reloaded: 'certificate.reloaded', failed: 'certificate.reload-failed' };

@@ -1,6 +1,7 @@
 /**
- * The shard or client for which a certificate speaks. It has the group `strata` and one URI:
- * `strata://shard/NAME`, `strata://cache/NAME`, `strata://reader/NAME` or `strata://syncer/NAME`.
+ * The shard or client for which a certificate speaks. Such a certificate has the group `strata` and
+ * one URI: `strata://shard/NAME`, `strata://cache/NAME`, `strata://reader/NAME` or
+ * `strata://syncer/NAME`.
  *
  * Only this spelling is valid. Any other URI with that scheme, in any case of letters, is an
  * invalid claim, and two claims are ambiguous. In both cases the certificate speaks for nothing.

@@ -1,7 +1,7 @@
 /**
  * Parses an AuthenticationConfiguration of kube-apiserver (apiserver.config.k8s.io): its issuers,
- * and how the claims of their tokens name users. Pure. CEL expressions are refused. Ignoring one
- * would let other users in, or let a user be somebody else.
+ * and how the claims of their tokens name users. Pure. CEL expressions are refused. Ignoring an
+ * expression would let other users in, or let a user be somebody else.
  */
 import { isObject, itemsOf, membersOf, type Members } from '../domain/base/members.js';
 import type { ClaimMapping } from './issuer-claims.js';

@@ -1,7 +1,8 @@
 /**
  * Tokens of an OpenID Connect issuer. Its keys are fetched when the front door opens, and again for
- * a token that no known key has signed. This happens at most once in `askAgainMs`, so that clients
- * cannot cause more requests. While the issuer is unreachable, the known keys remain in use.
+ * a token that no known key has signed. They are fetched at most once in `askAgainMs`, so that
+ * clients cannot cause more requests. While the issuer is unreachable, the known keys remain in
+ * use.
  */
 import { createLocalJWKSet, type CompactVerifyGetKey, type JSONWebKeySet } from 'jose';
 import type { Log } from '../diagnostics/log.js';
@@ -37,8 +38,8 @@ export class IssuerTokens implements TokenReader {
   }
 
   /**
-   * Fetches the keys again if no known key verifies the token, even one with the same key id. The
-   * issuer may reuse an id for a new key.
+   * Fetches the keys again if no known key verifies the token, even if one has the token's key id,
+   * because the issuer may reuse an id for a new key.
    */
   async #claims(token: string): Promise<Members> {
     const known = this.#keys;
@@ -90,10 +91,8 @@ const wellKnown = '/.well-known/openid-configuration';
 const keysMax = 100;
 
 /**
- * Fetches what an issuer publishes about itself.
- *
- * The key set (RFC 7517) that the issuer's configuration names. Throws an error whose message says
- * what is wrong, for the log.
+ * Fetches the key set (RFC 7517) that the issuer's configuration names. Throws an error for the
+ * log.
  */
 async function fetchKeys({ url, discoveryUrl, ca }: IssuerAddress): Promise<Members> {
   const access = { ca };
@@ -102,7 +101,7 @@ async function fetchKeys({ url, discoveryUrl, ca }: IssuerAddress): Promise<Memb
   if (typeof keysUrl !== 'string' || !URL.canParse(keysUrl) || new URL(keysUrl).protocol !== 'https:')
     throw new Error('the configuration names no https URL of keys');
   const set = await askJson(keysUrl, access);
-  // Bounded, because every key is tried for a token that names none.
+  // Bounded, because every key is tried for a token that names no key.
   if (itemsOf(set['keys']).length > keysMax) throw new Error(`${keysUrl} has more than ${keysMax} keys`);
   return set;
 }

@@ -105,7 +105,7 @@ export function audiencesOf({ aud }: Members): readonly string[] {
   return [(aud ?? []) as string | readonly string[]].flat();
 }
 
-/** Needs well-formed claims. In milliseconds since 1970; undefined if the claim is absent. */
+/** Needs well-formed claims. Milliseconds since 1970; undefined if the claim is absent. */
 export function timeOf(claims: Members, name: 'exp' | 'nbf' | 'iat'): number | undefined {
   const value = (claims[name] ?? undefined) as number | undefined;
   return value === undefined ? undefined : Math.trunc(value) * 1_000;

@@ -66,7 +66,7 @@ export class ServiceAccountTokens implements TokenReader {
     return userOf(isLegacy ? legacyClaims(claims) : claims);
   }
 
-  /** A token names its key by an id. For a token without one, every key is tried. */
+  /** A token names its key by an id. For a token without an id, every key is tried. */
   async #claims(token: string): Promise<Members> {
     const { keys } = this.#parts;
     const id = keyIdOf(token);
@@ -122,7 +122,6 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** The id that kcp writes into the tokens that the key signs. */
 function idOf(key: KeyObject): string {
   return createHash('sha256')
     .update(key.export({ type: 'spki', format: 'der' }))
