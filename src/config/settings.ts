@@ -31,8 +31,8 @@ export type SettingsSources = Readonly<{
   environment: Readonly<Record<string, string | undefined>>;
   readFile: (path: string) => string;
   /**
-   * Keyed by flag: defaults that replace those of the options when the server is started in another
-   * way.
+   * Keyed by flag: defaults that replace those of the options when the program runs in place of
+   * kcp's.
    */
   defaults?: Readonly<Record<string, string>>;
   /** What the server follows from its parent if the file does not say. */

@@ -58,8 +58,8 @@ export type CommandLine = Readonly<{
 
 /** The exit code of the process after the command line has thrown `error`. */
 export function exitCodeOf(error: unknown): number {
-  // Commander's exit code is 0 if the user asked for the help or the version. It is 1 if it shows
-  // the help because no command was named.
+  // Commander's exit code is 0 if the user asked for the help or the version. The code is 1 if
+  // commander shows the help because no command was named.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.misused;
   return error instanceof SettingsError ? exitCodes.misused : exitCodes.failed;
 }
@@ -129,8 +129,8 @@ export function formatHelpOfFlags(
 const besideColumnsMin = 40;
 
 /**
- * Like commander's, but a description beside a long name, where commander would not wrap it, goes
- * to the next line.
+ * Like commander's, but puts a description on the next line if commander would not wrap it beside
+ * its long name.
  */
 const formatItem: Help['formatItem'] = (term, termWidth, description, helper) => {
   const { helpWidth = 80 } = helper;
@@ -159,7 +159,7 @@ function commanderOption(declaration: OptionDeclaration): CommanderOption {
 
 /**
  * Passes each value to commander as the argument after its flag, and a boolean without a value as
- * `true`. Commander would otherwise use the next argument as the value of a boolean. It also
+ * `true`. Commander would otherwise use the next argument as the value of a boolean. Commander also
  * suggests the nearest option only for `--bind-adress x`, not for `--bind-adress=x`. A flag has the
  * same kind in every command that has it.
  */

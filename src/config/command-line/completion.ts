@@ -1,7 +1,7 @@
 /**
  * Scripts by which a shell completes the command line, built from the same declarations as the
- * grammar. After a flag that takes a value the shell completes file names. It does the same if
- * nothing else fits.
+ * grammar. After a flag that takes a value, or if nothing else fits, the shell completes file
+ * names.
  */
 import type { DeclaredCommand } from './command-line.js';
 import { booleanPlaceholder } from '../options/option.js';

@@ -9,7 +9,7 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
 }
 
 /**
- * Separators are ignored. At least half of the known word must be there, because many words begin
+ * Separators are ignored. At least half of the known word must be given, because many words begin
  * with the same letter.
  */
 function shortestBeginning(word: string, known: readonly string[]): string | undefined {

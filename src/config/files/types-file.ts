@@ -15,9 +15,9 @@
  *         - name: v1alpha1
  *           additionalPrinterColumns: [{name: Export, type: string, jsonPath: .spec.export.name}]
  *
- * An entry for a built-in type changes only the keys that it has. It cannot change the kind or
- * scope, because objects are stored by them. The type whose objects declare types cannot be changed
- * at all.
+ * An entry for a built-in type changes only the keys that it has. The entry cannot change the kind
+ * or scope, because stored objects depend on them. The type whose objects declare types cannot be
+ * changed at all.
  */
 import type { Column, ServedVersion, TableType } from '../../domain/catalogue/catalogue.js';
 import { kcpTypes, plainTraits } from '../../domain/catalogue/catalogue-kcp.js';
@@ -120,9 +120,9 @@ export function checkTypes(given: unknown): Readonly<{ value: readonly TableType
 }
 
 /**
- * Checks names by the rule of Kubernetes. Within a group only one type may have a plural, singular
- * or short name, and only one a kind or list kind. Other groups may use the same names. `places`:
- * the path of each type in the file, in the order of the file.
+ * Checks names by the rule of Kubernetes. Within a group, each plural, singular or short name
+ * belongs to one type only, and so does each kind or list kind. `places`: the path of each type in
+ * the file, in the order of the file.
  */
 function reportTaken(reader: TypesReader, builtIn: readonly TableType[], places: ReadonlyMap<TableType, KeyPath>): void {
   const owners = new Map<string, string>();
@@ -230,7 +230,7 @@ function scopeOf({ namespaced }: TableType): 'Cluster' | 'Namespaced' {
   return namespaced ? 'Namespaced' : 'Cluster';
 }
 
-/** The file names the core group '', as Kubernetes does. */
+/** In the file the core group is '', as in Kubernetes. */
 function groupFlaws(group: string): readonly string[] {
   if (group === '') return [];
   if (group === coreAlias) return ["the core group is ''"];

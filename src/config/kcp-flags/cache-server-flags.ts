@@ -1,5 +1,5 @@
 /**
- * How this server treats each flag of kcp's `cache-server`. Its etcd flags name the etcd of this
+ * How this server treats each flag of kcp's `cache-server`. The etcd flags name the etcd of this
  * server's store. Without them the store is SQLite.
  */
 import { options } from '../options/options.js';

@@ -1,6 +1,6 @@
 /**
- * How this server treats each flag of kcp's `kcp-front-proxy`. It finds shards by the entries of
- * its parent cache.
+ * How this server treats each flag of kcp's `kcp-front-proxy`. The front door finds shards by the
+ * path entries of its parent cache.
  */
 import { everyObjectOf, type LinkPolicy } from '../../domain/link-policy.js';
 import { pathTypes } from '../../domain/path-entry.js';

@@ -29,8 +29,8 @@ export type FlagEffect =
   | Readonly<{ kind: 'refusal'; why: string }>;
 
 /**
- * `decide` says what this value of the flag does. A `boolean` flag does not use the next argument.
- * An `isList` flag is decided once, with all its values, one per line (string-slice.ts).
+ * `decide` returns the effects of a value. A `boolean` flag does not use the next argument. An
+ * `isList` flag is decided once, with all its values, one per line (string-slice.ts).
  */
 export type UpstreamFlag = Readonly<{
   boolean: boolean;

@@ -128,7 +128,7 @@ function parseExpressions(expressions: readonly string[]): readonly RegExp[] | u
 
 /**
  * kcp-operator passes two groups as `"one,other"`. pflag reads that as the name of one group, so a
- * front door that drops it would drop nobody.
+ * front door that should drop both groups would drop neither.
  */
 const groupPatterns = {
   splitsQuoted: true,

@@ -83,11 +83,7 @@ export const linkOptions = {
   }),
 } as const;
 
-/**
- * Parses the URL of a cache: https, without a path.
- *
- * The origin of the URL; undefined for any other text.
- */
+/** The origin of a cache's URL, which is https and without a path; undefined for any other text. */
 export function parseCacheUrl(text: string): string | undefined {
   if (!URL.canParse(text)) return undefined;
   const { protocol, origin, pathname, search, hash, username, password } = new URL(text);
@@ -95,7 +91,7 @@ export function parseCacheUrl(text: string): string | undefined {
   return protocol === 'https:' && isBare ? origin : undefined;
 }
 
-/** The origins without duplicates. Undefined if one of the texts is no such URL. */
+/** The origins without duplicates. Undefined if one of the texts is no URL of a cache. */
 export function parseCacheUrls(texts: readonly string[]): readonly string[] | undefined {
   const urls = texts.map(parseCacheUrl);
   const known = urls.filter((url) => url !== undefined);

@@ -95,8 +95,8 @@ export function duration<P extends Place & Bounds<string>>({ min, max, ...rest }
 }
 
 /**
- * On the command line such a flag may stand alone, which means true. Its value follows `=` and is
- * never the next argument.
+ * On the command line a boolean flag may stand alone, which means true. Its value follows `=` and
+ * is never the next argument.
  */
 export const booleanPlaceholder = 'boolean';
 

@@ -1,5 +1,5 @@
 /**
- * Every option of the server. Its name ends with its unit, and its value has bounds.
+ * Every option of the server. Each name ends with its unit, and each value has bounds.
  *
  * Flags that kcp's cache server also has are spelled as there.
  */

@@ -1,6 +1,6 @@
 /**
- * The options of pushers and their shards: push sessions over websockets, shards that stay away,
- * held removals.
+ * The options of pushers and their shards: push sessions over websockets, shards whose pusher is
+ * away, held removals.
  */
 import { acceptsKeptNames, parseKeptNames } from '../../domain/kept-names.js';
 import { bytes, count, duration, list, several } from './option.js';
