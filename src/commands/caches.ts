@@ -13,8 +13,8 @@ import { command, type Command } from './command.js';
 import { parseStatusReport } from './parse-status-report.js';
 
 /**
- * `shards`, `objects`: received from it. `claims`: the shards that it claims to lead to, while it
- * is connected.
+ * `shards`, `objects`: received from that cache. `claims`: the shards that the cache claims while
+ * it is connected.
  */
 export type KnownCache = Readonly<{
   cache: Neighbour;

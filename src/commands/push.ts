@@ -1,8 +1,8 @@
 /**
  * `strata push`: the agent of one kcp shard. This file only connects the parts: the agent reads the
  * shard, and the sender carries the objects into the cache. A signal ends the command with success.
- * It fails, with the reason, if the cache refuses the agent, or if its source turns out to be a
- * cache.
+ * The command fails, with the reason, if the cache refuses the agent, or if the source turns out to
+ * be a cache.
  *
  * The command reads the certificate for the cache again for each connection, and the files of the
  * kubeconfig for each request. So it uses rotated files without a restart.
@@ -33,7 +33,7 @@ import { formatProgress } from './terminal-text.js';
 const progressIntervalMs = 1_000;
 const certificatesCheckMs = 60_000;
 const shardCheckMs = 5_000;
-/** The default of a server. */
+/** As often as a server polls the file by default. */
 const typesCheckMs = 10_000;
 
 const fencedAdvice =
@@ -166,9 +166,9 @@ function readIdentity({ caFile, certFile, keyFile }: CommandValues<typeof agentO
 type Printing = Readonly<{ clock: Clock; print: (text: string) => void; until: AbortSignal }>;
 
 /**
- * Prints a line when the first sync has progressed. It ends when that sync is done, when the sender
- * has ended, or when `until` aborts. A sender that stops resets the state of its slices, so nothing
- * more is printed.
+ * Prints a line when the first sync has progressed. Resolves when that sync is done, when the
+ * sender has ended, or when `until` aborts. A sender that stops resets the state of its slices, so
+ * nothing more is printed.
  */
 async function printProgress(sender: Sender, { clock, print, until }: Printing): Promise<void> {
   let last = '';

@@ -1,7 +1,7 @@
 /**
  * `strata backup`, `restore` and `check`: what an operator does with the files of a store. The
- * commands run in the store's directory, as a user who may read its files, whether or not a server
- * runs there.
+ * commands run as a user who may read these files. Only `backup` also works while a server uses
+ * them.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

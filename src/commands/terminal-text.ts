@@ -1,4 +1,4 @@
-/** Text for a terminal: rows of a table, and states of connections, freshness and syncs in words. */
+/** Text for a terminal: tables, and states of connections, freshness and syncs in words. */
 import { formatDuration } from '../config/options/quantity.js';
 import { unreachable } from '../domain/errors.js';
 import type { ShardConnection } from '../domain/status.js';
@@ -43,11 +43,7 @@ export function formatConnection(connection: ShardConnection): string {
   }
 }
 
-/**
- * Formats how fresh the output of a command is.
- *
- * The least fresh report counts. Without any report the result is not current.
- */
+/** The least fresh report counts. Without any report the result is not current. */
 export function formatFreshness(freshness: readonly Pick<ResolvedFreshness, 'current' | 'lagMs'>[]): string {
   if (freshness.length === 0 || !freshness.every(({ current }) => current)) return 'not current';
   return `current, ${Math.max(...freshness.map(({ lagMs }) => lagMs ?? 0))} ms behind`;
@@ -61,7 +57,7 @@ export function formatProgress({ slices, refused }: Pick<SenderState, 'slices' |
   return refused === 0 ? line : `${line}, ${count(refused)} refused`;
 }
 
-/** The same in every locale, because other programs read logs. */
+/** The format is the same in every locale, because other programs read logs. */
 function count(number: number): string {
   return number.toLocaleString('en-US');
 }

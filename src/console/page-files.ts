@@ -1,7 +1,7 @@
 /**
  * The files of the console's page, read once: its own, and those of lit and uPlot from their
- * packages. The page loads nothing from other hosts, and its policy forbids it. Browsers find the
- * packages by an import map in the page, whose hash is in the policy.
+ * packages. The page loads nothing from other hosts, and its Content-Security-Policy forbids it.
+ * Browsers find the packages by an import map in the page, whose hash is in the policy.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
@@ -24,7 +24,7 @@ const packages: Readonly<Record<string, string>> = {
   'lit-html/directives/repeat.js': 'lit-html/directives/repeat.js',
   uplot: 'uplot/dist/uPlot.esm.js',
 };
-/** Files that those import by relative paths, and a style sheet. */
+/** Files that the packages import by relative paths, and a style sheet. */
 const beside: readonly string[] = ['lit-html/directive.js', 'lit-html/directive-helpers.js', 'uplot/dist/uPlot.min.css'];
 const contentTypes: Readonly<Record<string, string>> = { js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8' };
 const own = new URL('page/', import.meta.url);
@@ -41,7 +41,7 @@ export async function readPageFiles(): Promise<PageFiles> {
 
 /**
  * The path of a package's file for browsers. The package's exports would resolve to the file for
- * Node, so the path begins at its root folder.
+ * Node, so the path is resolved from the root folder of the package.
  */
 function packageFile(path: string): string {
   const [name = ''] = path.split('/');

@@ -1,6 +1,6 @@
 /**
- * The objects of a type, page by page, and one of them as YAML. They may be limited to one shard,
- * logical cluster, canonical path or name. A name without a type is searched in all types.
+ * The objects of a type, page by page, and one of them as YAML. The list may be limited to one
+ * shard, logical cluster, canonical path or name. A name without a type is searched in all types.
  */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import type { Column, Row } from './ask.js';

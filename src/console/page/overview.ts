@@ -27,7 +27,7 @@ export type TreeView = Readonly<{
 export type NeighbourView = Readonly<{
   name: string;
   connected: boolean;
-  /** How long it has been in this state. */
+  /** How long the link has been in this state. */
   forMs: number;
   /** Changes of this cache that were not sent to the neighbour yet; null while the link is down. */
   behind: number | null;
@@ -50,7 +50,7 @@ export type ShardView = Readonly<{
   shard: string;
   via: string | null;
   state: ShardState;
-  /** How long its pusher has been connected or away; null if unknown. */
+  /** How long the shard's pusher has been connected or away; null if unknown. */
   forMs: number | null;
   /** `types`: the number of its types. `whole`: how many of them have all their objects here. */
   types: number;

@@ -12,10 +12,8 @@ export type State = Readonly<{
   object: Shown;
 }>;
 
-/** The objects in the list. */
 export type List = Readonly<{ pages: readonly PageOfType[]; isAsking: boolean; failure: string | undefined }>;
 export type PageOfType = Page & Readonly<{ type: string }>;
-/** The open object. */
 export type Shown = Readonly<{ text: string | undefined; failure: string | undefined }>;
 
 export type Event =
