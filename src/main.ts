@@ -3,7 +3,7 @@
  * The process around the program. Only this file and a failpoint, which ends the process, use
  * `process`.
  *
- * SIGTERM and SIGINT stop the program. A second one that cuts a stop short ends the process with 1.
+ * SIGTERM and SIGINT stop the program. A second signal ends the process at once, with exit code 1.
  * SIGHUP reloads files. SIGUSR1 and SIGUSR2 do nothing. By default Node opens its inspector on
  * SIGUSR1, and SIGUSR2 ends a process.
  *

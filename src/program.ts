@@ -2,7 +2,7 @@
  * The command line as a function: which command the arguments call, what it prints, and its exit
  * code. It reaches the process only through its parameters.
  *
- * Exit codes: those of `exitCodes`, and those that a command declares. When it is called
+ * Exit codes: those of `exitCodes`, and those that a command declares. When the program is called
  * `cache-server` or `kcp-front-proxy`, it accepts the flags of that kcp program.
  */
 import { CommanderError } from 'commander';

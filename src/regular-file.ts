@@ -13,8 +13,8 @@ const bytesMax = 64 * 1024 * 1024;
  * file system. The caller names the file.
  */
 export function readRegularFile(path: string): string {
-  // Check the file after opening it, because it may be replaced at any time. O_NONBLOCK does not
-  // wait for the writer of a FIFO.
+  // Check the file after opening it, because it may be replaced at any time. With O_NONBLOCK,
+  // opening a FIFO does not wait for a writer.
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const stats = fstatSync(fd);

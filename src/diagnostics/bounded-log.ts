@@ -48,7 +48,7 @@ export class BoundedLog {
 
 const shownCharactersMax = 256;
 
-/** The characters that a log shows of a text that a peer chose. */
+/** Cuts a text that a peer chose, for a log. */
 export function shown(text: string): string {
   return text.slice(0, shownCharactersMax);
 }

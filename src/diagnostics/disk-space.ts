@@ -1,7 +1,7 @@
 /**
- * The room on the disk of a folder, read on demand. A disk that does not answer, such as a network
- * disk, delays a caller for at most `answerMsMax`. Only one request is under way at a time, because
- * each occupies a thread of the pool that file reads need.
+ * The free space on the disk of a folder, read on demand. A disk that does not answer, such as a
+ * network disk, delays a caller for at most `answerMsMax`. Only one request is under way at a time,
+ * because each request occupies a thread of the pool that file reads need.
  */
 import type { StatsFs } from 'node:fs';
 import type { Clock } from '../domain/ports.js';

@@ -1,6 +1,6 @@
 /**
- * How late the event loop runs. If it blocks for 15 s, client-go closes its connection and with it
- * every watch.
+ * How late the event loop runs. If the loop blocks for 15 s, client-go closes its connection and
+ * with it every watch.
  *
  *   ├── window ──┼── window ──┼── window ──▶   Readers get the last whole window.
  *                └ p99 of the one before

@@ -1,7 +1,7 @@
 /**
  * Named places in which a test kills the process as kill -9 does. They are moments that no timing
- * hits (F1, F2; etcd does the same with gofail). The environment arms one of them. `commit.before`
- * kills at the first pass, `commit.before:3` at the third.
+ * hits (docs/guarantees.md, F1, F2; etcd does the same with gofail). The environment arms one of
+ * them. `commit.before` kills at the first pass, `commit.before:3` at the third.
  *
  * `test/faults/crash/failpoints` kills at each of them, and test/house checks that the code has
  * each once. A call that is not armed compares two constants.

@@ -75,7 +75,6 @@ export class Health {
     this.#stopping = true;
   }
 
-  /** Whether /readyz succeeds. */
   get isReady(): boolean {
     return this.report('readyz', { verbose: false, excluded: [] }).status === 200;
   }

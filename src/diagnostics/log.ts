@@ -3,8 +3,8 @@
  * values. Values are fields.
  *
  * Lines go straight to the stream, without a worker thread or a buffer, because the last line
- * before a crash is the important one. It is written when `error` returns: files and pipes are
- * synchronous in Node on Linux.
+ * before a crash is the important one. That line is written when `error` returns: files and pipes
+ * are synchronous in Node on Linux.
  */
 import { pino, stdSerializers, type Logger } from 'pino';
 import pretty from 'pino-pretty';

@@ -1,10 +1,11 @@
 /**
- * Every metric. The typed `Metrics` and the Prometheus text are both built from it (metrics.ts).
+ * Every metric. The typed `Metrics` and the Prometheus text are both built from this table
+ * (metrics.ts).
  *
  * Label values are closed sets, such as a verb, a status code or a reason of `domain/errors.ts`. A
  * label is never a text that a client chose: a name, cluster or path would let clients grow the
  * memory (G13). The exceptions are shards, types and links, because freshness is reported for each.
- * There are as many as the store holds.
+ * The store bounds their number.
  */
 export type MetricDeclaration = Readonly<{
   kind: 'counter' | 'gauge' | 'histogram';

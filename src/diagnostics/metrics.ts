@@ -11,7 +11,7 @@ export interface Counter<Label extends string = never> {
   add(amount: number, ...labels: Labels<Label>): void;
   /** The sum over all labels, including those that were forgotten. */
   total(): number;
-  /** Stops rendering the series of these labels. If it returns, it begins at zero. */
+  /** Stops rendering the series of these labels. If the series returns, it begins at zero. */
   forget(...labels: Labels<Label>): void;
 }
 
@@ -26,7 +26,7 @@ export interface Gauge<Label extends string = never> {
 export interface Histogram<Label extends string = never> {
   observe(value: number, ...labels: Labels<Label>): void;
   /**
-   * Starts a measurement, in seconds and finer than a Clock. Calling the result ends the
+   * Starts a measurement, in seconds and finer than a Clock. Calling the returned function ends the
    * measurement and records it.
    */
   time(): (...labels: Labels<Label>) => void;
@@ -48,8 +48,8 @@ export interface RenderedMetrics {
   /** Adds the metrics of another table to the output. */
   also<Table extends MetricTable>(table: Table): InstrumentsOf<Table>;
   /**
-   * Calls `collect` before each rendering. It is for values that are cheaper to read on demand than
-   * to track.
+   * Calls `collect` before each rendering. For values that are cheaper to read on demand than to
+   * track.
    */
   beforeRender(collect: () => void | Promise<void>): void;
   render(): Promise<string>;

@@ -17,7 +17,7 @@ import type { OpenServer } from './open-rooms.js';
 import type { DamagedStore } from '../store/damaged-store.js';
 import { failure } from '../web/formats/status.js';
 
-/** Everybody may read it, so only the log names the file. */
+/** Everybody may read this text, so only the log names the file. */
 const reason = 'the store is damaged and was moved out of the way: see the log, then run strata restore';
 const refusal: Refusal = { reason: 'ServiceUnavailable', message: reason };
 const healthPath = /^\/(healthz|livez|readyz)(?:\?|$)/;

@@ -1,6 +1,6 @@
 /**
- * Opens the front door over the store of a cache: its mapping file, the certificates that it shows
- * to backends, and its own answers.
+ * Opens the front door over the store of a cache. Reads the mapping file and the certificates shown
+ * to backends, and answers health and metrics.
  */
 import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';

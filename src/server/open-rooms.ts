@@ -1,5 +1,5 @@
 /**
- * Opens every room over an open store, hands out ports, and closes the rooms in reverse order. It
+ * Opens every room over an open store, hands out ports, and closes the rooms in reverse order. This
  * is the only file that knows all rooms. It is loaded while the committer's thread starts
  * (server.ts).
  */

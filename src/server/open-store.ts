@@ -1,6 +1,6 @@
 /**
  * Opens the store that the settings name, with their limits. Outside `store/`, only this file and
- * the commands that work on the files of a store know an engine.
+ * the commands that work on the files of a store import an engine.
  */
 import { readClientTls } from '../certificates/pair-files.js';
 import { options } from '../config/options/options.js';
@@ -17,7 +17,7 @@ import type { StoreLimits, StoreParts } from '../store/sqlite/store-options.js';
 /** A snapshot in progress delays compaction no longer than this. */
 const snapshotHoldMs = 300_000;
 /**
- * A little more than fills a chunk with objects of the usual 2.5 kB. Rows read beyond the chunk are
+ * A few more rows than fill a chunk with objects of the usual 2.5 kB. Rows beyond the chunk are
  * read again.
  */
 const snapshotRowsMax = 128;
@@ -27,8 +27,8 @@ const snapshotRowsMax = 128;
  */
 const commitsOfPushesMax = 2;
 /**
- * Divides the size of a commit while several lanes write, because each waits for the commits of the
- * others. This cuts the delay to a fifth and costs a tenth of the rate.
+ * Divides the size of a commit while several lanes write, because each lane waits for the commits
+ * of the others. This cuts the delay to a fifth and costs a tenth of the rate.
  */
 const sharedDivisor = 8;
 

@@ -1,6 +1,4 @@
-/**
- * Opens what checks tokens at the front door: the files that its options name, issuers, a webhook.
- */
+/** Opens the token readers of the front door: files that its options name, issuers, a webhook. */
 import { checkAuthorities, readAuthorities, readText } from '../certificates/pair-files.js';
 import { readCheckedFile } from '../config/files/checked-file.js';
 import { tokenOptions } from '../config/options/command-options.js';
@@ -26,9 +24,8 @@ type Parts = Readonly<{ clock: Clock; log: Log }>;
 const defaultIssuer = 'https://kcp.default.svc';
 
 /**
- * Undefined: the front door checks no tokens. Issuers come after local files, and the webhook comes
- * last, so that they receive no token that an earlier reader knows. Throws SettingsError,
- * CacheError.
+ * Undefined: the front door checks no tokens. The webhook comes last, so that it receives no token
+ * that another reader knows. Throws SettingsError, CacheError.
  */
 export async function openTokens(settings: TokenSettings, parts: Parts): Promise<TokenReader | undefined> {
   const problems = [...problemsOf(settings)];
