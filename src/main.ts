@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 /**
- * The process around the program. Only this file and a failpoint, which ends the process, use
- * `process`.
+ * The process around the program. Only this file and diagnostics/failpoint.ts use `process`.
  *
  * SIGTERM and SIGINT stop the program. A second signal ends the process at once, with exit code 1.
  * SIGHUP reloads files. SIGUSR1 and SIGUSR2 do nothing. By default Node opens its inspector on
@@ -51,10 +50,7 @@ const surroundings: ProgramSurroundings = {
   exit: (code) => process.exit(code),
 };
 
-/**
- * The first signal asks for a stop, which waits for requests under way. A second one ends the
- * process at once.
- */
+/** The first signal asks for a stop, which waits for requests under way. */
 function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let asked = false;

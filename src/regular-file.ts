@@ -27,7 +27,7 @@ export function readRegularFile(path: string): string {
   }
 }
 
-/** A folder is not listed: reading it fails with an error that names the cause. */
+/** A folder is not refused here: reading a folder fails with an error that names the cause. */
 function otherKind(stats: Stats): string | undefined {
   if (stats.isFIFO()) return 'FIFO';
   if (stats.isCharacterDevice() || stats.isBlockDevice()) return 'device';

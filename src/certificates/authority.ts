@@ -139,8 +139,8 @@ function lifetime(clock: Clock, validityDays: number): { notBefore: Date; notAft
 }
 
 /**
- * Values are UTF8String objects. The library would parse a plain text as a quoted expression, and
- * 'a"b' would lose its quote.
+ * Values are UTF8String objects, because the library would parse a plain text as a quoted
+ * expression, and 'a"b' would lose its quote.
  */
 function subject(commonName: string, organizations: readonly string[]): x509.Name {
   return new x509.Name([...organizations.map((value) => ({ O: [{ utf8String: value }] })), { CN: [{ utf8String: commonName }] }]);

@@ -33,7 +33,6 @@ const lateShare = 1 / 7;
 export class CertificateExpiry {
   readonly #parts: Readonly<{ clock: Clock; log: Log }>;
   readonly #used: readonly (() => UsedCertificates)[];
-  /** When each message was last logged. */
   readonly #loggedMs = new Map<string, number>();
   #cancel: () => void = () => {};
 
@@ -46,7 +45,7 @@ export class CertificateExpiry {
     this.#used = used;
   }
 
-  /** Checks now and then every `intervalMs`, and logs what it finds. */
+  /** Checks at once and every `intervalMs`, and logs what it finds. */
   watch(intervalMs: number): void {
     this.#check();
     this.#cancel = this.#parts.clock.after(intervalMs, () => this.watch(intervalMs));

@@ -33,7 +33,6 @@ import {
   VisibleString,
 } from 'asn1js';
 
-/** The fields of a certificate, in order. */
 export type Fields = readonly BaseBlock[];
 
 export type CertificateExtension = Readonly<{ id: string; isCritical: boolean; value: Uint8Array }>;

@@ -61,7 +61,6 @@ export class ClientAuthorities {
     return new ClientAuthorities(parts, file, flag);
   }
 
-  /** The PEM text of the file, for the listener. */
   get pem(): string {
     return this.#pem;
   }

@@ -2,8 +2,8 @@
  * An authority for operators who have none: two files in a directory. Everybody may have `ca.crt`.
  * Whoever has `ca.key` can issue certificates of masters.
  *
- * A1 It is made when neither file exists, and never overwritten: a new authority would make all
- *    earlier certificates worthless.
+ * A1 The authority is made when neither file exists, and never overwritten: a new authority would
+ *    make all earlier certificates worthless.
  * A2 The key is written first. A crash then leaves a key that has signed nothing, and the next
  *    start fails with an error that says so.
  */

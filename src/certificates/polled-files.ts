@@ -11,7 +11,6 @@ import type { Clock } from '../domain/ports.js';
 import type { Reloadable, Reloaded } from '../domain/base/reloaded.js';
 
 export type PolledFiles = Readonly<{
-  /** Log event names. */
   events: Readonly<{ reloaded: string; failed: string }>;
   /** The file that the log names. */
   file: string;

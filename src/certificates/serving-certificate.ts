@@ -95,7 +95,7 @@ export class ServingCertificate {
 }
 
 /**
- * Every name by which a client may reach this machine: kcp's tests use localhost, operators the
+ * Every name by which a client may reach this machine: kcp's tests use localhost, operators use the
  * others. A zone (`%eth0`) is left out.
  */
 export function servingNames(bindAddress: string): [string, ...string[]] {

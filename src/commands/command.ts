@@ -10,7 +10,6 @@ import type { Clock } from '../domain/ports.js';
 export type Surroundings = Readonly<{
   /** Prints answers. Errors are thrown, not printed. */
   print: (text: string) => void;
-  /** Whether stdout is a terminal. */
   isTerminal: boolean;
   environment: Readonly<Record<string, string | undefined>>;
   clock: Clock;

@@ -7,7 +7,6 @@ import type { SenderState } from '../sender/sender-state.js';
 
 const gap = '   ';
 
-/** A table with aligned columns, for people. */
 export function alignedRows(texts: readonly (readonly string[])[]): string {
   const rows = texts.map((row) => row.map(printable));
   const widths = (rows[0] ?? []).map((_, column) => rows.reduce((widest, row) => Math.max(widest, row[column]?.length ?? 0), 0));

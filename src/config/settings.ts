@@ -64,7 +64,6 @@ export function loadSettings({ flags, environment: all, readFile, defaults = {},
   return Object.freeze(complete);
 }
 
-/** The path of the configuration file, if one was given. */
 export function configFileOf({ flags, environment }: Pick<SettingsSources, 'flags' | 'environment'>): string | undefined {
   return flags[configFileOption.flag] ?? setVariable(environment, configFileOption);
 }

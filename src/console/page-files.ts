@@ -1,7 +1,7 @@
 /**
  * The files of the console's page, read once: its own, and those of lit and uPlot from their
  * packages. The page loads nothing from other hosts, and its Content-Security-Policy forbids it.
- * Browsers find the packages by an import map in the page, whose hash is in the policy.
+ * Browsers find the packages by an import map in the page; the policy has the hash of that map.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';

@@ -2,10 +2,10 @@
  * Makes the stored body from the text that was sent: applies the edits of `Stamp`, and copies
  * everything else.
  *
- * It removes `selfLink`, metadata that Kubernetes does not know (as Kubernetes does), and
- * `metadata.resourceVersion`, because the revision is known only at the commit. It adds both place
- * annotations, because every object that leaves the server must have them. A name that appears
- * twice keeps its last value, as in every JSON reader.
+ * It removes `selfLink`, members of `metadata` that Kubernetes does not have, and
+ * `metadata.resourceVersion`, because the revision is known only at the commit. It adds
+ * `kcp.io/shard` and `kcp.io/cluster`, because every object that leaves the server must have them.
+ * A name that appears twice keeps its last value, as in every JSON reader.
  */
 import type { ClusterName } from '../domain/cluster.js';
 import { hasDuplicates } from './duplicate-members.js';
@@ -66,7 +66,7 @@ export function compose(text: ObjectText, stamp: Stamp, allocate = ownBuffer): B
   };
 }
 
-/** The bytes before and after the object. */
+/** Removes the bytes before and after the object. */
 function outside({ bytes, top }: ObjectText): readonly Edit[] {
   return [
     { start: 0, end: top.start, text: '' },

@@ -77,7 +77,6 @@ function confirmDepth(text: string): void {
   }
 }
 
-/** The offset of a key or list member, and its value. */
 type NodePlace = Readonly<{ offset: number | undefined; value: Node | undefined }>;
 
 function placeOf(step: string | number, node: Node | undefined, document: Document.Parsed): NodePlace | undefined {

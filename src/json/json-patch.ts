@@ -21,7 +21,6 @@ import type { Parsed } from '../domain/parsed.js';
 
 const operationMembers: ReadonlySet<string> = new Set(['op', 'path', 'from', 'value']);
 const operationsMax = 10_000;
-/** Bound of the texts that a refusal quotes. */
 const shownCharactersMax = 512;
 const copiedCharactersMax = 3 * 1024 * 1024;
 const movedElementsMax = 50_000_000;

@@ -31,7 +31,6 @@ export function listedIn(body: Body, names: NamesOfType): Kept {
   return chosen(names, (place, name) => textIn(text, place, name));
 }
 
-/** The result of `choose` for each listed name. */
 export function chosen(names: NamesOfType, choose: Chosen): Kept {
   const of = (place: Place): ReadonlyMap<string, string> => {
     const found = names[place].map((name) => [name, choose(place, name)] as const);

@@ -70,7 +70,6 @@ const goTypes = {
 const shownCharactersMax = 64;
 const integer = /^-?(?:0|[1-9]\d{0,18})$/;
 
-/** The error in the metadata; undefined if there is none. */
 export function metaMisfit(text: ObjectText): string | undefined {
   const { bytes, top, metadata } = text;
   const found = member(top, 'metadata');

@@ -26,7 +26,8 @@ import type { Parsed } from '../domain/parsed.js';
 const depthMax = 200;
 
 /**
- * The merge key of a member that is a list ('' for a set of scalars), or the shapes of its members.
+ * What is known of a member: its merge key if it is a list ('' for a set of scalars), and the
+ * shapes of its members.
  */
 type Shape = Readonly<{ mergeKey?: string; members?: ReadonlyMap<string, Shape> }>;
 

@@ -45,7 +45,8 @@ export function mapEdits(
 }
 
 /**
- * One edit per member to drop; for a run at the end, one edit that includes the comma before it.
+ * One edit per member to drop; for a run of such members at the end, one edit that includes the
+ * comma before it.
  */
 export function removals(members: Members, gone: ReadonlySet<string>): readonly Edit[] {
   const { list } = members;
@@ -75,7 +76,6 @@ export function mergeEdits(edits: readonly Edit[]): readonly Edit[] {
   return merged;
 }
 
-/** Returns memory for new bytes. */
 export type Allocate = (length: number) => Uint8Array;
 
 /** A new buffer each time, not filled with zeros: the caller writes all of it. */

@@ -92,7 +92,6 @@ export class Http2Sessions {
   #opening: Promise<void> | undefined;
   /** Aborts the connection that is being opened. */
   #late: AbortController | undefined;
-  /** Until when the server counts as HTTP/1.1 only. */
   #http1UntilMs = -Infinity;
   /** Requests that have no connection yet. */
   #waiting = 0;

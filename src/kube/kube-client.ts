@@ -124,7 +124,10 @@ export class KubeClient {
     }
   }
 
-  /** Node's message about a certificate names neither the server nor the source of the CA. */
+  /**
+   * Node's message about a certificate names neither the server nor the source of the CA, so it is
+   * replaced.
+   */
   #explained(error: unknown): unknown {
     const fault = certificateFaultOf(error);
     const { server, source, caSource } = this.#access;

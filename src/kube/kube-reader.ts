@@ -42,7 +42,7 @@ import { cutWatchEvent, lines } from './watch-event.js';
 export type Read =
   /** All objects follow, up to `end`. */
   | Readonly<{ kind: 'begin' }>
-  /** `changed`: it existed before, according to the server. */
+  /** `changed`: whether the server says that the object existed before. */
   | Readonly<{ kind: 'object'; object: SourceObject; changed: boolean }>
   /** `object`: its last state. */
   | Readonly<{ kind: 'deleted'; object: SourceObject }>

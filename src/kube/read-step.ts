@@ -14,7 +14,6 @@
 import { KubeRefusal } from './kube-client.js';
 
 export type ReadStep =
-  /** The present objects as events, then all changes. */
   | Readonly<{ kind: 'watch-list' }>
   /**
    * `continueToken`: '' at the first page. `revision`: that of the first page; undefined until it
@@ -28,7 +27,6 @@ export type AfterFailure = Readonly<{ step: ReadStep; isAbsent: boolean; refuses
 
 const firstPage: ReadStep & { kind: 'list' } = { kind: 'list', continueToken: '', revision: undefined, isWhole: false };
 
-/** The first step of a sync. */
 export function syncStep({ refusesWatchList }: Readonly<{ refusesWatchList: boolean }>): ReadStep {
   return refusesWatchList ? firstPage : { kind: 'watch-list' };
 }

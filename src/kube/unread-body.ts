@@ -6,7 +6,6 @@ import { Readable } from 'node:stream';
 import { GatheredBytes } from '../domain/base/gathered-bytes.js';
 import type { Room } from '../domain/base/room.js';
 
-/** Counts the unread bytes. */
 export type UnreadRoom = Pick<Room, 'tryReserve' | 'release'>;
 
 /** `signal`: ends the body, even once all of it has arrived. */

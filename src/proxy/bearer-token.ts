@@ -30,7 +30,6 @@ function tokenIn(protocols: readonly string[]): string | undefined {
   return Buffer.from(encoded, 'base64url').toString();
 }
 
-/** Removes the subprotocols that carry a token. */
 export function withoutTokens(protocols: string): string {
   return protocolsIn(protocols)
     .filter((protocol) => !carriesToken(protocol))

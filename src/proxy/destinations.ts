@@ -19,7 +19,6 @@ export type Destination =
   | Readonly<{ kind: 'local'; path: string }>
   | Readonly<{ kind: 'answer'; answer: OwnAnswer }>;
 
-/** `headers`: as Node provides them. */
 type Asked = Readonly<{ method: string; url: string; headers: Readonly<IncomingHttpHeaders> }>;
 
 /** Below these prefixes the logical cluster of a token is not added to the path. */
@@ -48,8 +47,8 @@ export class Destinations {
       case 'local':
         return route;
       case 'redirect':
-        // A client repeats a redirected request, so writes are not redirected. The clean path of a
-        // mistyped one may name a whole collection.
+        // A client repeats a redirected request, so writes are not redirected. The clean form of a
+        // mistyped path may name a whole collection.
         return instead(asked.method === 'GET' || asked.method === 'HEAD' ? redirect(route.location) : malformed);
       case 'malformed':
         return instead(malformed);
@@ -107,7 +106,7 @@ function shardOf(resolution: PathResolution | undefined): ShardName | undefined 
   return resolution?.kind === 'cluster' ? resolution.shard : undefined;
 }
 
-/** The answer if the path leads to nothing reachable; undefined if it leads somewhere. */
+/** Undefined if the path leads somewhere. */
 function answerIfUnreachable(resolution: PathResolution, { method, url }: Asked): OwnAnswer | undefined {
   switch (resolution.kind) {
     case 'cluster':

@@ -59,7 +59,6 @@ export type FrontDoorParts = Readonly<{
   failed: (error: unknown, request: IncomingMessage) => void;
 }>;
 
-/** The backend did not answer in time. */
 class Overdue extends CacheError {}
 /**
  * Why a lasting request ends when the front door stops. Its client may retry at once, elsewhere.

@@ -9,7 +9,8 @@
  * together, at its end.
  *
  * The set of slices is known once all ClusterCachedResources were read and each of them declares a
- * type. One that declares none yet may be about to declare a type whose objects the cache holds.
+ * type. One that declares none yet may be about to declare a type whose objects the cache holds,
+ * and must keep.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';

@@ -36,8 +36,8 @@ type Arrived = Readonly<{ reading: Reading; step: Promise<IteratorResult<Batch>>
 /** Longer than a starting shard rejects requests for types that it will serve. */
 const keepAfterMs = 60_000;
 /**
- * With more unread logical clusters than this, no `end` is sent, because a cache accepts only so
- * many in one connection.
+ * With more unread logical clusters than this, no `end` is sent, because a cache bounds the logical
+ * clusters that a connection has begun or keeps.
  */
 const unreadMax = 10_000;
 

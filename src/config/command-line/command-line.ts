@@ -10,7 +10,7 @@ import { Command, CommanderError, Help, Option as CommanderOption } from 'comman
 import { booleanPlaceholder, environmentName, joined, type CommandOption } from '../options/option.js';
 import { SettingsError } from '../settings-error.js';
 
-/** An option as the command line needs it. The command parses its value. */
+/** An option as the command line needs it. The command itself parses the value. */
 export type OptionDeclaration = Pick<CommandOption<unknown>, 'flag' | 'placeholder' | 'default' | 'help' | 'repeatable'>;
 
 export type DeclaredCommand = Readonly<{
@@ -129,8 +129,8 @@ export function formatHelpOfFlags(
 const besideColumnsMin = 40;
 
 /**
- * Like commander's, but puts a description on the next line if commander would not wrap it beside
- * its long name.
+ * Like commander's, but puts a description on the next line if commander would not wrap it beside a
+ * long flag.
  */
 const formatItem: Help['formatItem'] = (term, termWidth, description, helper) => {
   const { helpWidth = 80 } = helper;

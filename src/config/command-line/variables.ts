@@ -10,7 +10,7 @@
  *   STRATA_PORT=tcp://10.0.0.1:6443  …_PORT_6443_TCP[_PROTO|_PORT|_ADDR]
  *
  * Such a variable may have the name of an option: a service strata-secure gives STRATA_SECURE_PORT.
- * The value then shows which of both it is.
+ * Then the variable is the service's only if its value is a URL such as tcp://10.0.0.1:6443.
  */
 import { failpoints, failpointVariable, parseFailpoint } from '../../diagnostics/failpoint.js';
 import * as commandOptions from '../options/command-options.js';

@@ -35,7 +35,6 @@ export const storeFileOptions = {
 } as const;
 
 const { etcdServers, etcdPrefix, etcdCaFile, etcdCertFile, etcdKeyFile, etcdTimeoutMs } = options;
-/** How to reach an etcd. */
 const etcdAccess = { etcdPrefix, etcdCaFile, etcdCertFile, etcdKeyFile, etcdTimeoutMs } as const;
 
 export const checkOptions = { ...storeFileOptions, etcdServers, ...etcdAccess } as const;

@@ -1,7 +1,7 @@
 /**
  * The `exec` entry of a kubeconfig's user, as client-go reads it
- * (plugin/pkg/client/auth/exec/exec.go). The plugin receives its input in KUBERNETES_EXEC_INFO. The
- * plugin never gets a terminal, because nobody could answer it there.
+ * (plugin/pkg/client/auth/exec/exec.go). The plugin receives its input in KUBERNETES_EXEC_INFO, and
+ * never a terminal, because nobody could answer there.
  */
 import { resolve } from 'node:path';
 import { membersOf, textAt, type Members } from '../../domain/base/members.js';
