@@ -1,6 +1,6 @@
 /**
- * The real time behind `Clock`. Rooms receive it as a parameter; only main.ts, commands and
- * client.ts import it.
+ * The real time behind `Clock`. Rooms receive it as a parameter; only main.ts and client.ts import
+ * it.
  */
 import type { Clock } from './domain/ports.js';
 

@@ -74,10 +74,7 @@ export class Authority {
     return new Authority(clock, new x509.X509Certificate(certificatePem), key, keyPem);
   }
 
-  /**
-   * A certificate for a server that clients reach under `names`, which are DNS names or IP
-   * addresses.
-   */
+  /** `names`: the DNS names or IP addresses under which clients reach the server. */
   async issueServing({ names, validityDays }: { names: readonly [string, ...string[]] } & Validity): Promise<CertificateAndKey> {
     return this.#issue(subject(names[0], []), validityDays, x509.ExtendedKeyUsage.serverAuth, [
       new x509.SubjectAlternativeNameExtension(names.map((name) => ({ type: isIP(name) === 0 ? 'dns' : 'ip', value: name }))),

@@ -3,8 +3,8 @@
  *
  * Only a certificate that a trusted CA signed names a caller. `authorized` alone is not enough:
  * Node also sets it for a resumed TLS 1.3 session without any certificate. Names are read from the
- * parsed subject, never from the subject *string*, in which a value with ',' '+' '=' or a line
- * break could fake a group.
+ * parsed subject. In the subject *string* a value with ',' '+' '=' or a line break could fake a
+ * group.
  */
 import type { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';

@@ -37,7 +37,6 @@ export const commands: readonly Command[] = [
   certServing,
 ];
 
-/** The descriptions of groups of commands, by their common first word. */
 export const commandGroups: Readonly<Record<string, string>> = {
   shards: 'List, remove and forget the shards of a cache',
   caches: 'List and forget the caches that a cache knows',

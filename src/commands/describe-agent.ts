@@ -16,7 +16,6 @@ export type DescribedAgent = Readonly<{
   sender: Readonly<{ state: SenderState }>;
   agent: Readonly<{ objectsRead: number; isShardReached: boolean }>;
   expiry: Pick<CertificateExpiry, 'report'>;
-  /** Aborted when the agent stops. */
   stopping: AbortSignal;
 }>;
 

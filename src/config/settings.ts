@@ -79,7 +79,6 @@ export function linkPoliciesOf({ parentForward, parentFollow, children }: Settin
 /** Bytes that a frame may have in addition to a body. */
 const frameOverheadBytes = 64 * 1024;
 
-/** Rules that involve several options. */
 const rules: readonly Readonly<{ holds: (settings: Settings) => boolean; otherwise: string }>[] = [
   {
     holds: (s) => (s.tlsCertFile === undefined) === (s.tlsPrivateKeyFile === undefined),

@@ -15,7 +15,6 @@ import type { Clock } from '../domain/ports.js';
 /** `randomBytes` returns that many bytes from a source that nobody can guess. */
 export type SessionParts = Readonly<{ clock: Clock; randomBytes: (count: number) => Buffer }>;
 
-/** How long a link stays valid, and how long a session lasts. */
 export const linkMs = 60_000;
 export const sessionMs = 3_600_000;
 const tokenBytes = 32;

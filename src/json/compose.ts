@@ -1,6 +1,5 @@
 /**
- * Makes the stored body from the text that was sent: applies the edits of `Stamp`, and copies
- * everything else.
+ * Makes the stored body: the text that was sent, with the edits of `Stamp`.
  *
  * It removes `selfLink`, members of `metadata` that Kubernetes does not have, and
  * `metadata.resourceVersion`, because the revision is known only at the commit. It adds
@@ -83,7 +82,7 @@ function copied(bytes: Uint8Array, allocate: Allocate): Uint8Array {
 
 /**
  * Many clients split a watch at newlines. A raw newline in JSON can only be white space, so it
- * becomes a space. The change is made in place, because nobody else uses these bytes.
+ * becomes a space. Changes the bytes in place, because nobody else uses them.
  */
 function onOneLine(bytes: Uint8Array): Uint8Array {
   const { length } = bytes;
@@ -102,10 +101,6 @@ function versionEdit({ bytes, top }: ObjectText, { apiVersion }: Stamp): readonl
   return valueText(bytes, found) === wanted ? [] : [{ start: found.valueStart, end: found.valueEnd, text: wanted }];
 }
 
-/**
- * Drops what is not stored, replaces existing members, and inserts missing ones after the opening
- * brace.
- */
 function metadataEdits(
   { bytes }: ObjectText,
   metadata: Members,

@@ -7,8 +7,7 @@
  * no column has. @kubernetes/client-node contains jsonpath-plus.
  *
  * `..`, unions and `range` are missing, because no column uses them. A step that does not fit the
- * value finds nothing. Examples are a name in a list, an index beyond the end, or a comparison of a
- * number with a text.
+ * value finds nothing, for example a name in a list, or an index beyond the end.
  */
 import { unreachable } from '../domain/errors.js';
 import { isObject } from '../domain/base/members.js';

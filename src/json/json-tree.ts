@@ -38,10 +38,7 @@ export function formatJson(tree: JsonTree): string {
   return text;
 }
 
-/**
- * The length of the compact text, counted only until it exceeds `max`. Used to bound a copy before
- * it is made.
- */
+/** The length of the compact text, counted only until it exceeds `max`. */
 export function measureJson(tree: JsonTree, max: number): number {
   let length = 0;
   for (const piece of piecesOf(tree)) {
@@ -51,10 +48,7 @@ export function measureJson(tree: JsonTree, max: number): number {
   return length;
 }
 
-/**
- * Equal as JSON values: the order of members does not matter, and numbers are compared by their
- * exact value.
- */
+/** The order of members does not matter, and numbers are compared exactly. */
 export function equalJson(left: JsonTree, right: JsonTree): boolean {
   const pairs: [JsonTree, JsonTree][] = [[left, right]];
 
@@ -105,7 +99,6 @@ const numberPattern = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([-+]?[0-9]+))?$/;
 
 type Frame = { readonly names: Iterator<string> | undefined; readonly values: Iterator<JsonTree>; readonly close: string; first: boolean };
 
-/** Yields the text in pieces, with one frame per open array or object. */
 function* piecesOf(root: JsonTree): Generator<string> {
   const frames: Frame[] = [];
   let tree: JsonTree | undefined = root;

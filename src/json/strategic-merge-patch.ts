@@ -25,10 +25,7 @@ import type { Parsed } from '../domain/parsed.js';
 
 const depthMax = 200;
 
-/**
- * What is known of a member: its merge key if it is a list ('' for a set of scalars), and the
- * shapes of its members.
- */
+/** `mergeKey`: of a member that is a list; '' for a set of scalars. */
 type Shape = Readonly<{ mergeKey?: string; members?: ReadonlyMap<string, Shape> }>;
 
 const metadata: Shape = members({ ownerReferences: { mergeKey: 'uid' }, finalizers: { mergeKey: '' } });
@@ -228,7 +225,7 @@ function directiveOf(patch: JsonObject): 'delete' | 'replace' | 'merge' | undefi
   throw bad('unknown $patch directive');
 }
 
-/** The directive of a list item. Throws Refused for an unknown one. */
+/** Throws Refused for an unknown directive of a list item. */
 function listDirectiveOf(item: JsonObject): 'delete' | 'replace' {
   const directive = item.get('$patch');
   if (directive === 'delete' || directive === 'replace') return directive;

@@ -39,15 +39,11 @@ export type Http2Request = Readonly<{
   signal: AbortSignal;
 }>;
 
-/**
- * `body`: the body of the answer. It can still be read after Node has ended the stream together
- * with its connection.
- */
+/** `body` can still be read after Node has ended the stream with its connection. */
 export type Asked = Readonly<{ stream: ClientHttp2Stream; body: UnreadBody }>;
 
 export type Http2SessionsOptions = Readonly<{
   openMsMax: number;
-  /** How often a connection is pinged, and how long the answer may take. */
   pingIntervalMs: number;
   pingMsMax: number;
   /** If this many connections are full, a further request fails. */

@@ -43,10 +43,7 @@ export type KubeClientParts = Readonly<{
   inspect?: (headers: KubeAnswer['headers']) => void;
 }>;
 
-/**
- * `path` includes its query. `answerMsMax`: how long the status may take. `silenceMsMax`: how long
- * each part of the body may take.
- */
+/** `path` includes its query. */
 export type KubeRequest = Readonly<{ path: string; answerMsMax: number; silenceMsMax: number; signal: AbortSignal }>;
 
 const refusalBytesMax = 16 * 1024;
@@ -185,9 +182,9 @@ export function refusalOf(status: number, text: string, retryAfter = ''): KubeRe
 }
 
 /**
- * The log fields of a failed read. An error of a server, a network or a file becomes one sentence:
- * a stack would say nothing about its cause, and eighteen readers fail at once. Any other error is
- * a bug of this software, and keeps its stack.
+ * The log fields of a failed read. An error of a server, a network or a file becomes one sentence
+ * without a stack. A stack would not show the cause, and eighteen readers fail at once. Any other
+ * error is a bug of this software, and keeps its stack.
  */
 export function failureFields(error: unknown): LogFields {
   if (error instanceof KubeRefusal)

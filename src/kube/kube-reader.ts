@@ -15,8 +15,8 @@
  *    the server asks. After progress it continues at once. A new sync always waits, longer each
  *    time until a sync lasts. Progress is a page, the end of a sync, a new revision, or a watch of
  *    `steadyMs`; a bookmark that repeats a revision is none.
- * R4 A server whose revision falls has lost some of its history, and a watch that is ahead of it
- *    gets neither events nor an error. So the reader syncs again.
+ * R4 A server whose revision falls has lost some of its history. A watch that is ahead of the
+ *    server gets neither events nor an error, so the reader syncs again.
  *
  * Bounds: one received chunk, and the object that is arriving, up to `objectBytesMax`. Nothing is
  * read ahead of the consumer.
@@ -62,7 +62,6 @@ export type ReaderParts = Readonly<{
 }>;
 
 type Place = {
-  /** The next or present request. */
   step: ReadStep;
   refusesWatchList: boolean;
   /** Whether the server has accepted the present request. */
@@ -86,9 +85,7 @@ const silenceMs = 75_000;
 const steadyMs = 1_000;
 const pageObjects = 500;
 const backoff: BackoffBounds = { backoffBaseMs: 800, backoffMaxMs: 30_000 };
-/** The longest wait that a server may ask for. */
 const retryAfterMaxMs = 300_000;
-/** How often a lasting failure is logged as a warning. */
 const warnAgainMs = 600_000;
 /** The largest event that client-go accepts. */
 const objectBytesMax = 16 * 1024 * 1024;

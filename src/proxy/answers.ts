@@ -45,7 +45,6 @@ export function notSent(message: string): OwnAnswer {
   return later(503, 'ServiceUnavailable', message);
 }
 
-/** The request was sent, and its outcome is not known. */
 export function outcomeUnknown(message: string): OwnAnswer {
   return status(502, 'InternalError', message, { headers: unstored });
 }

@@ -45,7 +45,7 @@ export type BackendRequest = Readonly<{
   target: string;
   headers: HeaderLines;
   body: IncomingMessage | undefined;
-  /** Called with the length of each part of the body that is sent to the backend. */
+  /** Called with the length of each part that is sent to the backend. */
   bodyPassed: (bytes: number) => void;
   /** Whether the answer may take any time to begin, as with a watch. */
   lasts: boolean;

@@ -17,7 +17,7 @@ const methods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PAT
 /** kcp counts 502 if it cannot reach the backend, or if the client has gone before the answer. */
 const unanswered = 502;
 const unknown = 'unknown';
-/** The maximum number of causes of an error that are inspected. */
+/** How many causes of an error are inspected. */
 const causesMax = 8;
 
 const typesOfFaults: Readonly<Record<CertificateFault, TlsErrorType>> = {
@@ -40,7 +40,6 @@ const otherFaults: ReadonlySet<unknown> = new Set([
 
 export class DoorMetrics {
   readonly #instruments: InstrumentsOf<typeof frontDoorMetricTable>;
-  /** Shards that have a series. */
   readonly #shards = new Set<ShardName>();
 
   constructor(instruments: InstrumentsOf<typeof frontDoorMetricTable>) {

@@ -88,8 +88,8 @@ export function requestHeaders({ rawHeaders, authority, clientAddress, identity 
 }
 
 /**
- * An upper bound of the size in HPACK: 12 bytes for the block, and 12 for each line besides its
- * texts, as nghttp2 estimates before it writes.
+ * An upper bound of the size in HPACK, as nghttp2 estimates it: the texts, 12 bytes for each line,
+ * and 12 for the block.
  */
 export function headerBlockBytesMax(headers: HeaderLines): number {
   let bytes = 12;

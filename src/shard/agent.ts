@@ -99,10 +99,7 @@ export class ShardAgent {
     return this.#isCache.promise;
   }
 
-  /**
-   * Objects and deletions read from the shard since the agent was created, including those that are
-   * not pushed.
-   */
+  /** Objects and deletions read from the shard, including those that are not pushed. */
   get objectsRead(): number {
     return this.#objectsRead;
   }

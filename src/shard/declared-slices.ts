@@ -55,7 +55,6 @@ const unknownShownMax = 10;
 export class DeclaredSlices implements ReadObserver {
   readonly #parts: DeclaredSlicesParts;
   readonly #options: DeclaredSlicesOptions;
-  /** All usable ClusterCachedResources. */
   readonly #cached: Places = new Map();
   /**
    * The usable ClusterCachedResources by the text of the declared type, then by logical cluster.

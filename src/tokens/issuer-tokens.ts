@@ -38,8 +38,8 @@ export class IssuerTokens implements TokenReader {
   }
 
   /**
-   * Fetches the keys again if no known key verifies the token, even if one has the token's key id,
-   * because the issuer may reuse an id for a new key.
+   * Fetches the keys again if no known key verifies the token. A known key with the token's key id
+   * does not prevent that: the issuer may reuse an id.
    */
   async #claims(token: string): Promise<Members> {
     const known = this.#keys;

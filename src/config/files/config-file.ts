@@ -71,7 +71,6 @@ function readPolicy(value: unknown, path: KeyPath, report: Report): LinkPolicy {
 
 export type ConfigFile = Readonly<{ options: ReadonlyMap<string, Given>; policies: LinkPolicies }>;
 
-/** The configuration of a server without a file. */
 export const noConfigFile: ConfigFile = {
   options: new Map(),
   policies: readPolicies({ parent: undefined, children: undefined }, () => {}),

@@ -46,7 +46,6 @@ const versionKeys = ['name', 'additionalPrinterColumns'];
 const columnKeys = ['name', 'type', 'format', 'description', 'priority', 'jsonPath'];
 const columnTypes = ['string', 'integer', 'number', 'boolean', 'date'];
 
-/** The types file, if there is one, and the resulting table. */
 export class TypesFile {
   readonly #file: string | undefined;
   #text = '';

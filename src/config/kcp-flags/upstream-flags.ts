@@ -134,7 +134,6 @@ type Given =
   | Readonly<{ kind: 'problem'; text: string }>
   | Readonly<{ kind: 'asked'; what: 'help' | 'version' }>;
 
-/** Splits arguments by pflag's grammar. */
 function* split(args: readonly string[], table: UpstreamTable): Generator<Given> {
   for (let at = 0; at < args.length; at++) {
     const arg = args[at]!;

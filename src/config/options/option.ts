@@ -25,7 +25,6 @@ export type CommandOption<Value> = Readonly<{
    */
   default: string | undefined;
   read: (given: unknown) => Reading<Value>;
-  /** The name of the value in the help. */
   placeholder: string;
   /** The accepted values, with bounds, as the end of a sentence "must be …". */
   acceptedValues: string;

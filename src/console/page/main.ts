@@ -83,7 +83,6 @@ function arrive(): void {
   show(place);
 }
 
-/** Requests the next page of the list. */
 function more(): void {
   const { place, list } = state;
   if (place.kind === 'overview') return;
