@@ -3,8 +3,7 @@
  * The process around the program. Only this file and diagnostics/failpoint.ts use `process`.
  *
  * SIGTERM and SIGINT stop the program. A second signal ends the process at once, with exit code 1.
- * SIGHUP reloads files. SIGUSR1 and SIGUSR2 do nothing. By default Node opens its inspector on
- * SIGUSR1, and SIGUSR2 ends a process.
+ * SIGHUP reloads files. SIGUSR1 and SIGUSR2 do nothing.
  *
  * The server is loaded only when it will run, so help and usage errors are fast and need no native
  * module.
@@ -14,8 +13,9 @@ import { basename } from 'node:path';
 import type { Log } from './diagnostics/log.js';
 import type { ProgramSurroundings } from './program.js';
 
-// This must run before any other module is loaded. Until a listener exists, Node answers SIGUSR1 by
-// opening its inspector, to which any user of the machine can connect.
+// This must run before any other module is loaded. Until a listener exists, SIGUSR2 ends the
+// process, and Node answers SIGUSR1 by opening its inspector, to which any user of the machine can
+// connect.
 for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {});
 const endings = ['SIGTERM', 'SIGINT'] as const;
 const endAtOnce = (signal: NodeJS.Signals): void => process.exit(128 + constants.signals[signal]);

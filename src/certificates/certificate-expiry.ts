@@ -1,7 +1,7 @@
 /**
  * Reports when the certificates that this process uses expire: in its status, in a metric, and in
- * the log. The log gets a warning a day from 30 days before the end. It gets an error a day if a
- * certificate has expired or is not valid yet. For an agent's certificates, which may be
+ * the log. The log gets a warning a day from 30 days before the end. For a certificate that has
+ * expired or is not valid yet, it gets an error a day. For an agent's certificates, which may be
  * short-lived, the warnings begin in the last seventh of their life.
  *
  * An expired certificate stays in use: the peer decides whether to trust it.

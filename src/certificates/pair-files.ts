@@ -64,9 +64,9 @@ export function checkPair({ cert, key }: SecureContextPair, { certFile, keyFile 
 }
 
 /**
- * Replaces a file atomically: no reader sees half of it, and only readers whom `mode` allows see
- * anything. The text is written to a new file with a name that cannot be guessed. That file is then
- * renamed to `path`. A link at `path` is replaced, not followed.
+ * Replaces a file atomically, by renaming a new file whose name cannot be guessed. Only readers
+ * whom `mode` allows see the text, and never half of it. A link at `path` is replaced, not
+ * followed.
  */
 export function replaceFile(path: string, text: string, mode: number): void {
   const beside = `${path}.${randomBytes(8).toString('hex')}.new`;

@@ -4,8 +4,8 @@
  * The command fails, with the reason, if the cache refuses the agent, or if the source turns out to
  * be a cache.
  *
- * The command reads the certificate for the cache again for each connection, and the files of the
- * kubeconfig for each request. So it uses rotated files without a restart.
+ * The certificate for the cache is read again for each connection, and the files of the kubeconfig
+ * for each request. So rotated files need no restart.
  */
 import { randomUUID } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';

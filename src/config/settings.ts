@@ -2,9 +2,9 @@
  * All settings, read once at the start. A flag takes precedence over a variable, a variable over
  * the file, and the file over a default. The settings are complete and frozen.
  *
- * Nothing is guessed. An unknown flag, key or variable, or a value out of its bounds, is an error
- * that names its source. All errors are reported at once. Variables that Kubernetes sets for a
- * service named strata are recognised (variables.ts).
+ * An unknown flag, key or variable, or a value out of its bounds, is an error that names its
+ * source. All errors are reported at once. Variables that Kubernetes sets for a service named
+ * strata are recognised (variables.ts).
  */
 import { join } from 'node:path';
 import { keptNames, type KeptNames } from '../domain/kept-names.js';

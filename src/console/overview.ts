@@ -18,7 +18,8 @@ export type OverviewParts = Readonly<{
 }>;
 
 /**
- * Shards and slices that are processed in one turn of the event loop, unless one shard has more.
+ * How many shards and slices are processed in one turn of the event loop, unless one shard has
+ * more.
  */
 const checksPerTurn = 750;
 

@@ -74,7 +74,7 @@ function formatValue(value: unknown): string {
   try {
     return JSON.stringify(value) ?? String(value);
   } catch {
-    // This value cannot be formatted. The log has it.
+    // This value cannot be formatted.
     return '…';
   }
 }

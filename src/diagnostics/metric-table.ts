@@ -283,8 +283,7 @@ export const agentMetricTable = {
 
 /**
  * The metrics of a front door, beside those of a server. Names, labels and buckets are those of
- * kcp's front proxy, because kcp's dashboards use them. Methods and codes are those of HTTP, and
- * shards those of the installation, whatever clients and backends send.
+ * kcp's front proxy, because kcp's dashboards use them.
  */
 export const frontDoorMetricTable = {
   requestSeconds: {

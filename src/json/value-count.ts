@@ -4,7 +4,7 @@
  */
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 
-/** Counts only until `max` is exceeded. An empty array or object counts as one or two. */
+/** Counts only until `max` is exceeded. An empty array or object counts as two. */
 export function countValues(json: Uint8Array, max: number): number {
   let count = 1;
   for (let at = 0; at < json.length && count <= max; at++) {

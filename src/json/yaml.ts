@@ -8,8 +8,8 @@
  * Y1 At most 200 collections are open at once, checked token by token. With deeper text the library
  *    would exhaust the stack. If V8 compiles a regular expression there, the process aborts, and no
  *    `catch` helps.
- * Y2 Aliases may add 3 MiB of text, which stops a billion laughs early. An alias shares its
- *    anchor's tree.
+ * Y2 Aliases may add 3 MiB of text, which stops a "billion laughs" attack early. An alias shares
+ *    its anchor's tree.
  * Y3 One document; no tags but YAML's own for JSON's types. Keys become strings. A repeated key
  *    has its last value (as in goyaml), or is refused if the caller asks for that. Text that Go's
  *    reader splits into other lines is refused, and so is text that the library would ignore.

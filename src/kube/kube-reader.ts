@@ -1,6 +1,6 @@
 /**
- * Reads the objects of one collection: a sync of all of them, then their changes, until it is
- * stopped. Objects are spans of the received bytes; they are never re-serialised.
+ * Reads a collection: a sync of all objects, then their changes. Objects are spans of the received
+ * bytes, never re-serialised.
  *
  *   nowhere ──▶ WatchList ──bookmark──▶ following ──stream ends──▶ following (a new watch)
  *      ▲           │ refused, broken off    ▲ │
@@ -68,7 +68,7 @@ type Place = {
   wasAccepted: boolean;
   /** Requests in a row without progress. */
   failures: number;
-  /** When the last warning of a failure was logged; undefined since the last progress. */
+  /** When a failure was last logged as a warning; undefined after progress. */
   warnedMs: number | undefined;
   /** Whether the type was absent, and no request has been accepted since. */
   isAbsent: boolean;

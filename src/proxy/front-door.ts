@@ -52,10 +52,7 @@ export type FrontDoorParts = Readonly<{
   metrics: DoorMetrics;
   /** Answers health and metrics. */
   local: (path: string, exchange: Exchange) => Promise<OwnAnswer>;
-  /**
-   * Reports an unexpected error, such as an answer that cannot be passed on. The error ends one
-   * request, not the process.
-   */
+  /** Reports an unexpected error, which ends one request and not the process. */
   failed: (error: unknown, request: IncomingMessage) => void;
 }>;
 
@@ -125,7 +122,6 @@ export class FrontDoor {
     return this.#forward(exchange, found);
   }
 
-  /** Undefined once the backend's answer was passed on. Throws Refused(429). */
   async #forward(exchange: Exchange, to: Destination & { kind: 'backend' }): Promise<OwnAnswer | undefined> {
     const { request } = exchange;
     const { mapping, origin, target, shard } = to;
@@ -235,9 +231,9 @@ async function passOn(exchange: Exchange, answer: BackendAnswer, { isLasting, ..
 }
 
 /**
- * Passes the body on at the pace of the client. Parts of one turn of the event loop are written
- * together, because kcp writes a list in parts of 4 KiB. Resolves when the whole body was written,
- * or when either end is gone.
+ * Passes the body on at the pace of the client. Parts that arrive in one turn of the event loop are
+ * written together, because kcp writes a list in parts of 4 KiB. Resolves when the whole body was
+ * written, or when either end is gone.
  *
  * A finished stream is left to close by itself. Ending it would send a reset for each request, and
  * servers end a connection with many resets.

@@ -102,8 +102,8 @@ export function parsePlace(text: string): Place | undefined {
 }
 
 /**
- * The order in which Go's ServeMux chooses. Of two patterns for the same path, the first is the one
- * with a literal segment instead of a wildcard, or with more segments.
+ * The order in which Go's ServeMux prefers patterns. Of two patterns for the same path, the first
+ * is the one with a literal segment instead of a wildcard, or with more segments.
  */
 export function mostSpecificFirst({ path: one }: Mapping, { path: other }: Mapping): number {
   const [segments, others] = [one.split('/'), other.split('/')];

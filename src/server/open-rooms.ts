@@ -97,7 +97,8 @@ const sharedBytesMax = 64 * 1024 * 1024;
  */
 const deliveryRounds = { periodFactor: 4, periodMsMax: 10 };
 /**
- * Initial state sent in one turn of the event loop. TLS takes about a millisecond for a megabyte.
+ * How many bytes of initial state are sent in one turn of the event loop. TLS takes about a
+ * millisecond for a megabyte.
  */
 const turnBytesMax = 1024 * 1024;
 

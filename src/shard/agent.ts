@@ -7,8 +7,7 @@
  *  shard ── KubeReader ──▶ SliceReader (select, stamp) ──▶ sender ──▶ cache
  *                              └─ ClusterCachedResources ─▶ DeclaredSlices ─▶ more slices
  *
- * The agent never reads a Strata cache as its source: neither at the start, nor if the same URL
- * leads to one later.
+ * The agent never reads a Strata cache as its source, even if the URL leads to one only later.
  */
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';

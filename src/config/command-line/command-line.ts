@@ -64,10 +64,7 @@ export function exitCodeOf(error: unknown): number {
   return error instanceof SettingsError ? exitCodes.misused : exitCodes.failed;
 }
 
-/**
- * Runs the command that the arguments name, and resolves with its exit code. Throws CommanderError,
- * and what the command throws.
- */
+/** Resolves with the exit code. Throws CommanderError, and what the command throws. */
 export async function runCommandLine(
   { name, description, version, groups, commands, print, printError }: CommandLine,
   args: readonly string[],

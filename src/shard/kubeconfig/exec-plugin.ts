@@ -125,9 +125,9 @@ const killGraceMs = 1_000;
 class PluginMissing extends Error {}
 
 /**
- * Runs the program of an exec plugin and returns its standard output. Its standard error is the
- * agent's own, as with client-go, because a plugin writes its messages for people there. The
- * program has no standard input.
+ * Runs the program of an exec plugin and returns its standard output. The standard error is the
+ * agent's own, as with client-go, because plugins write messages for people there. There is no
+ * standard input.
  *
  * Bounds: `timeoutMs`; `answerBytesMax`. At either, and once the signal is aborted, the program
  * gets SIGTERM, and SIGKILL after `killGraceMs`. The promise settles once the program has ended, so
