@@ -21,8 +21,8 @@ type Vouching = Readonly<{ vouchesFor: (certificate: X509Certificate) => boolean
 export type TrustedKinds = Readonly<{ clients: Vouching | undefined; proxies: Vouching; names: readonly string[] }>;
 
 /**
- * Parses the certificate, so call it once per connection. `kinds`: set if the handshake accepts
- * more than clients.
+ * Parses the certificate, so call it once per connection. `kinds`: set if the handshake also
+ * accepts authenticating proxies.
  */
 export function callerOf(socket: TLSSocket, kinds?: TrustedKinds): Caller {
   const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;

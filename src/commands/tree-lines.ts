@@ -26,7 +26,10 @@ import type {
 } from '../domain/status.js';
 import { formatConnection, printable } from './terminal-text.js';
 
-/** The characters of a policy that fit on one line of a terminal. Pipes and files get all of it. */
+/**
+ * How many characters of a policy fit on one line of a terminal. Pipes and files get the whole
+ * policy.
+ */
 export const policyCharactersOfTerminal = 160;
 const indent = '  ';
 

@@ -68,7 +68,7 @@ export class Health {
   }
 
   /**
-   * From then on `readyz` fails, so that no new clients come. Present clients are served to the
+   * After the call `readyz` fails, so that no new clients come. Present clients are served to the
    * end.
    */
   beginShutdown(): void {
@@ -90,8 +90,8 @@ export class Health {
 
 /**
  * Logs failed health checks. Everybody may ask for health, as often as they like. So each check of
- * an endpoint logs one line in ten seconds, with the number of failures meanwhile. Bound: the
- * checks that the server has declared.
+ * an endpoint logs at most one line in ten seconds, with the number of failures meanwhile. Bound:
+ * the checks that the server has declared.
  */
 export class HealthLog {
   readonly #parts: Readonly<{ clock: Clock; log: Log }>;

@@ -1,6 +1,6 @@
 /**
  * The grammar of the command line, built from declarations: commands of one or two words, their
- * operands and options. A valid call runs the command. An invalid one, or a call for help, throws
+ * operands and options. A valid call runs the command. An invalid call, or a call for help, throws
  * commander's error.
  *
  * Flags are read as pflag does in kcp's programs: `--name value`, `--name=value`, and a boolean
