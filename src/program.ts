@@ -47,7 +47,6 @@ export async function runProgram(
   }
 }
 
-/** Resolves with the exit code. */
 async function run(name: string, args: readonly string[], surroundings: ProgramSurroundings): Promise<number> {
   const [first = '', ...rest] = args;
   if (name === 'strata' && !Object.hasOwn(kcpPrograms, first)) {
@@ -104,7 +103,6 @@ type Flags = SettingsSources['flags'];
 type Defaults = Readonly<Record<string, string>>;
 type ReadFlags = Readonly<{ flags: Flags; warnings: readonly string[] }>;
 
-/** A kcp program that this one can replace. */
 type KcpProgram = Readonly<{
   what: string;
   table: UpstreamTable;

@@ -26,7 +26,7 @@ import { pollFiles } from './polled-files.js';
 
 export type ClientAuthoritiesParts = Readonly<{ clock: Clock; log: Log }>;
 
-/** The maximum number of certificates in one file: more than any rotation needs. */
+/** More than any rotation needs. */
 const certificatesMax = 256;
 const chainMax = 10;
 /** The critical extensions that are checked here; `checkIssued` checks keyUsage. */
@@ -138,7 +138,6 @@ function nameOf({ subject }: X509Certificate): string {
   return subject.replaceAll('\n', ', ');
 }
 
-/** The certificates that the peer sent in addition to its own. */
 function intermediatesOf(certificate: X509Certificate): readonly X509Certificate[] {
   const chain: X509Certificate[] = [];
   for (let next = certificate.issuerCertificate; next !== undefined && chain.length < chainMax; next = next.issuerCertificate) {

@@ -25,7 +25,6 @@ const stem = 'ca';
 export class LocalAuthority {
   readonly authority: Authority;
   readonly files: PairFiles;
-  /** Whether `open` made the authority. */
   readonly isNew: boolean;
 
   private constructor(directory: string, authority: Authority, isNew: boolean) {

@@ -30,7 +30,6 @@ export type ServingCertificateOptions = Readonly<{
   keyFile: string | undefined;
   directory: string;
   bindAddress: string;
-  /** The options that name the files, for messages. */
   flags?: PairFlags;
 }>;
 

@@ -25,7 +25,6 @@ export async function askCache(parts: { clock: Clock }, options: CacheOptions, q
   return askOpened(parts, await openCacheAccess(options), question);
 }
 
-/** Like `askCache`, when the access to the cache is open already. */
 export async function askOpened({ clock }: { clock: Clock }, access: CacheAccess, question: Question): Promise<string> {
   const answer = await exchange({ clock }, access, question);
   const { status, text } = answer;

@@ -28,7 +28,6 @@ export function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, '?');
 }
 
-/** A shard's connection in words, and how long it has lasted. */
 export function formatConnection(connection: ShardConnection): string {
   switch (connection.kind) {
     case 'connected':

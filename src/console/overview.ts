@@ -106,7 +106,6 @@ class TypeSums {
   }
 }
 
-/** Every served type, those with the most objects first. */
 function typesOf(types: readonly ServedType[], sums: TypeSums): readonly TypeView[] {
   return types
     .map(({ group, resource, identity, kind, namespaced, versions }): TypeView => {

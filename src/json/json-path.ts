@@ -51,10 +51,8 @@ export function parseJsonPath(text: string): JsonPath | undefined {
   return steps;
 }
 
-/** A path that finds nothing. */
 export const nowhere: JsonPath = [{ kind: 'slice', start: 0, end: 0, step: 1 }];
 
-/** All values that the path finds in a parsed JSON value, in order. */
 export function find(path: JsonPath, value: unknown): readonly unknown[] {
   let found: readonly unknown[] = [value];
   for (const step of path) found = found.flatMap((each) => follow(step, each));

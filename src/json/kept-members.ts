@@ -11,7 +11,6 @@ import { applyEdits, mapEdits, mergeEdits, removals, type Edit } from './text-ed
 
 type Place = (typeof keptPlaces)[number];
 
-/** Values of annotations and of labels, by name. */
 export type Kept = Readonly<Record<Place, ReadonlyMap<string, string>>>;
 
 type Chosen = (place: Place, name: string) => string | undefined;

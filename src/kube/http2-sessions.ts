@@ -63,7 +63,6 @@ const patientSessions: Http2SessionsOptions = Object.freeze({
   sessionsMax: 1_000,
   windowBytes: 64 * 1024,
 });
-/** The window for all streams of a connection together. */
 const connectionWindowBytes = 1024 * 1024;
 /** The limit of requests on a connection, even if the server allows more. */
 const streamsMax = 1_000;

@@ -22,7 +22,6 @@ const reason = 'the store is damaged and was moved out of the way: see the log, 
 const refusal: Refusal = { reason: 'ServiceUnavailable', message: reason };
 const healthPath = /^\/(healthz|livez|readyz)(?:\?|$)/;
 
-/** Starts a server that only reports its health. */
 export async function standAside(settings: Settings, { file, problem }: DamagedStore, parts: ServingParts): Promise<OpenServer> {
   const { log, health, certificates } = parts;
   log.error('store.damaged', { file, problem, consequence: 'nothing is served until a store is restored, or this file is moved away' });

@@ -62,7 +62,6 @@ export function openEndpoint(
   );
 }
 
-/** The rules by which pushes of pushers and caches are admitted. */
 export function intakeRules(settings: Settings, catalogue: Catalogue): IntakeRules {
   const { frameBytesMax, frameMutationsMax, bodyBytesMax } = settings;
   return {

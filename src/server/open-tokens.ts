@@ -39,7 +39,6 @@ export async function openTokens(settings: TokenSettings, parts: Parts): Promise
   return readerOf([...local, ...(await webhookReaders(settings, parts))]);
 }
 
-/** Options that contradict each other, or that need another one. */
 function* problemsOf(settings: TokenSettings): Iterable<string> {
   const { serviceAccountKeyFiles, authenticationConfig, oidcIssuerUrl, oidcClientId } = settings;
   if (serviceAccountKeyFiles.length === 0)

@@ -56,7 +56,6 @@ export type CommandLine = Readonly<{
   printError: (text: string) => void;
 }>;
 
-/** The exit code of the process after the command line has thrown `error`. */
 export function exitCodeOf(error: unknown): number {
   // Commander's exit code is 0 if the user asked for the help or the version. The code is 1 if
   // commander shows the help because no command was named.

@@ -52,7 +52,6 @@ function unknownFailpoint({ [failpointVariable]: text = '' }: Environment): read
   return [`environment variable ${failpointVariable}=${text}: must be one of ${failpoints.join(', ')}, or one followed by :N`];
 }
 
-/** The environment without the variables that the kubelet sets for services. */
 export function withoutServices(environment: Environment): Environment {
   const services = Object.keys(environment).flatMap((name) => serviceHost.exec(name)?.[1] ?? []);
   if (services.length === 0) return environment;

@@ -236,7 +236,6 @@ function groupFlaws(group: string): readonly string[] {
   return group === pathGroup ? ['the group is Strata’s own'] : dnsSubdomainFlaws(group);
 }
 
-/** Parses unchecked values and collects the errors in them. */
 class TypesReader {
   readonly problems: Problem[] = [];
 

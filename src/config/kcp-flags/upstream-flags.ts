@@ -122,7 +122,7 @@ export function readUpstreamFlags(args: readonly string[], table: UpstreamTable)
   return { kind: 'read', flags, warnings: [...namesByWarning].map(([why, names]) => `${[...names].join(', ')}: ${why}`) };
 }
 
-/** Each flag's name and what it does here, sorted by name. */
+/** Sorted by name. */
 export function describeUpstreamFlags(table: UpstreamTable): readonly Readonly<{ flag: string; meaning: string }>[] {
   return [...table].map(([flag, { meaning }]) => ({ flag, meaning })).toSorted((a, b) => a.flag.localeCompare(b.flag));
 }

@@ -7,7 +7,6 @@ import { isIP } from 'node:net';
 import { parseBoolean, parseBytes, parseDurationMs } from './quantity.js';
 import { readStringSlice } from './string-slice.js';
 
-/** The value that an operator gave, or what is wrong with it. */
 export type Reading<Value> = Readonly<{ kind: 'read'; value: Value }> | Readonly<{ kind: 'wrong'; problem: string }>;
 
 /**
@@ -258,7 +257,6 @@ function bounded(
   });
 }
 
-/** `parse` returns undefined for a text that is not accepted. */
 function readBy<Value>(acceptedValues: string, parse: (text: string) => Value | undefined): (given: unknown) => Reading<Value> {
   return (given) => {
     const text = textOf(given);

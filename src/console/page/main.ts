@@ -95,7 +95,6 @@ function more(): void {
   void askPages(types, { place, after: list.pages.at(-1)?.continueWith ?? '', signal });
 }
 
-/** Requests one page of each type, one type after the other. */
 async function askPages(
   types: readonly TypeView[],
   { place, after: token, signal }: Readonly<{ place: ObjectsPlace; after: string; signal: AbortSignal }>,

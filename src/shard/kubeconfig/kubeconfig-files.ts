@@ -17,7 +17,6 @@ import { readRegularFile } from '../../regular-file.js';
 import { formatBearer } from './exec-credential.js';
 import { parseKubeconfigEntry, type KubeconfigEntry, type KubeconfigOptions, type PemSource } from './kubeconfig-entry.js';
 
-/** Validated contents of the kubeconfig and the files it names. */
 export type KubeconfigContent = Readonly<{
   text: string;
   entry: KubeconfigEntry;
