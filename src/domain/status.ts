@@ -188,9 +188,7 @@ export type ShardStatus = Readonly<{
  */
 export type ShardConnection =
   /** `peer`: an address, or the name or id of the cache through which the shard is reached. */
-  | Readonly<{ kind: 'connected'; forMs: number; peer: string }>
-  | Readonly<{ kind: 'away'; forMs: number }>
-  | Readonly<{ kind: 'plain' }>;
+  Readonly<{ kind: 'connected'; forMs: number; peer: string }> | Readonly<{ kind: 'away'; forMs: number }> | Readonly<{ kind: 'plain' }>;
 
 /**
  * `removes`: the number of objects. The removal happens in `releaseInMs`, or when an operator

@@ -16,8 +16,8 @@ import type { Scope } from '../domain/scope.js';
 import { isEverything, type Selector } from '../domain/syntax/selector.js';
 
 /**
- * How many keys are remembered. Beyond that all are forgotten, so a key may be reported twice, or
- * although it exists at `at`.
+ * How many keys are remembered. Beyond that all are forgotten. A key may then be reported twice, and
+ * each key that is gone is looked up on its own shard too: a later put of it may be forgotten.
  */
 const seenMax = 200_000;
 
@@ -29,24 +29,28 @@ export async function* goneSince(
   { history, objects }: GoneSinceParts,
 ): AsyncGenerator<readonly Key[]> {
   const seen = new Set<string>();
+  let hasForgotten = false;
   for await (const touched of history.touched(scope, { after: since, upTo: at })) {
-    if (seen.size > seenMax) seen.clear();
+    if (seen.size > seenMax) {
+      seen.clear();
+      hasForgotten = true;
+    }
     const gone: Key[] = [];
     for (const touch of touched) {
       const clientKey = formatClientKey(touch.key);
       if (seen.has(clientKey)) continue;
       seen.add(clientKey);
-      if (!isInView(touch, selector) && !(await existsElsewhere(touch.key))) gone.push(touch.key);
+      if (!isInView(touch, selector) && !(await isStillInView(touch.key))) gone.push(touch.key);
     }
     if (gone.length > 0) yield gone;
   }
 
-  async function existsElsewhere({ shard, resource: { identity }, cluster, namespace, name }: Key): Promise<boolean> {
-    if (scope.shard !== '*') return false;
+  async function isStillInView({ resource: { identity }, cluster, namespace, name }: Key): Promise<boolean> {
+    if (scope.shard !== '*' && !hasForgotten) return false;
     const place = { ...scope, identity, cluster, namespace, name };
-    const others = (await objects.find(place)).filter((object) => object.key.shard !== shard);
-    if (others.every((object) => object.revision <= at)) return others.some((object) => isSelected(object, selector));
-    return (await objectsAt(objects.snapshot(place, at))).some((object) => object.key.shard !== shard && isSelected(object, selector));
+    const present = await objects.find(place);
+    const then = present.every((object) => object.revision <= at) ? present : await objectsAt(objects.snapshot(place, at));
+    return then.some((object) => isSelected(object, selector));
   }
 }
 

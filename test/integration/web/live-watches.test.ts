@@ -20,12 +20,12 @@ test('every watch sends every change once, in order and with bookmarks in their 
   const stop = new AbortController();
   setMaxListeners(watches, stop.signal);
   const seen: string[][] = Array.from({ length: watches }, () => []);
-  const shared = server.client();
+  const shared = server.client({});
   const { metadata } = await client.list(aPath());
   const query = { resourceVersion: metadata.resourceVersion ?? '', allowWatchBookmarks: 'true' };
   let open = 0;
   const reading = seen.map(async (events, i) => {
-    const own = i % 2 === 0 ? shared : server.client();
+    const own = i % 2 === 0 ? shared : server.client({});
     for await (const { type, object } of own.watch(aPath(), { query, signal: stop.signal, opened: () => (open += 1) })) {
       events.push(`${type} ${object.metadata.resourceVersion}`);
       if (i % 6 < 2) await sleep(i % 6 === 0 ? 1 : 10);
