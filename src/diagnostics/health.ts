@@ -90,8 +90,9 @@ export class Health {
 
 /**
  * Logs failed health checks. Everybody may ask for health, as often as they like. So each check of
- * an endpoint logs at most one line in ten seconds, with the number of failures meanwhile. Bound:
- * the checks that the server has declared.
+ * an endpoint logs at most one line in ten seconds, with the number of failures meanwhile.
+ *
+ * Bound: the checks that the server has declared.
  */
 export class HealthLog {
   readonly #parts: Readonly<{ clock: Clock; log: Log }>;

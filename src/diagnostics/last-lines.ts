@@ -1,6 +1,8 @@
 /**
  * The last warnings, errors and refusals of a log, for people who look at the console and not at
- * the log. Bounds: linesMax, charactersMax.
+ * the log.
+ *
+ * Bounds: linesMax, charactersMax.
  */
 import type { Clock } from '../domain/ports.js';
 import type { Log, LogFields } from './log.js';

@@ -4,8 +4,10 @@
  * announce pieces, but passes each to `push`.
  *
  * The bytes by which a piece is shorter than `pieceBytesMin` count as buffered bytes of the caller
- * until the request ends. Bound: `shortBytesMax` of them on a connection; beyond `shortBytesFree`,
- * only while the caller has room. Longer pieces and ended requests reduce the count.
+ * until the request ends. Longer pieces and ended requests reduce the count.
+ *
+ * Bound: `shortBytesMax` of these bytes on a connection; beyond `shortBytesFree`, only while the
+ * caller has room.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';

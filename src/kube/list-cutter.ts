@@ -8,8 +8,9 @@
  *
  * The cutter parses only strings, brackets and the text between items; the consumer of an item
  * checks the item's text. A text that is no list is refused. If it counted as an empty list, all
- * objects listed before would be removed. Bounds: one item, `itemBytesMax`; the envelope,
- * `envelopeBytesMax`.
+ * objects listed before would be removed.
+ *
+ * Bounds: one item, `itemBytesMax`; the envelope, `envelopeBytesMax`.
  */
 import { CacheError } from '../domain/errors.js';
 import { GatheredBytes } from '../domain/base/gathered-bytes.js';

@@ -1,7 +1,9 @@
 /**
  * The latest freshness report for each question to a cache, finished or under way. Callers that
- * accept a report's age share the report, each with its own signal. Bound: the `questionsKeptMax`
- * questions that were asked most recently; any other needs a new report.
+ * accept a report's age share the report, each with its own signal.
+ *
+ * Bound: the `questionsKeptMax` questions that were asked most recently; any other needs a new
+ * report.
  */
 import type { Clock } from '../domain/ports.js';
 import { untilAborted } from '../domain/base/promises.js';

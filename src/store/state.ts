@@ -1,9 +1,10 @@
 /**
- * What an engine publishes of shards, slices and links, indexed by shard and by type. Bound: one
- * entry per shard and link, and two per slice.
+ * What an engine publishes of shards, slices and links, indexed by shard and by type.
  *
  * P1 Only `publish` changes the state. It then calls the followers, in the same tick.
  * P4 An unknown shard has no slices.
+ *
+ * Bound: one entry per shard and link, and two per slice.
  */
 import { isUnknown, type ShardState } from '../domain/claim.js';
 import { entryOf } from '../domain/base/entry-of.js';

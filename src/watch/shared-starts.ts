@@ -7,8 +7,9 @@
  *                                                 start at 25.
  *
  * A reader never gets a revision older than the one published when it asked. While nothing of the
- * view's type changes, no reader waits. Bound: one entry for each view that has readers, one of
- * which started in the last `shareMs`.
+ * view's type changes, no reader waits.
+ *
+ * Bound: one entry for each view that has readers, one of which started in the last `shareMs`.
  */
 import type { Clock } from '../domain/ports.js';
 import type { Revisions } from '../domain/store-port.js';

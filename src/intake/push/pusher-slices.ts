@@ -2,7 +2,9 @@
  * The slices that a pusher has named in one connection. Once these are all, the cache removes what
  * it holds of the shard's other slices, as the end of an empty sync would. It removes in the
  * pusher's term, so the committer fences a pusher that has lost its shard. A large removal waits
- * for the operator (held-removals.ts); meanwhile the slice counts as not synced. Bound: `namesMax`.
+ * for the operator (held-removals.ts); meanwhile the slice counts as not synced.
+ *
+ * Bound: `namesMax`.
  */
 import type { BoundedLog } from '../../diagnostics/bounded-log.js';
 import type { Refusal } from '../../domain/errors.js';

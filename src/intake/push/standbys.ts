@@ -14,7 +14,9 @@
  * The pushers that wait for one shard get it one after the other, in order of arrival. A process
  * that has the shard, and whose welcome was lost, goes first. A pusher that had the shard earlier
  * never waits: it is fenced if another came since. A waiting pusher is fenced when its shard is
- * removed. Bound: the sessions that may be open.
+ * removed.
+ *
+ * Bound: the sessions that may be open.
  */
 import { isElsewhere, neighbourTowards, type ShardState } from '../../domain/claim.js';
 import type { Refusal } from '../../domain/errors.js';

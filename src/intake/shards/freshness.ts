@@ -11,8 +11,9 @@
  * Cost: a status report reads every shard and slice, `checksPerTurn` in a turn of the event loop. A
  * report on a type reads its slices and all shards, or the one in question, `shardsPerTurnOfType`
  * in a turn. Each shard is read within one turn, so all its values are of one moment. The last
- * report of a type on all shards is kept for callers that accept its age. Bound: `typesKeptMax`
- * types; the type reported longest ago goes first.
+ * report of a type on all shards is kept for callers that accept its age.
+ *
+ * Bound: `typesKeptMax` types; the type reported longest ago goes first.
  */
 import { isWrittenPlainly, type ShardState } from '../../domain/claim.js';
 import type { Clock, Freshness as FreshnessPort, RecentReport } from '../../domain/ports.js';

@@ -7,10 +7,13 @@
  *      └───── many ─────────▶ held ── confirmed, or graceMs ──▶ released ──▶ made, and forgotten
  *                              └── not wanted any more, or another reason ──▶ forgotten
  *
- * H1 While a removal is held, nothing of the slice is removed for that reason. H2 A release covers
- *    that removal alone: a removal for another reason waits again. Holds are in memory. After a
- *    restart, the caller asks for the removal again, and its grace time starts over. Bound: one
- *    hold for each slice.
+ * H1 While a removal is held, nothing of the slice is removed for that reason.
+ * H2 A release covers that removal alone: a removal for another reason waits again.
+ *
+ * Holds are in memory. After a restart, the caller asks for the removal again, and its grace time
+ * starts over.
+ *
+ * Bound: one hold for each slice.
  */
 import type { Log } from '../../diagnostics/log.js';
 import type { Clock, Removals, Subscription } from '../../domain/ports.js';

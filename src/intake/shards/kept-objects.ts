@@ -1,7 +1,8 @@
 /**
  * The stored objects with names that are kept on copies (domain/kept-names.ts), for the status
- * report. Read at the start, then updated by each commit. Bound: the objects of the listed types
- * that have such a name.
+ * report. Read at the start, then updated by each commit.
+ *
+ * Bound: the objects of the listed types that have such a name.
  */
 import type { Change } from '../../domain/change.js';
 import { namesOfType, type KeptNames, type NamesOfType } from '../../domain/kept-names.js';

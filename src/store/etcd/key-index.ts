@@ -1,7 +1,8 @@
 /**
  * An index from keys to values, in etcd's order. One index holds the objects that exist, another
- * the keys that have changed. A read can start at any key. Bound: set by the owner. A key takes
- * some 200 bytes beside its texts.
+ * the keys that have changed. A read can start at any key.
+ *
+ * Bound: set by the owner. A key takes some 200 bytes beside its texts.
  */
 import { compareUtf8, OrderedMap } from './ordered-map.js';
 import type { ClusterName } from '../../domain/cluster.js';

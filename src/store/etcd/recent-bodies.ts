@@ -1,4 +1,8 @@
-/** Keeps the bodies that changed or were read from etcd most recently. Bound: `bytesMax`. */
+/**
+ * Keeps the bodies that changed or were read from etcd most recently.
+ *
+ * Bound: `bytesMax`.
+ */
 import type { Key } from '../../domain/key.js';
 import { formatClientKey } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';

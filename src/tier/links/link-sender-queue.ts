@@ -2,10 +2,12 @@
  * What one link is about to send, in order: objects of a slice, cut into frames as credit allows,
  * and single frames between them.
  *
- * O1 First in, first out. Bound: the sender fills the queue only while it is short, each time with
- *    one chunk of the log or one page.
+ * O1 First in, first out.
  * O2 A position that follows objects is sent in the last frame of these objects, so the receiver
  *    stores both in one commit.
+ *
+ * Bound: the sender fills the queue only while it is short, each time with one chunk of the log or
+ * one page.
  */
 import type { Change } from '../../domain/change.js';
 import type { StoredObject } from '../../domain/object.js';
