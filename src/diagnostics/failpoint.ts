@@ -1,10 +1,14 @@
 /**
- * Named places in which a test kills the process as kill -9 does. They are moments that no timing
- * hits (docs/guarantees.md, F1, F2; etcd does the same with gofail). The environment arms one of
- * them. `commit.before` kills at the first pass, `commit.before:3` at the third.
+ * Named places in which a test kills the process as kill -9 does (docs/guarantees.md, F1, F2). A
+ * test could not hit these moments by timing a kill. etcd has gofail for the same purpose. The
+ * environment arms one of the places. `commit.before` kills at the first pass, `commit.before:3` at
+ * the third.
  *
  * `test/faults/crash/failpoints` kills at each of them, and test/house checks that the code has
  * each once. A call that is not armed compares two constants.
+ *
+ * A comment below describes the moments of the failpoints that follow it, in their order, separated
+ * by semicolons.
  */
 export const failpoints = [
   // A group commit: everything is written and nothing committed; everything is durable and no
@@ -34,7 +38,8 @@ export const failpoints = [
   'migration.after',
   // A copy of a backup, a restore or a migration is whole and has no name yet.
   'copy.before-name',
-  // A restore, between its renames. A damaged store also passes the first failpoint of `aside`.
+  // A restore, between its renames. A start that moves a damaged database aside passes
+  // `aside.database`, too.
   'restore.checked',
   'restore.named',
   'aside.database',

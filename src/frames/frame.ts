@@ -38,10 +38,10 @@
  * before it. `count` is the number of objects of that logical cluster put since its clusterBegin.
  * If such a sync breaks off, the whole slice is resynced.
  *
- * The end of a slice removes no object of a logical cluster whose sync is under way. It also spares
- * those named by clusterKeep, which the sender cannot read. Unsent objects of these logical
- * clusters are removed at their clusterEnd. With the last of these clusterEnds the slice counts as
- * synced.
+ * The end of a slice removes no object of a logical cluster whose sync is under way. It also
+ * removes none of a logical cluster that clusterKeep names: the sender cannot read that one. In
+ * both cases, the later clusterEnd of that logical cluster removes its unsent objects. With the
+ * last of these clusterEnds the slice counts as synced.
  *
  * A swept frame lists keys that a sync did not contain and that the receiver has removed since: the
  * sender may have lost them.
@@ -58,9 +58,9 @@
  *
  * Liveness: the websocket's own ping and pong.
  *
- * Ladder. Frames are additive: a new member goes to the end, and an older reader ignores it. A
- * change that an older reader would misread is a new version, negotiated in hello, with golden
- * bytes kept for the old one.
+ * Ladder of versions. Frames are additive: a new member goes to the end, and an older reader
+ * ignores it. A change that an older reader would misread needs a new version, negotiated in hello,
+ * with golden bytes kept for the old one.
  * v1: all of the above. A reader that ignores the position of a put or delete learns a later one
  *    from the next progress. A shard that ignores the position of an ack resyncs everything
  *    whenever it connects. A cache that does not know clusterBegin ends the session (bye protocol)
@@ -167,7 +167,8 @@ export const frames = {
   delete: kind(4, { sequence: positive, slice, keys, position: late(text) }),
   begin: kind(5, { sequence: positive, slice, revision: text, compares: late(flag) }),
   /**
-   * An end without a begin says that the slice is fully synced and current with that link filter.
+   * An end without a begin says that the slice is fully synced and current with the link filter
+   * that `filterHash` names.
    */
   end: kind(6, {
     sequence: positive,
@@ -180,14 +181,16 @@ export const frames = {
     /** The buckets whose objects were sent; all of them if left out. */
     buckets: late(parsed(parseBucketSet)),
     /**
-     * The term of the shard's claim for which a cache sends this. Claims wait for no credit, so a
-     * later claim may have overtaken this frame.
+     * From a cache: the term of the claim under which it sends the shard. Claims wait for no
+     * credit, so a later claim may have overtaken this frame.
      */
     term: late(positive),
   }),
   resync: kind(7, { slice, reason: message }),
   progress: kind(8, { sequence: positive, position: text }),
-  /** The sender's choice for a shard (domain/claim.ts). */
+  /**
+   * The claim that the sender has chosen for a shard, and the path to its origin (domain/claim.ts).
+   */
   claim: kind(9, {
     shard: parsed(parseShardName),
     term: positive,
@@ -216,7 +219,11 @@ export const frames = {
    * stopped pushing.
    */
   status: kind(15, { freshness: listOf(freshness), withdrawn: slices }),
-  /** The last frame. `retryAfterMs` undefined: the peer must not come back. */
+  /**
+   * The last frame. `retryAfterMs` undefined: a pusher must not come back after fenced, forbidden
+   * or unsupported. After any other reason, and on a link, the peer chooses when to reconnect
+   * (sender/reconnect.ts, tier/links/link.ts).
+   */
   bye: kind(16, { reason: parsed(parseByeReason), message, retryAfterMs: optional(count) }),
   /**
    * What the sender of this frame already has from this link: the last position that it received,
@@ -236,8 +243,8 @@ export const frames = {
     /** With this report, everything has been reported once. */
     isAll: flag,
     /**
-     * Every shard known to any cache behind the sender was reported, and every neighbour that the
-     * sender ever had is connected.
+     * The sender has reported everything once. Every neighbour that it ever had, except the
+     * receiver, is connected and complete (docs/glossary.md).
      */
     isComplete: flag,
   }),

@@ -18,8 +18,9 @@ export function sessionSettings(isLimited: boolean, streamsMax: number): Setting
 }
 
 /**
- * Whether a request of such a client respects its header limit. Node enforces the limit only once
- * the client has confirmed the settings, and never over HTTP/1.1.
+ * Whether a request of a client that may ask for nothing but health respects that client's header
+ * limit. Node enforces the limit only once the client has confirmed the settings, and never over
+ * HTTP/1.1.
  */
 export function hasShortHeaders(request: IncomingMessage): boolean {
   return headerBytesOf(request) <= anonymousHeaderBytesMax;

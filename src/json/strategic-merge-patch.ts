@@ -6,7 +6,8 @@
  *    key, or says that it is a set.
  * M2 Directives are obeyed and never stored: $patch (replace, delete, merge),
  *    $deleteFromPrimitiveList/…, $setElementOrder/…, $retainKeys. A malformed directive is always
- *    refused, even in a new value or one replaced whole, where upstream drops or stores it.
+ *    refused, also inside a value that is new or that replaces another whole. Upstream drops or
+ *    stores it there.
  * M3 Values that the patch does not name are shared with the target, not copied (json-tree.ts
  *    T3).
  * M4 List items are found by key in a map, so the work is linear in the lists that the patch

@@ -1,4 +1,7 @@
-/** The objects of one type on a server, in all logical clusters or in one: the parts of a URL. */
+/**
+ * What the URL of a list names: the objects of one type on a server, in all logical clusters or in
+ * one.
+ */
 export type Collection = Readonly<{
   /** '*': all logical clusters. */
   cluster: string;

@@ -7,8 +7,9 @@
  *                         └─────────────────┘
  *
  * W1 The objects are those of one moment of the cache, a resourceVersion. They answer a look-up
- *    only if that moment includes the type's newest change (`hasReached`). So a watch that lags or
- *    has ended costs requests, but never makes an answer older than its freshness says.
+ *    only if that moment includes the type's newest change (`hasReached`). So while the watch lags
+ *    or has ended, look-ups go to the cache. An answer is never older than the freshness that it is
+ *    given with.
  * W2 A cache that comes back with another disk, or with an older state, has another history. Across
  *    histories, a larger resourceVersion is not a later one. So the objects count only if their
  *    resourceVersion is of the cache's present life, or equals that of the type's newest change.
@@ -145,8 +146,8 @@ export class WatchedType {
   }
 
   #add({ text, cluster, namespace, name }: SourceObject): void {
-    // As in the cache, a text that is no canonical path is ignored: it could be the name of a
-    // logical cluster.
+    // As in the cache, a text that is no canonical path is ignored. It could equal the name of
+    // another logical cluster, and look-ups there would find this object.
     const path = parseCanonicalPath(annotationOf(text, pathAnnotation));
     const keys = (path === undefined ? [cluster] : [cluster, path]).map((place) => keyOf(place, namespace, name));
     const kept = { shard: annotationOf(text, shardAnnotation), cluster, path, keys, text: new Uint8Array(text.bytes) };

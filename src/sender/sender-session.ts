@@ -53,8 +53,8 @@ export type SenderSessionParts = Readonly<{
 }>;
 
 /**
- * How soon the cache learns that a slice has lost or got its source. It takes longer if there are
- * more slices than `statusStepsPerCheck` steps cover.
+ * How soon the cache learns that a slice has lost or got its source. It takes longer with more
+ * slices than `statusStepsPerCheck` steps can check.
  */
 const statusCheckMs = 250;
 const statusStepsPerCheck = 10;
@@ -280,7 +280,8 @@ export class SenderSession {
   #parting(code: number): Parting {
     const { clock } = this.#parts;
     const nowMs = clock.now();
-    // Time as a standby counts as lasting, so that a standby reconnects as fast as a pusher.
+    // The time as a standby counts, too. Otherwise the end of a long wait would count as one more
+    // failed connection (reconnect.ts).
     const lastedMs = nowMs - (this.#standbyMs ?? this.#welcomed?.sinceMs ?? nowMs);
     const { reason, message, retryAfterMs } = this.#ending ?? { reason: reasonOfCode(code), message: `the connection closed with ${code}` };
     return { lastedMs, reason, message, retryAfterMs };
@@ -310,7 +311,7 @@ function isAccepted({ item: { outgoing }, isRefused }: Sent<SliceFeed>): boolean
 
 /**
  * Names a sender's slices in one connection: first all, in several frames, then those that are
- * added or withdrawn. The frame that completes them says whether the shard has no other slices.
+ * added or withdrawn. `isAll` in a frame says that all are named, and that the shard has no others.
  */
 class OutgoingTypes {
   readonly #slices: ReadonlyMap<string, Readonly<{ slice: Slice }>>;

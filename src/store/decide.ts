@@ -15,14 +15,16 @@
  *   invalidate    The slice is unsynced, and its syncs under way are void.
  *   end           The slice is synced once every object that was not sent is removed. Without a
  *                 `begin`, it is synced only if it is current under the same link filter.
- *   claim         `decideClaim`; acquire: `arrived` (domain/claim.ts).
+ *   claim         See `decideClaim` (domain/claim.ts).
+ *   acquire       See `arrived` (domain/claim.ts).
  *   meet          If the other end is another cache than before, no slice that came over the link
  *                 is current. If that link leads to the parent, the shards that came over it have
  *                 no via.
  *   reach         With an empty position, no slice that came over the link is current.
  *   leave         The store forgets the link, and the shards that came over it have no via.
  *   forget        The store forgets a removed shard without objects, and its slices.
- *   clear, drop   The slices count as never synced. Objects written since then stay.
+ *   clear, drop   The slices count as never synced, and their objects are removed. Objects written
+ *                 after the removal began, or after its `through`, stay.
  *   assume        What a plain writer has written counts as synced.
  *
  * DC1 When a shard's via changes or ends, none of the shard's slices counts as synced, and its
@@ -147,8 +149,9 @@ export function voidsShards(neighbour: Neighbour, { kind }: Meeting): boolean {
 
 /**
  * What an `end` does. `walk`: removes objects that were not sent. `ended`: has nothing to remove.
- * `synced`: needed no `begin`. `unbegun`: lacks a `begin`. `resumed`: the number of the walk that
- * an earlier step of this `end` began.
+ * `synced`: needed no `begin`. `unbegun`: lacks a `begin`.
+ *
+ * The parameter `resumed` is the number of the walk that an earlier step of this `end` began.
  */
 export function decideEnd(
   { by, filterHash, buckets }: PushOf<'end'>,

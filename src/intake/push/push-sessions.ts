@@ -63,9 +63,9 @@ const returnMs = 5_000;
 /** A pusher that has had no source for this long gives way to another. */
 const sourceFailedMaxMs = 10_000;
 /**
- * Characters in the names of types that are reported to other servers as not whole, for one shard
- * and for all shards. The names of kcp's 18 types have some 700 characters. A record in etcd has at
- * most 1.5 MiB.
+ * This server reports to the others the names of the types that are not whole. These are the most
+ * characters of such names, for one shard and for all shards together. The names of kcp's 18 types
+ * have some 700 characters. A record in etcd has at most 1.5 MiB.
  */
 const lackingCharactersOfShardMax = 2_048;
 const lackingCharactersMax = 256 * 1_024;
@@ -218,8 +218,8 @@ export class PushSessions {
 
   /**
    * The pushers that are connected here and not silent, as this server reports them to the others.
-   * `heldOf`: the types of a shard that the store holds. A held type without a report is not whole
-   * either.
+   * `heldOf`: the types of a shard that the store holds. A held type without a report counts as not
+   * whole.
    */
   pushersForPeers(nowMs: number, heldOf: (shard: ShardName) => readonly Resource[]): ReadonlyMap<ShardName, PeerPusher> {
     const here = new Map<ShardName, PeerPusher>();
@@ -236,8 +236,8 @@ export class PushSessions {
   }
 
   /**
-   * `sinceMs` is the start of this server if nobody has pushed the shard since, and a silent
-   * pusher's last sign of life.
+   * `sinceMs`: if nobody has pushed the shard since this server started, that start. If the pusher
+   * is silent, its last sign of life.
    */
   presence(shard: ShardName): Presence {
     const here = this.#presenceHere(shard);

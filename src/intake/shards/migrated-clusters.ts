@@ -13,8 +13,8 @@
  *
  * MIGRATED-1 This applies only to a shard that a plain writer writes here. An agent sees the
  *   deletes itself, and objects that come over a link are deleted where they come from.
- * MIGRATED-2 It never applies to `root` and `system:…`, which decide about others and do not
- *   migrate.
+ * MIGRATED-2 It never applies to `root` and `system:…`. These do not migrate, and their objects
+ *   govern other logical clusters.
  * MIGRATED-3 A write during the removal stops it. The written object stays, and so does everything
  *   that is not deleted by then.
  * MIGRATED-4 What one shard says about another is never enough. The mark of the former shard names

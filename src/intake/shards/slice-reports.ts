@@ -1,7 +1,8 @@
 /**
  * The last report of one peer (a pusher, or the other end of a link) on each slice. For each shard
- * it also holds whether any slice has its source connected, and since when. Bound: that of
- * NamedSlices; reports on further slices are ignored.
+ * it also holds whether any slice has its source connected, and since when.
+ *
+ * Bound: that of NamedSlices; reports on further slices are ignored.
  */
 import { NamedSlices } from '../../domain/slices/named-slices.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
@@ -47,8 +48,8 @@ export class SliceReports {
   }
 
   /**
-   * The types that are not whole, among those reported for the shard and `held`. Undefined if their
-   * names together exceed `charactersMax`.
+   * Of the types that are reported for the shard, and of `held`: those that are not reported as
+   * whole. Undefined if their names together exceed `charactersMax`.
    */
   lackingTypes(shard: ShardName, held: readonly Resource[], charactersMax: number): ReadonlySet<string> | undefined {
     const slices = this.#shards.get(shard)?.slices ?? new Map<string, SliceFreshness>();

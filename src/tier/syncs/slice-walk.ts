@@ -6,8 +6,9 @@
  *        snapshot ─┘ changes read by the tail
  *
  * W1 A key that has changed since is not sent from the snapshot, because that version is older.
- * W2 The sum covers what crosses at the tail's position. For each later change, the version that
- *    crossed before the change is subtracted, and the version that crosses now is added.
+ * W2 The walk adds each object of the snapshot that crosses. For each change that the tail sends
+ *    meanwhile, it subtracts the version that had crossed, and adds the version that crosses now.
+ *    So after the last page, the sum covers what crosses at the tail's position.
  *
  * Bound: `touchedMax` keys that change meanwhile. With more, the walk is given up and starts over.
  */
