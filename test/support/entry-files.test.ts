@@ -36,3 +36,16 @@ test('new entries replace the old ones, and no entry is without files', (t) => {
   t.deepEqual(entries, ['test/entries/long-1-http-2.test.js']);
   t.deepEqual(readdirSync(join(build, 'test', 'entries')), ['long-1-http-2.test.js']);
 });
+
+const { TEST_FILE } = process.env;
+for (const [file, title] of [
+  ['one', 'two files may have this title'],
+  ['another', 'two files may have this title (another)'],
+] as const) {
+  process.env['TEST_FILE'] = file;
+  test('two files may have this title', (t) => {
+    t.is(t.title, title);
+  });
+}
+if (TEST_FILE === undefined) delete process.env['TEST_FILE'];
+else process.env['TEST_FILE'] = TEST_FILE;

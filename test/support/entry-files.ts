@@ -1,7 +1,7 @@
 /**
  * Writes entry files: each runs many files of tests in one worker of AVA, one test after the other.
  * A worker for each file would take longer to load AVA, the server and its libraries than most
- * files take to test. Tests keep their titles, which are unique in the whole project.
+ * files take to test. `test.ts` tells the titles of two files apart.
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -7,6 +7,9 @@ import ava, { type ImplementationFn, type TestFn } from 'ava';
 import { reasonAtOnce } from './reason-at-once.js';
 import { timed } from './time-of-file.js';
 
+/** The file that has each title, of all files in this worker (`entry-files.ts`). */
+const fileOf = new Map<string, string | undefined>();
+
 /**
  * Combines AVA's serial tests with those of its members that are the same for all tests;
  * `test.serial` is this `test`.
@@ -14,5 +17,13 @@ import { timed } from './time-of-file.js';
 export const test: TestFn = new Proxy(ava.serial, {
   get: (serial, name) => (name === 'serial' ? test : (Reflect.get(name in serial ? serial : ava, name) as unknown)),
   apply: (serial, self, [title, body, ...rest]: [string, ImplementationFn<unknown[]>, ...unknown[]]) =>
-    Reflect.apply(serial, self, [title, timed(reasonAtOnce(body)), ...rest]) as unknown,
+    Reflect.apply(serial, self, [distinct(title), timed(reasonAtOnce(body)), ...rest]) as unknown,
 }) as TestFn;
+
+/** AVA ends a worker that has a title twice. Two files may have the same, so the second is named. */
+function distinct(title: string): string {
+  const file = process.env['TEST_FILE'];
+  if (fileOf.has(title) && fileOf.get(title) !== file) return `${title} (${file})`;
+  fileOf.set(title, file);
+  return title;
+}

@@ -191,7 +191,7 @@ for (const [what, selector] of [
   });
 }
 
-test('junk is refused as a bad request and never throws', (t) => {
+test('junk that is no selector is refused as a bad request and never throws', (t) => {
   const junk = fc.oneof(fc.string(), fc.stringMatching(/^[a-c=!<>(),\\ ./in]*$/));
   fc.assert(
     fc.property(junk, (text) => {

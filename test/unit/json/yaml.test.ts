@@ -294,7 +294,7 @@ test('written YAML reads back as the same tree', (t) => {
   );
 });
 
-test('junk is refused as a bad request and never throws', (t) => {
+test('junk that is no YAML is refused as a bad request and never throws', (t) => {
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[ab:\-?[\]{},&*!|>'"#%@` \n<0-9.]*$/)), (text) => {
       const result = parseYaml(text);
