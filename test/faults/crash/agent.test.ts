@@ -14,7 +14,7 @@ import { StrataProcess } from '../../support/strata-process.js';
 import { seeded, type Random } from '../../support/crash/random.js';
 
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
-const rounds = Number(process.env['TEST_KILLS'] ?? 15);
+const rounds = Number(process.env['TEST_KILLS'] ?? 8);
 const convergeMsMax = 40_000;
 const replicate = 'internal.kcp.io/replicate';
 
@@ -26,7 +26,7 @@ const types = [
 ] as const;
 
 test('whatever is killed on the way, the cache ends up with exactly what the shard holds', async (t) => {
-  t.timeout(180_000);
+  t.timeout(60_000 + rounds * 15_000);
   t.log(`TEST_SEED=${seed}`);
   const random = seeded(seed);
   const shard = await ShardStandIn.start();

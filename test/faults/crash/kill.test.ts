@@ -13,7 +13,7 @@ import { seeded } from '../../support/crash/random.js';
 import { WatchedLoad } from './watched-load.js';
 
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
-const kills = Number(process.env['TEST_KILLS'] ?? 20);
+const kills = Number(process.env['TEST_KILLS'] ?? 10);
 const roundMsMax = 600_000;
 
 test('a server that is killed keeps every promise it has made', async (t) => {

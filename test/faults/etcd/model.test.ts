@@ -10,7 +10,7 @@ import { members } from './with-members.js';
 
 compareWithModel({
   what: 'two servers of one etcd',
-  runs: 4,
+  runs: 2,
   // Enough history for the changes that the model expects, and little more.
   flags: ['--etcd-history-bytes-max=4MiB', '--etcd-bodies-bytes-max=1MiB'],
   open: async (t, { flags, environment }) => {

@@ -20,7 +20,7 @@ import type { EtcdMembers } from './etcd-members.js';
 import { members } from './with-members.js';
 
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
-const minutes = Number(process.env['TEST_KILL_MINUTES'] ?? 1);
+const minutes = Number(process.env['TEST_KILL_MINUTES'] ?? 0.5);
 
 /** Codes of writes that etcd has not answered in time: they may have happened. */
 const tolerated = [500, 503, 504];

@@ -24,7 +24,7 @@ import { moveLeader } from './maintenance.js';
 import { members } from './with-members.js';
 
 const firstSeed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
-const rounds = Number(process.env['TEST_RESTORES'] ?? 3);
+const rounds = Number(process.env['TEST_RESTORES'] ?? 2);
 
 type Installation = Readonly<{ etcd: EtcdMembers; servers: BalancedServers; folder: string }>;
 

@@ -17,7 +17,7 @@ import { damage } from './damage.js';
 import { compareStory, readStory, type Story, type Verdict } from './story.js';
 
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
-const flips = Number(process.env['TEST_FLIPS'] ?? 10);
+const flips = Number(process.env['TEST_FLIPS'] ?? 5);
 const readyMsMax = 6_000;
 const writeMs = 1_500;
 

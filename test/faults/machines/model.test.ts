@@ -7,7 +7,7 @@ import type { ModelledStore } from './modelled-server.js';
 
 compareWithModel({
   what: 'a server',
-  runs: 8,
+  runs: 4,
   flags: ['--history-changes-max=50', '--tombstones-max=1000', '--recent-bytes-max=64KiB'],
   open: async (_, { flags, environment }) => {
     const server = await StrataProcess.start({ flags, environment });

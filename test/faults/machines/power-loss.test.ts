@@ -19,7 +19,7 @@ import { compiled } from './compiled.js';
 import { PowerJournal } from './power-journal.js';
 
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
-const losses = Number(process.env['TEST_LOSSES'] ?? 8);
+const losses = Number(process.env['TEST_LOSSES'] ?? 4);
 const writeMs = 1_500;
 const lookMs = 5;
 const everything = { covers: () => true };
