@@ -9,7 +9,7 @@ import type { TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
 import { lines } from '../../src/kube/watch-event.js';
 import { ListCutter } from '../../src/kube/list-cutter.js';
-import { aRawBackend, aRawHttp2Backend, moveBirch, type RawStream } from '../integration/proxy/raw-backend.js';
+import { aRawBackend, aRawHttp2Backend, moveBirch, type RawStream } from '../support/proxy/raw-backend.js';
 import { collectGarbage } from '../support/collect-garbage.js';
 import { anInstallation, type Installation } from '../support/proxy/a-front-door.js';
 import { portOf, serving } from '../support/proxy/serving.js';

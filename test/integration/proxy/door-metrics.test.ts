@@ -12,8 +12,8 @@ import { anInstallation, type Installation } from '../../support/proxy/a-front-d
 import { portOf } from '../../support/proxy/serving.js';
 import { TestAuthority, type Subject } from '../../support/test-authority.js';
 import { aServer, until, type TestServer } from '../../support/test-server.js';
-import { moveBirch } from './raw-backend.js';
-import { connected } from './raw-requests.js';
+import { moveBirch } from '../../support/proxy/raw-backend.js';
+import { connected } from '../../support/proxy/raw-requests.js';
 
 async function metricsOf(door: TestServer): Promise<string> {
   return (await door.client().raw('GET', '/metrics')).text;

@@ -13,8 +13,8 @@ import { NotSent } from '../../../src/proxy/backend-requests.js';
 import { Backends } from '../../../src/proxy/backends.js';
 import { until, type TestServer } from '../../support/test-server.js';
 import { anInstallation } from '../../support/proxy/a-front-door.js';
-import { aRawBackend, moveBirch } from './raw-backend.js';
-import { connected } from './raw-requests.js';
+import { aRawBackend, moveBirch } from '../../support/proxy/raw-backend.js';
+import { connected } from '../../support/proxy/raw-requests.js';
 import { portOf, serving } from '../../support/proxy/serving.js';
 
 /** Begins an upload; the client leaves once it is answered. */

@@ -7,7 +7,7 @@ import { PerformanceObserver } from 'node:perf_hooks';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import type { KubeClient } from '../../support/kube-client.js';
-import { asked, brokenOff, chunked } from './raw-requests.js';
+import { asked, brokenOff, chunked } from '../../support/proxy/raw-requests.js';
 import { RawHttp2 } from '../../support/raw-http2.js';
 import { TestAuthority } from '../../support/test-authority.js';
 import { until, type TestServer } from '../../support/test-server.js';

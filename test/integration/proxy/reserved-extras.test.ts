@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { test } from '../../support/test.js';
 import { anInstallation } from '../../support/proxy/a-front-door.js';
-import { connected } from './raw-requests.js';
+import { connected } from '../../support/proxy/raw-requests.js';
 
 const warrant = 'Impersonate-Extra-authorization.kcp.io%2Fwarrant';
 const value = '{"groups":["system:masters"]}';

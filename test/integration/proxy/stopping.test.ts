@@ -5,7 +5,7 @@ import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { until } from '../../support/test-server.js';
 import { anInstallation, type Installation } from '../../support/proxy/a-front-door.js';
-import { connected } from './raw-requests.js';
+import { connected } from '../../support/proxy/raw-requests.js';
 
 const flags = { 'shutdown-grace': '1m' };
 const lasting = [

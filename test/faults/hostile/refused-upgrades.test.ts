@@ -14,7 +14,7 @@ import { openTls } from '../../support/raw-tls.js';
 import { TestAuthority } from '../../support/test-authority.js';
 import { until, type TestServer } from '../../support/test-server.js';
 import { anInstallation } from '../../support/proxy/a-front-door.js';
-import { aRawBackend, moveBirch } from './raw-backend.js';
+import { aRawBackend, moveBirch } from '../../support/proxy/raw-backend.js';
 
 type Opened = { readonly socket: Socket; readonly tls: TLSSocket; text: string; hasEnded: boolean };
 

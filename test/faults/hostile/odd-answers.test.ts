@@ -4,13 +4,12 @@
  */
 import type { TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
-import { someOf } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { Answer } from '../../support/kube-client.js';
 import { until, type TestServer } from '../../support/test-server.js';
 import { anInstallation } from '../../support/proxy/a-front-door.js';
-import { aRawBackend, aRawHttp2Backend, moveBirch, type RawStream } from './raw-backend.js';
-import { connected } from './raw-requests.js';
+import { aRawBackend, aRawHttp2Backend, moveBirch, type RawStream } from '../../support/proxy/raw-backend.js';
+import { connected } from '../../support/proxy/raw-requests.js';
 
 const path = '/clusters/team1/x';
 const teapot = 'HTTP/1.1 418 No Coffee\r\nContent-Length: 0\r\n\r\n';
@@ -128,7 +127,7 @@ for (const http2 of [false, true])
       async (t) => {
         t.timeout(120_000);
         const { door, given } = await behind(t);
-        for (const one of someOf(answers)) {
+        for (const one of answers) {
           given.now = one;
           const answered = await outcome(door.client({ http2 }).raw('GET', `${path}${lasts ? '?watch=1' : ''}`, { timeoutMs: 8_000 }));
           t.regex(answered, one.wanted, one.what);
@@ -140,7 +139,7 @@ for (const http2 of [false, true])
 test.serial('any answer of a backend to an upgrade ends it, whole only if complete', async (t) => {
   t.timeout(120_000);
   const { door, given } = await behind(t);
-  for (const one of someOf(answers)) {
+  for (const one of answers) {
     if (one.what === 'a 101 to a websocket') continue;
     given.now = one;
     const socket = connected(door);
@@ -238,7 +237,7 @@ test.serial('however a backend frames an HTTP/2 answer, it is whole only if comp
   const { door } = installation;
   let act = (stream: RawStream): void => stream.headers(418, undefined, true);
   await moveBirch(installation, await aRawHttp2Backend(t, door.authority, (stream) => act(stream)));
-  for (const [what, one, wanted] of someOf(framed))
+  for (const [what, one, wanted] of framed)
     for (const http2 of [false, true])
       for (const query of ['', '?watch=1']) {
         act = one;

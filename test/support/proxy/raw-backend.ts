@@ -5,12 +5,12 @@
 import type { Socket } from 'node:net';
 import { createServer, type TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
-import { encodeFields, type Field } from '../../support/hpack.js';
-import { sliceOf } from '../../support/raw-pusher.js';
-import type { TestAuthority } from '../../support/test-authority.js';
-import { until } from '../../support/test-server.js';
-import { aShard, type Installation } from '../../support/proxy/a-front-door.js';
-import { portOf, serving } from '../../support/proxy/serving.js';
+import { encodeFields, type Field } from '../hpack.js';
+import { sliceOf } from '../raw-pusher.js';
+import type { TestAuthority } from '../test-authority.js';
+import { until } from '../test-server.js';
+import { aShard, type Installation } from './a-front-door.js';
+import { portOf, serving } from './serving.js';
 
 /**
  * Speaks HTTP/1.1. `answer` is called for each request once its headers have arrived; its `reset`

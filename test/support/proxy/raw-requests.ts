@@ -4,9 +4,9 @@ import { connect as connectHttp2 } from 'node:http2';
 import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { connect, type TLSSocket } from 'node:tls';
-import { RawHttp2 } from '../../support/raw-http2.js';
-import type { TestServer } from '../../support/test-server.js';
-import type { Echoed } from '../../support/proxy/echo-backend.js';
+import { RawHttp2 } from '../raw-http2.js';
+import type { TestServer } from '../test-server.js';
+import type { Echoed } from './echo-backend.js';
 
 type Raw = Readonly<{ target: string; http2: boolean }>;
 
