@@ -13,7 +13,7 @@ import { ReloadedTogether } from '../domain/base/reloaded.js';
 import { cacheServer, serverHeader } from '../domain/base/http-header.js';
 import type { Exchange } from '../http/exchange.js';
 import { openListener, type ServingParts } from './open-listener.js';
-import type { OpenServer } from './open-rooms.js';
+import type { OpenServer } from './open-cache.js';
 import type { DamagedStore } from '../store/damaged-store.js';
 import { failure } from '../web/formats/status.js';
 

@@ -1,4 +1,4 @@
-/** Opens the console, which shows what the other rooms report. */
+/** Opens the console, which shows what the cache and its log report. */
 import { randomBytes } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 import { ActivityLog } from '../console/activity.js';

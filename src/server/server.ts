@@ -1,9 +1,9 @@
 /**
- * Starts a server: its certificates, its store, and then every room over that store
- * (open-rooms.ts). Tests start this same function.
+ * Starts a server: its certificates, its store, and then the cache over that store (open-cache.ts).
+ * Tests start this same function.
  *
- *   certificates ─▶ store: lock, checks, life ┬▶ the committer's thread starts ─┬▶ rooms ─▶ listen
- *                                             └▶ rooms' modules are loaded ─────┘
+ *   certificates ─▶ store: lock, checks, life ┬▶ the committer's thread starts ─┬▶ cache ─▶ listen
+ *                                             └▶ the cache's modules are loaded ┘
  */
 import type { Settings } from '../config/settings.js';
 import { TypesFile } from '../config/files/types-file.js';
@@ -13,7 +13,7 @@ import type { Log } from '../diagnostics/log.js';
 import { createMetrics } from '../diagnostics/metrics.js';
 import type { Clock } from '../domain/ports.js';
 import { storeObserver } from './describe-server.js';
-import type { OpenServer, WatchPolicies } from './open-rooms.js';
+import type { OpenServer, WatchPolicies } from './open-cache.js';
 import { openCertificates } from './open-certificates.js';
 import type { FrontDoorSettings } from './open-front-door.js';
 import { openStore } from './open-store.js';
@@ -65,13 +65,13 @@ export async function startServer(
     settings,
   );
   const storeParts = { log, clock, random, observe: storeObserver(metrics) };
-  const [store, { openRooms }] = await Promise.all([openStore(settings, storeParts, startCommitter), import('./open-rooms.js')]);
+  const [store, { openCache }] = await Promise.all([openStore(settings, storeParts, startCommitter), import('./open-cache.js')]);
   const parts = { log, clock, metrics, health, certificates, quotas };
   if (store instanceof DamagedStore) {
     const { standAside } = await import('./damaged-server.js');
     return reachable(settings, await standAside(settings, store, parts));
   }
-  return reachable(settings, await openRooms(settings, { ...parts, store, random, typesFile, watchPolicies, frontDoor, lastLines }));
+  return reachable(settings, await openCache(settings, { ...parts, store, random, typesFile, watchPolicies, frontDoor, lastLines }));
 }
 
 function reachable(settings: Settings, open: OpenServer): RunningServer {

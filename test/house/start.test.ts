@@ -27,7 +27,7 @@ function librariesOf(...entries: readonly string[]): readonly string[] {
 }
 
 test('a server loads no library at its start that it can load later', (t) => {
-  t.deepEqual(librariesOf('program.js', 'server/server.js', 'server/open-rooms.js'), [
+  t.deepEqual(librariesOf('program.js', 'server/server.js', 'server/open-cache.js'), [
     '@koa/router',
     'asn1js',
     'better-sqlite3',

@@ -1,0 +1,19 @@
+/** What a server closes when it stops. */
+import type { Subscription } from '../domain/ports.js';
+
+type Closeable = Readonly<{ close: () => void | Promise<void> }>;
+
+export class Closers {
+  readonly #opened: (Closeable | Subscription)[] = [];
+
+  /** Returns what it is given, for `close` to close. */
+  add<Opened extends Closeable | Subscription>(opened: Opened): Opened {
+    this.#opened.push(opened);
+    return opened;
+  }
+
+  /** Closes everything, the last first. Resolves when all are closed. */
+  async close(): Promise<void> {
+    await Promise.all(this.#opened.toReversed().map((each) => ('close' in each ? each.close() : each.cancel())));
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * Opens a cache over an open store, and stops it: what answers lists and watches, what replicates,
+ * look-ups by path, the web, the listener. It is loaded while the committer's thread starts
+ * (server.ts).
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Settings } from '../config/settings.js';
+import { EventLoopDelay } from '../diagnostics/event-loop-delay.js';
+import type { LastLines } from '../diagnostics/last-lines.js';
+import { pollFiles } from '../certificates/polled-files.js';
+import type { TypesFile } from '../config/files/types-file.js';
+import { Catalogue } from '../domain/catalogue/catalogue.js';
+import { pathTypes } from '../domain/path-entry.js';
+import { Refused } from '../domain/errors.js';
+import type { Store } from '../domain/store-port.js';
+import type { LinkPolicies } from '../domain/link-policies.js';
+import { ReloadedTogether, type Reloadable, type Reloaded } from '../domain/base/reloaded.js';
+import type { TreeStatus } from '../domain/status.js';
+import { describeServer } from './describe-server.js';
+import { Closers } from './closers.js';
+import { openConsole } from './open-console.js';
+import type { FrontDoorSettings } from './open-front-door.js';
+import { openKubePorts } from './open-kube-ports.js';
+import { openPaths } from './open-paths.js';
+import { openListener, type ServingParts } from './open-listener.js';
+import { openReplication, type OpenReplication } from './open-replication.js';
+import { openWatches, type OpenWatches } from './open-watches.js';
+import type { ListenerParts } from '../http/listener.js';
+import { treeReport } from '../tier/tree-report.js';
+import { Freshness } from '../intake/shards/freshness.js';
+import { version } from '../version.js';
+import { createApp } from '../web/app.js';
+
+export type OpenServer = Readonly<{
+  port: number;
+  /**
+   * Reloads at once what may change while the server runs. The keys are the names that the log
+   * uses.
+   */
+  reload: () => ReadonlyMap<string, Reloaded>;
+  /** Stops in the order that `http/listener.ts` gives. Resolves when everything is closed. */
+  stop: () => Promise<void>;
+  /** Resolves when the server cannot go on. */
+  failed: Promise<Error>;
+}>;
+
+export type CacheParts = ServingParts &
+  Readonly<{
+    store: Store;
+    random: () => number;
+    typesFile: TypesFile;
+    watchPolicies: WatchPolicies | undefined;
+    frontDoor: FrontDoorSettings | undefined;
+    lastLines: LastLines;
+  }>;
+
+/**
+ * Publishes link policies that replace those of the settings, until the caller closes the result.
+ */
+export type WatchPolicies = (publish: (policies: LinkPolicies) => void) => Reloadable | undefined;
+
+const eventLoop = { resolutionMs: 5, windowMs: 10_000 };
+
+/** Resolves when the server listens. */
+export async function openCache(settings: Settings, parts: CacheParts): Promise<OpenServer> {
+  const { store, log, clock, metrics, health, certificates, quotas, frontDoor, lastLines } = parts;
+  const closers = new Closers();
+  closers.add(store);
+  const catalogue = new Catalogue(parts.typesFile.types, pathTypes);
+  const watches = openWatches(settings, { ...parts, closers });
+  const { newest, hub } = watches;
+  const replication = await openReplication(settings, { ...parts, catalogue, hub, closers });
+  const { tier, removals, shards, endpoint } = replication;
+  const freshness = openFreshness(parts, { catalogue, watches, replication });
+  const paths = openPaths({ store, freshness, changedAt: (type) => newest.of(type), metrics, clock, log });
+  const ports = openKubePorts(settings, { ...parts, ...watches, catalogue, intake: replication.intake, freshness, closers });
+  const console = settings.console
+    ? closers.add(openConsole({ cacheId: store.cacheId, freshness, catalogue, metrics, lastLines, clock, log }))
+    : undefined;
+  const { publicPaths } = settings;
+  const app = createApp(
+    { ports, console, freshness, paths, shards, removals, caches: tier.forgetting, log, metrics, health, version: version(), publicPaths },
+    settings,
+  );
+  const front =
+    frontDoor &&
+    (await import('./open-front-door.js').then(({ openFrontDoor }) =>
+      openFrontDoor(
+        frontDoor,
+        { store, paths, freshness, health, metrics, clock, log },
+        { ...settings, filesPollMs: settings.tlsFilesPollMs },
+      ),
+    ));
+  if (front !== undefined) closers.add(front);
+  const asCache: Pick<ListenerParts, 'handle' | 'upgrade'> = {
+    handle: app,
+    upgrade: ({ request, socket, head, caller, refusal }) =>
+      endpoint.upgrade(request, socket, head, caller, refusal instanceof Refused ? refusal.refusal : undefined),
+  };
+  const listener = openListener(settings, parts, front ?? asCache, { passesOn: front !== undefined });
+  const delay = closers.add(new EventLoopDelay({ clock }, eventLoop));
+  const isAuthenticating = certificates.authorities !== undefined || settings.allowNoClientCa;
+  describeServer({ metrics, health, clock, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating }, settings);
+  await listener.listen();
+  const leaveParent = new AbortController();
+  const following = tier.run(leaveParent.signal).catch((error: unknown) => log.error('link.failed', { error }));
+  const reloadables = new ReloadedTogether({
+    ...certificates.watch({
+      show: (pair) => listener.show(pair),
+      trust: async (authorities) => {
+        console?.sessions.endAll();
+        await listener.trust(authorities);
+        // A connection that `trust` had not checked yet may have obtained a link meanwhile.
+        console?.sessions.endAll();
+      },
+    }),
+    policies: parts.watchPolicies?.((changed) => tier.changePolicies(changed)),
+    types: openTypes(settings, parts, { catalogue, watches, replication }),
+  });
+
+  const stop = async (): Promise<void> => {
+    health.beginShutdown();
+    reloadables.close();
+    certificates.expiry.close();
+    listener.beginStop();
+    store.beginClose();
+    leaveParent.abort();
+    tier.close();
+    const pushersGone = endpoint.close(settings.shutdownGraceMs);
+    hub.endAll();
+    front?.endLasting();
+    await pushersGone;
+    await following;
+    await listener.finishStop(settings.shutdownGraceMs);
+    await closers.close();
+  };
+  return { port: listener.port, reload: () => reloadables.reload(), stop, failed: store.failed };
+}
+
+type Opened = Readonly<{ catalogue: Catalogue; watches: OpenWatches; replication: OpenReplication }>;
+
+function openFreshness({ store, clock, health, certificates }: CacheParts, { catalogue, watches, replication }: Opened): Freshness {
+  const { sessions, standbys, removals, kept, tier } = replication;
+  return new Freshness({
+    store,
+    known: store.state,
+    sessions,
+    standbys,
+    isKnown: ({ resource, shard }) => catalogue.find(resource, shard) !== undefined,
+    links: tier.freshness,
+    newest: watches.newest,
+    removals,
+    kept,
+    tree: (): TreeStatus => treeReport({ tier, known: store.state, clock }),
+    tier,
+    clock,
+    turn,
+    version: version(),
+    isReady: () => health.isReady,
+    certificates: () => certificates.expiry.report(),
+  });
+}
+
+/** Polls the file of types, if there is one, and follows its changes. */
+function openTypes(
+  { policyPollMs }: Settings,
+  { typesFile, clock, log }: CacheParts,
+  { catalogue, watches, replication: { sessions, tier, dropType } }: Opened,
+): Reloadable | undefined {
+  const polled = typesFile.polled((types) => {
+    const { begun, ended, widened } = catalogue.replaceTable(types);
+    for (const type of ended) watches.hub.endOf(type);
+    // The cache refused objects of widened types, so they are missing here: ask for all objects
+    // again. A type that begins may have had objects here earlier.
+    for (const { group, resource, identity } of [...widened, ...begun]) dropType({ group, resource, identity });
+    sessions.declared();
+    tier.followTypes(begun);
+  });
+  return polled && pollFiles({ clock, log }, polled, policyPollMs);
+}

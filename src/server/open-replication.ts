@@ -1,0 +1,143 @@
+/**
+ * Opens what brings objects into a store and passes them on: pushers, links to other caches,
+ * declared types, plain writes over HTTP, and the removal of shards.
+ */
+import { keptNamesOf, linkPoliciesOf, type Settings } from '../config/settings.js';
+import type { Log } from '../diagnostics/log.js';
+import type { Metrics } from '../diagnostics/metrics.js';
+import type { Catalogue } from '../domain/catalogue/catalogue.js';
+import type { Clock, Shards } from '../domain/ports.js';
+import type { Resource } from '../domain/resource.js';
+import type { Store } from '../domain/store-port.js';
+import type { Endpoint } from '../intake/push/endpoint.js';
+import { PeerReports } from '../intake/push/peer-reports.js';
+import { PushSessions } from '../intake/push/push-sessions.js';
+import { PushersElsewhere } from '../intake/push/pushers-elsewhere.js';
+import type { IntakeRules } from '../intake/push/receiver-state.js';
+import { Standbys } from '../intake/push/standbys.js';
+import { DeclaredTypes } from '../intake/shards/declared-types.js';
+import { HeldRemovals } from '../intake/shards/held-removals.js';
+import { KeptObjects } from '../intake/shards/kept-objects.js';
+import { MigratedClusters } from '../intake/shards/migrated-clusters.js';
+import { RunningSince } from '../intake/shards/running-since.js';
+import { ShardRemoval } from '../intake/shards/shard-removal.js';
+import { AssumedSyncs } from '../intake/writes/assumed-syncs.js';
+import { Intake } from '../intake/writes/intake.js';
+import { PlainWrites, type SeenElsewhere } from '../intake/writes/plain-writes.js';
+import type { Tier } from '../tier/tier.js';
+import type { Hub } from '../watch/hub.js';
+import type { Closers } from './closers.js';
+import { intakeRules, openEndpoint } from './open-endpoint.js';
+import { openTier } from './open-tier.js';
+
+type Parts = Readonly<{
+  store: Store;
+  catalogue: Catalogue;
+  hub: Hub;
+  clock: Clock;
+  random: () => number;
+  log: Log;
+  metrics: Metrics;
+  closers: Closers;
+}>;
+
+/** Who sends objects to this cache, and to whom it sends them. */
+type Peers = Readonly<{
+  sessions: PushSessions;
+  removals: HeldRemovals;
+  tier: Tier;
+  /** Ends what pushers and links send of a type. They send it again if the cache still serves it. */
+  dropType: (resource: Resource) => void;
+}>;
+
+export type OpenReplication = Peers &
+  Readonly<{ standbys: Standbys; endpoint: Endpoint; intake: Intake; kept: KeptObjects | undefined; shards: Shards }>;
+
+/** How long a plain HTTP writer must be quiet before what it wrote counts as complete. */
+const plainQuietMs = 30_000;
+
+export async function openReplication(settings: Settings, parts: Parts): Promise<OpenReplication> {
+  const { store, catalogue, clock, log, closers } = parts;
+  const { objects, revisions, writer, commits, state: known, peers: servers } = store;
+  const rules = intakeRules(settings, catalogue);
+  const peers = openPeers(settings, parts, rules);
+  const { sessions, removals, tier, dropType } = peers;
+  const drop = { drop: dropType, declared: () => sessions.declared() };
+  const types = { catalogue, objects, revisions, writer, commits, watches: parts.hub, sessions: drop, clock, log };
+  closers.add(await DeclaredTypes.open(types, await objects.resources()));
+  const running = closers.add(new RunningSince(clock));
+  const runningSinceMs = (): number => running.ms();
+  const isLeader = (): boolean => servers.leadsSinceMs !== undefined;
+  const seenMs: SeenElsewhere = (shard, neighbour) => tier.seenMs(shard, neighbour);
+  const keptNames = keptNamesOf(settings);
+  const kept = keptNames.size === 0 ? undefined : closers.add(await KeptObjects.open(keptNames, { objects, revisions, commits }));
+  const plainWrites = new PlainWrites(
+    { own: store.cacheId, known, clock, seenMs, runningSinceMs, pushers: sessions },
+    { holdMs: settings.parentHoldMs },
+  );
+  closers.add(new PeerReports({ peers: servers, sessions, known, plainWrites, clock }));
+  closers.add(new AssumedSyncs({ writer, known, clock, log, runningSinceMs, isLeader }, { quietMs: plainQuietMs }));
+  closers.add(
+    known.follow(({ shards: changed, invalidated }) => {
+      for (const slice of invalidated) sessions.overwritten(slice);
+      for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
+    }),
+  );
+  const standbys = closers.add(
+    new Standbys(
+      { own: store.cacheId, known, sessions, seenMs, runningSinceMs, isReached: tier.isReached.bind(tier), hasLinks: isLeader, clock },
+      { holdMs: settings.parentHoldMs },
+    ),
+  );
+  const removal = closers.add(
+    new ShardRemoval(
+      {
+        objects,
+        revisions,
+        writer,
+        state: known,
+        commits,
+        sessions,
+        seenMs,
+        lastWriteMs: (shard) => plainWrites.lastWriteMs(shard),
+        isLinkUp: (neighbour) => tier.freshness.presence(neighbour).isOpen,
+        isLeader,
+        clock,
+        log,
+      },
+      { awayMaxMs: settings.shardAwayMaxMs || undefined, deletedGraceMs: settings.shardDeletedGraceMs || undefined },
+    ),
+  );
+  closers.add(new MigratedClusters({ objects, revisions, commits, writer, known, isLeader, clock, log }));
+  return {
+    ...peers,
+    standbys,
+    endpoint: openEndpoint(settings, { ...parts, sessions, standbys, removals, rules, tier }),
+    intake: new Intake({ objects, writer, clock, plainWrites, keptNames }),
+    kept,
+    shards: { remove: (shard) => removal.remove(shard), forget: (shard) => tier.forgetting.forget(shard) },
+  };
+}
+
+function openPeers(settings: Settings, { store, hub, clock, random, log, metrics, closers }: Parts, rules: IntakeRules): Peers {
+  const elsewhere = closers.add(new PushersElsewhere({ peers: store.peers, state: store.state, clock }));
+  const sessions = new PushSessions(store.writer, clock.now(), elsewhere);
+  const removals = closers.add(
+    new HeldRemovals(
+      { clock, log },
+      { percentMax: settings.removalHoldPercent, removesMin: settings.removalHoldMin, graceMs: settings.removalHoldGraceMs },
+    ),
+  );
+  closers.add(
+    store.state.follow(({ slices }) => {
+      for (const { slice, objects } of slices) if (objects === 0) removals.forget(slice);
+    }),
+  );
+  const policies = linkPoliciesOf(settings);
+  const tier = openTier(settings, policies, { store, sessions, removals, watches: hub, rules, clock, random, log, metrics });
+  const dropType = (resource: Resource): void => {
+    sessions.drop(resource);
+    tier.drop(resource);
+  };
+  return { sessions, removals, tier, dropType };
+}
