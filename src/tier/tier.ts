@@ -13,11 +13,13 @@
  * neighbour, and decide which cache a shard comes from (domain/claim.ts). The tree as a whole is
  * stored nowhere: a cache knows its neighbours, and the ids above it.
  */
+import type { BoundedLog } from '../diagnostics/bounded-log.js';
+import type { Log } from '../diagnostics/log.js';
 import type { Change } from '../domain/change.js';
 import { isDeclaring, parseDeclaration } from '../domain/catalogue/declaration.js';
 import type { LinkPolicies } from '../domain/link-policies.js';
 import type { Caller } from '../domain/caller.js';
-import type { Subscription } from '../domain/ports.js';
+import type { Clock, Subscription } from '../domain/ports.js';
 import type { PushLane, Store } from '../domain/store-port.js';
 import { formatResource, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
@@ -30,6 +32,8 @@ import { Children, type Child } from './children.js';
 import { childPolicy, EqualFilters, parentPolicy, type EndPolicy } from './filters/link-filters.js';
 import { isWhole } from '../intake/shards/freshness.js';
 import type { PublishedState } from '../domain/published-state.js';
+import type { IntakeRules } from '../intake/push/receiver-state.js';
+import type { HeldRemovals } from '../intake/shards/held-removals.js';
 import type { PushSessions } from '../intake/push/push-sessions.js';
 import { Forgetting } from './forgetting.js';
 import { Link, type LinkOptions, type LinkParts, type LinkState } from './links/link.js';
@@ -48,31 +52,20 @@ import { takeSwept, sendSwept, type SweptTakenParts } from './links/swept-keys.j
 
 export type TierParts = Readonly<{
   store: Store;
+  rules: IntakeRules;
+  removals: HeldRemovals;
   pushers: Pick<PushSessions, 'freshness' | 'present' | 'keeps' | 'leavesOut' | 'follow'>;
   childShards: Pick<ChildShards, 'tryAdd' | 'leave' | 'forget'>;
-}> &
-  Omit<
-    LinkSessionParts,
-    | 'freshnessOf'
-    | 'isSynced'
-    | 'canCome'
-    | 'unknown'
-    | 'unknownOf'
-    | 'isComplete'
-    | 'met'
-    | 'reported'
-    | 'routed'
-    | 'settled'
-    | 'routes'
-    | 'swept'
-    | 'isRolledBack'
-    | 'equalFilters'
-    | 'history'
-    | 'store'
-  > &
-  Pick<LinkParts, 'connect'> &
-  Pick<RollbackParts, 'sendPushersAway'> &
-  Pick<SweptTakenParts, 'reportAbsent'>;
+  connect: LinkParts['connect'];
+  sendPushersAway: RollbackParts['sendPushersAway'];
+  reportAbsent: SweptTakenParts['reportAbsent'];
+  clock: Clock;
+  random: () => number;
+  turn: () => Promise<void>;
+  log: Log;
+  boundedLog: BoundedLog;
+  metrics: LinkSessionParts['metrics'];
+}>;
 
 export type TierOptions = LinkSenderOptions &
   Omit<LinkOptions, 'hello'> &
