@@ -15,7 +15,6 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync 
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { writeEntryFiles } from './build/test/support/entry-files.js';
-import { httpOfFile } from './build/test/support/http-of-file.js';
 
 /** With less free memory, tests use the disk; a container has 64 MiB in /dev/shm by default. */
 const memoryBytesMin = 2 * 1024 ** 3;
@@ -42,18 +41,17 @@ function quick() {
   // seventh more and save nothing. A test runs most code a few times, so V8 spends less if it
   // optimises code only after eight times the default run time.
   for (const flag of ['--no-parallel-scavenge', '--no-concurrent-marking', '--interrupt-budget=540672']) setFlagsFromString(flag);
-  const commit = readCommit();
   // At its start, Node reads all certificates that this names, a machine's hundreds: 40 ms for each
   // child.
   delete process.env.NODE_EXTRA_CA_CERTS;
   const chosen = asked === 'other' ? files.filter(speaksHttp) : files;
-  const entries = named.length > 0 || isMeasured ? chosen : writeEntryFiles(build, chosen, (file) => httpOfFile(file, { asked, commit }));
+  const entries = named.length > 0 || isMeasured ? chosen : writeEntryFiles(build, chosen);
   return {
     files: entries.map((file) => `build/${file}`),
-    require: [...measuring(), './build/test/support/choose-http.js', './build/test/support/end-of-worker.js'],
+    require: [...measuring(), './build/test/support/end-of-worker.js'],
     environmentVariables: {
       TEST_HTTP: asked ?? 'by file',
-      TEST_COMMIT: commit,
+      TEST_COMMIT: readCommit(),
       TEST_SIZES: sizes ?? (named.length > 0 || isMeasured ? 'all' : 'some'),
       ...inMemory(),
       // The committer has a thread of its own, as in production.

@@ -4,7 +4,7 @@
  * wire.
  *
  * Over HTTP/1.1 it has a connection for each request in flight. Over HTTP/2 all requests share one
- * connection, as in kcp. Without `http2`, TEST_HTTP decides which it speaks (`choose-http.ts`).
+ * connection, as in kcp. Without `http2`, TEST_HTTP decides which it speaks (`http-of-file.ts`).
  * A watch has no buffer of its own: if the caller does not read, the socket fills, as with a slow
  * watcher.
  */
@@ -13,6 +13,7 @@ import { connect, constants, type ClientHttp2Session } from 'node:http2';
 import { Agent, request } from 'node:https';
 import type { Readable } from 'node:stream';
 import { createSecureContext, type SecureContext } from 'node:tls';
+import { spokenHttp } from './http-of-file.js';
 
 const requestMsMax = 30_000;
 const connectMsMax = 5_000;
@@ -29,8 +30,6 @@ function contextOf(cert: string | undefined, key: string | undefined): SecureCon
   contexts.set(cert ?? '', made);
   return made;
 }
-
-const speaksHttp2 = process.env['TEST_HTTP'] === '2';
 
 export type KubeClientOptions = Readonly<{
   url: string;
@@ -121,7 +120,7 @@ export class KubeClient {
   readonly #goWindows: boolean;
   #session: ClientHttp2Session | undefined;
 
-  constructor({ url, certificate, key, prefix = '', http2 = speaksHttp2, goWindows = false }: KubeClientOptions) {
+  constructor({ url, certificate, key, prefix = '', http2 = spokenHttp() === '2', goWindows = false }: KubeClientOptions) {
     this.#url = new URL(url);
     this.#prefix = prefix;
     this.#http2 = http2;

@@ -5,6 +5,7 @@
  */
 import { writeSync } from 'node:fs';
 import type { ImplementationFn } from 'ava';
+import { spokenHttp } from './http-of-file.js';
 
 const stderr = 2;
 
@@ -14,7 +15,7 @@ export function reasonAtOnce(test: ImplementationFn<unknown[]>): ImplementationF
       return await test(t, ...args);
     } catch (error) {
       // Written synchronously: the stream of a worker waits for its main thread.
-      writeSync(stderr, `\n✘ ${t.title}\n${error instanceof Error ? error.stack : String(error)}\n`);
+      writeSync(stderr, `\n✘ ${t.title} (TEST_HTTP=${spokenHttp()})\n${error instanceof Error ? error.stack : String(error)}\n`);
       throw error;
     }
   };
