@@ -63,16 +63,19 @@ export class PeerReports {
   #report(): void {
     const { peers, sessions, known, plainWrites, clock } = this.#parts;
     if (peers.isAlone) return;
-    const lastWrites = new Map(this.#reported.lastWrites);
-    for (const [shard, heardMs] of plainWrites.lastWritesHere)
-      if (heardMs - (lastWrites.get(shard) ?? 0) >= writesReportedMs) lastWrites.set(shard, heardMs);
     const state = {
       pushers: sessions.pushersForPeers(clock.now(), (shard) => [...known.slicesOf(shard)].map(({ slice }) => slice.resource)),
-      lastWrites,
+      lastWrites: new Map([...plainWrites.lastWritesHere()].map(([shard, ms]) => [shard, this.#reportable(shard, ms)])),
     };
     if (isDeepStrictEqual(state, this.#reported)) return;
     this.#reported = state;
     peers.report(state);
+  }
+
+  /** The number that was reported of the shard, until `writtenMs` is `writesReportedMs` later. */
+  #reportable(shard: ShardName, writtenMs: number): number {
+    const reported = this.#reported.lastWrites.get(shard) ?? 0;
+    return writtenMs - reported >= writesReportedMs ? writtenMs : reported;
   }
 
   #receive(): void {

@@ -71,7 +71,10 @@ export class PlainWrites {
     this.#lastWritesElsewhereMs.set(shard, this.#parts.clock.now());
   }
 
-  get lastWritesHere(): ReadonlyMap<ShardName, number> {
+  /** Drops the shards that the store has forgotten. */
+  lastWritesHere(): ReadonlyMap<ShardName, number> {
+    for (const writes of [this.#lastWritesMs, this.#lastWritesElsewhereMs])
+      for (const shard of writes.keys()) if (this.#parts.known.shard(shard) === undefined) writes.delete(shard);
     return this.#lastWritesMs;
   }
 

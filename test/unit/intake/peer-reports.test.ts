@@ -14,7 +14,7 @@ function aServer() {
   const sessions = new PushSessions(new FakePushes(), clock.now());
   const lastWritesHere = new Map<ReturnType<typeof shardName>, number>();
   const heardElsewhere: string[] = [];
-  const plainWrites = { lastWritesHere, recordWriteElsewhere: (shard: string) => void heardElsewhere.push(shard) };
+  const plainWrites = { lastWritesHere: () => lastWritesHere, recordWriteElsewhere: (shard: string) => void heardElsewhere.push(shard) };
   const known = { slicesOf: () => [] };
   const told = new PeerReports({ peers, sessions, known, plainWrites, clock });
   const enter = (shard = amber): void =>
@@ -100,6 +100,10 @@ test('plain writers are published at most every five seconds, and those of other
     clock.advance(1_000);
   }
   t.is(peers.told.length, 3, 'at the start, and after five and ten seconds');
+
+  heardHere.delete(amber);
+  clock.advance(1_000);
+  t.deepEqual(peers.told.at(-1)?.lastWrites, new Map(), 'the store has forgotten the shard');
 });
 
 test('a server that stops publishes nothing more', (t) => {

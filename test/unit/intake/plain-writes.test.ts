@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import type { Caller } from '../../../src/domain/caller.js';
-import type { ShardState } from '../../../src/domain/claim.js';
+import { unknownShard, type ShardState } from '../../../src/domain/claim.js';
 import { PlainWrites } from '../../../src/intake/writes/plain-writes.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { shardName } from '../../support/objects.js';
@@ -39,7 +39,7 @@ async function aPlainWrites({ shard, changedMs = 0 }: Readonly<{ shard?: ShardSt
     const judgement = plainWrites.decide(amber, caller);
     return judgement.kind === 'refused' ? judgement.refusal.reason : (judgement.as ?? 'writes');
   };
-  return { clock, seen, judged, plainWrites };
+  return { clock, pushes, seen, judged, plainWrites };
 }
 
 test('a shard that has no via or is local may be written, whichever writer was seen', async (t) => {
@@ -65,6 +65,16 @@ test('while a local shard has a pusher, only that pusher and the shard itself ma
   seen.isHeld = false;
   t.is(judged(), 'writes');
   t.is(judged(kcpOf('amber')), 'writes');
+});
+
+test('the last write to a shard is kept until the store forgets the shard', async (t) => {
+  const { plainWrites, pushes, clock } = await aPlainWrites({ shard: aShardState(amber, 5) });
+  plainWrites.recordWrite(amber);
+  plainWrites.recordWrite(shardName('unknown'));
+  t.deepEqual(plainWrites.lastWritesHere(), new Map([[amber, clock.now()]]));
+
+  pushes.publish({ shards: [unknownShard(amber)] });
+  t.deepEqual(plainWrites.lastWritesHere(), new Map());
 });
 
 test('a pusher that connects during a plain write must sync again, unless the shard itself made the write', async (t) => {
