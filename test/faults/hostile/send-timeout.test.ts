@@ -4,12 +4,12 @@
  * a client costs until then.
  */
 import type { ExecutionContext } from 'ava';
-import { test } from '../support/test.js';
+import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { aPath, anApiExport } from '../support/objects.js';
-import { RawHttp1 } from '../support/raw-http1.js';
-import { RawHttp2 } from '../support/raw-http2.js';
-import { aServer, until, type TestServer } from '../support/test-server.js';
+import { aPath, anApiExport } from '../../support/objects.js';
+import { RawHttp1 } from '../../support/raw-http1.js';
+import { RawHttp2 } from '../../support/raw-http2.js';
+import { aServer, until, type TestServer } from '../../support/test-server.js';
 
 const large = aPath({ cluster: 'large', name: 'large' });
 const everything = aPath({ shard: '*', cluster: '*' });
