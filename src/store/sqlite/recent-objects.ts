@@ -22,8 +22,6 @@ export class RecentObjects {
   readonly #objects = new Map<Revision, StoredObject>();
   /** Published objects, keyed by the text of the key. */
   readonly #current = new Map<string, StoredObject>();
-  /** The text of the key under which an object is in `#current`. */
-  readonly #places = new Map<Revision, string>();
   /**
    * One iterator for all calls, because a new one would first pass the slots of all dropped
    * entries.
@@ -48,21 +46,13 @@ export class RecentObjects {
   }
 
   publish(object: StoredObject): void {
-    const place = formatKey(object.key);
-    const before = this.#current.get(place);
-    if (before !== undefined) this.#places.delete(before.revision);
-    this.#current.set(place, object);
-    this.#places.set(object.revision, place);
+    this.#current.set(formatKey(object.key), object);
     this.add(object);
   }
 
   /** The key now has no object. */
   forget(key: Key): void {
-    const place = formatKey(key);
-    const before = this.#current.get(place);
-    if (before === undefined) return;
-    this.#current.delete(place);
-    this.#places.delete(before.revision);
+    this.#current.delete(formatKey(key));
   }
 
   add(object: StoredObject): void {
@@ -91,10 +81,8 @@ export class RecentObjects {
     this.#objects.delete(object.revision);
     this.#bytes -= objectBytes;
     this.#release(object.body.bytes.buffer);
-    const place = this.#places.get(object.revision);
-    if (place === undefined) return;
-    this.#places.delete(object.revision);
-    this.#current.delete(place);
+    const place = formatKey(object.key);
+    if (this.#current.get(place)?.revision === object.revision) this.#current.delete(place);
   }
 
   #hold(buffer: ArrayBufferLike): void {
