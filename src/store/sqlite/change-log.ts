@@ -110,7 +110,7 @@ export class ChangeLog implements History {
     for (const row of rows) {
       const key = this.#rows.key(row);
       if (!isWanted(key) && !(takesMoves === true && row.pathBefore !== null)) continue;
-      const change = this.#moved(row, this.change(row, key));
+      const change = this.#moved(row, this.#change(row, key));
       if (change === undefined) continue;
       changes.push(change);
       bytes += change.kind === 'put' ? change.object.body.bytes.length : 0;
@@ -120,7 +120,7 @@ export class ChangeLog implements History {
   }
 
   /** The change of a row; undefined if the row was a put and has been compacted. */
-  change(row: ChangeRow, key: Key): Change | undefined {
+  #change(row: ChangeRow, key: Key): Change | undefined {
     const { revision, replaced } = row;
     const previous = once(() => this.#rows.object(replaced));
     if (row.kind === tombstone) return { kind: 'delete', key, revision, resourceVersion: this.#revisions.format(revision), previous };

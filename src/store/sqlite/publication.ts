@@ -11,10 +11,8 @@ import type { Outcome } from '../../domain/mutation.js';
 import type { Body, StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Revisions } from '../../domain/store-port.js';
-import type { ChangeLog } from './change-log.js';
-import type { Byproduct, Committed, Decided } from './committer-messages.js';
+import type { Committed, Decided } from './committer-messages.js';
 import type { MutationJob, Part, PushPart } from '../lane.js';
-import { put } from './change-row.js';
 import type { Rows } from './rows.js';
 
 /** The answer to a writer. It is sent after all followers have the commit. */
@@ -24,16 +22,14 @@ export type Answer =
 
 export class Publication {
   readonly #rows: Rows;
-  readonly #changeLog: ChangeLog;
   readonly #revisions: Pick<Revisions, 'format'>;
   readonly #keptNames: KeptNames;
   /** Moves of paths in the commit that is being published. */
   #moves: ReadonlyMap<Revision, MovedPath> = new Map();
 
-  constructor(rows: Rows, changeLog: ChangeLog, revisions: Pick<Revisions, 'format'>, keptNames: KeptNames) {
+  constructor(rows: Rows, revisions: Pick<Revisions, 'format'>, keptNames: KeptNames) {
     this.#keptNames = keptNames;
     this.#rows = rows;
-    this.#changeLog = changeLog;
     this.#revisions = revisions;
   }
 
@@ -54,7 +50,11 @@ export class Publication {
       return { kind: 'pushes', part, outcomes: part.asked.map((asked) => this.#pushOutcomeOf(asked, decision(), changes)) };
     });
     for (const { key, revision, replaced } of swept) changes.push(this.#changeOf(key, undefined, revision, replaced));
-    for (const each of rewritten) changes.push(this.#rewritten(each));
+    for (const { key, revision, replaced } of rewritten) {
+      const survivor = this.#rows.object(revision);
+      assert(survivor !== undefined, 'a survivor that was written again is there');
+      changes.push(this.#changeOf(key, survivor.body, revision, replaced));
+    }
     return { changes: swept.length + rewritten.length === 0 ? changes : changes.toSorted((a, b) => a.revision - b.revision), answers };
   }
 
@@ -81,7 +81,7 @@ export class Publication {
   }
 
   /**
-   * `body`: as the writer sent it, or as read back where the committer may have added kept names;
+   * `body`: as the writer sent it, or as read back where the committer may have written another;
    * undefined for a delete.
    */
   #changeOf(key: Key, body: Body | undefined, revision: Revision, replaced: Revision): Change {
@@ -94,12 +94,5 @@ export class Publication {
         ? { kind: 'delete', key, revision, resourceVersion, previous }
         : { kind: 'put', key, revision, object: { key, revision, resourceVersion, body }, created: replaced === 0, previous };
     return movedPath === undefined ? change : { ...change, movedPath };
-  }
-
-  #rewritten({ key, revision, replaced }: Byproduct): Change {
-    const resource = this.#rows.resourceIds(key.resource)[0] ?? 0;
-    const change = this.#changeLog.change({ ...key, resource, kind: put, revision, replaced }, key);
-    assert(change !== undefined, 'a survivor that was written again is there');
-    return change;
   }
 }

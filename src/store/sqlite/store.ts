@@ -104,7 +104,7 @@ export class SqliteStore implements Store {
       { commitMax: Math.max(limits.queue.batchMutationsMax, sweepDeletesMax), snapshot: limits.snapshot },
     );
     this.paths = this.objects;
-    this.#publication = new Publication(rows, this.history, revisions, limits.keptNames);
+    this.#publication = new Publication(rows, revisions, limits.keptNames);
     this.#health = new WriteHealth({ ...parts, probe: () => this.#post({ kind: 'probe' }) });
     // The committer has not begun yet, so these reads show the same state.
     this.state = new State({ shards: readShards(reader), slices: readSlices(reader), links: readLinks(reader) });
