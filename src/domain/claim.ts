@@ -36,6 +36,7 @@
  */
 import type { Term } from './push.js';
 import type { ShardName } from './shard.js';
+import { compareTexts } from './syntax/version-order.js';
 import type { Neighbour, Via } from './via.js';
 
 /**
@@ -94,8 +95,7 @@ export type Choice = Readonly<{ state: ShardState; path: readonly string[]; reac
 export type Verdict = 'takes' | 'stands' | 'refused';
 
 export function compareClaims(one: ClaimOrder, other: ClaimOrder): number {
-  const difference = one.term - other.term || Number(one.removed) - Number(other.removed);
-  return difference !== 0 ? difference : one.origin < other.origin ? -1 : one.origin > other.origin ? 1 : 0;
+  return one.term - other.term || Number(one.removed) - Number(other.removed) || compareTexts(one.origin, other.origin);
 }
 
 /**
@@ -237,5 +237,5 @@ function reclaimOwn(nobodys: Choice, known: Choice | undefined): Choice {
 function preference(one: Neighbour, other: Neighbour, now: Via | undefined): number {
   if (one === now) return -1;
   if (other === now) return 1;
-  return one < other ? -1 : 1;
+  return compareTexts(one, other);
 }

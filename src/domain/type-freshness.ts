@@ -14,6 +14,7 @@
  * top-level `whole` always covers all shards.
  */
 import type { ShardName } from './shard.js';
+import { compareTexts } from './syntax/version-order.js';
 import type { ShardConnection, ShardStatus, SliceStatus, StatusReport, TreeStatus } from './status.js';
 
 /** `identity` undefined: any identity. `shard` undefined: all shards. */
@@ -93,7 +94,7 @@ export class TypeFreshness {
     const listed = [...this.#bad, ...this.#good].slice(0, shardsMax);
     return {
       whole: isKnowing && this.#count > 0 && this.#isWhole,
-      shards: listed.toSorted((a, b) => (a.shard === b.shard ? 0 : a.shard < b.shard ? -1 : 1)),
+      shards: listed.toSorted((a, b) => compareTexts(a.shard, b.shard)),
       shardsLeftOut: this.#count - listed.length,
     };
   }

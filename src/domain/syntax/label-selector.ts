@@ -11,6 +11,7 @@
 import { badRequest, Refused } from '../errors.js';
 import { labelRules, meetsLabelRules, parseInt64, type LabelRules } from './label-rules.js';
 import { labelKeyFlaws, labelValueFlaws } from './label-syntax.js';
+import { compareTexts } from './version-order.js';
 import { attempt } from '../parsed.js';
 import type { Parsed } from '../parsed.js';
 
@@ -82,7 +83,7 @@ class LabelSelectorParser {
       if (!this.#takes(',')) throw this.#found(`',' or 'end of string'`);
       if (!this.#startsRequirement()) throw this.#found(`identifier after ','`);
     }
-    return requirements.sort((left, right) => compare(left.key, right.key));
+    return requirements.sort((left, right) => compareTexts(left.key, right.key));
   }
 
   #requirement(): Requirement {
@@ -133,7 +134,7 @@ class LabelSelectorParser {
     for (;;) {
       const word = this.#next.kind === 'word';
       values.add(word ? this.#word('identifier') : '');
-      if (this.#takes(')')) return [...values].sort(compare);
+      if (this.#takes(')')) return [...values].sort(compareTexts);
       if (!this.#takes(',')) throw this.#found(word ? `',' or ')'` : `',', or identifier`, { unableToParse: true });
     }
   }
@@ -209,8 +210,4 @@ function aggregate(errors: readonly string[]): string {
 
 function unable(message: string): Refused {
   return new Refused(badRequest(`unable to parse requirement: ${message}`));
-}
-
-function compare(left: string, right: string): number {
-  return left < right ? -1 : left > right ? 1 : 0;
 }

@@ -1,4 +1,4 @@
-/** The order of API versions, and of texts. */
+/** The order of API versions, and two orders of texts. */
 
 /**
  * Orders API versions by Kubernetes' preference, the preferred one first: v10, v2, v1, v1beta2,
@@ -28,4 +28,22 @@ function rankVersion(version: string): { stability: number; major: number; minor
 export function compareTexts(left: string, right: string): number {
   if (left === right) return 0;
   return left < right ? -1 : 1;
+}
+
+/**
+ * Orders by the bytes in UTF-8, as SQLite and etcd do. That is the order of code units, except that
+ * surrogates encode code points above U+FFFF, and so rank above all other code units.
+ */
+export function compareUtf8(left: string, right: string): number {
+  if (left === right) return 0;
+  const shared = Math.min(left.length, right.length);
+  for (let at = 0; at < shared; at += 1) {
+    const [a, b] = [left.charCodeAt(at), right.charCodeAt(at)];
+    if (a !== b) return rankOf(a) - rankOf(b);
+  }
+  return left.length - right.length;
+}
+
+function rankOf(unit: number): number {
+  return unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit;
 }

@@ -4,12 +4,13 @@
  *
  * Bound: set by the owner. A key takes some 200 bytes beside its texts.
  */
-import { compareUtf8, OrderedMap } from './ordered-map.js';
+import { OrderedMap } from './ordered-map.js';
 import type { ClusterName } from '../../domain/cluster.js';
 import type { Key } from '../../domain/key.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Scope } from '../../domain/scope.js';
 import type { ShardName } from '../../domain/shard.js';
+import { compareUtf8 } from '../../domain/syntax/version-order.js';
 
 type TypeEntries<Value> = Readonly<{
   resource: Resource;

@@ -3,6 +3,8 @@
  * A change costs the logarithm of the size and a shift within one leaf of `leafMax` keys. If the
  * map changes during a read, the read still yields every key that was there all the time.
  */
+import { compareTexts, compareUtf8 } from '../../domain/syntax/version-order.js';
+
 type Leaf<Value> = { readonly keys: string[]; readonly values: Value[] };
 
 const leafMax = 512;
@@ -75,7 +77,7 @@ export class OrderedMap<Value> {
   /** The leaf for the key, and the index there of the first key that is not lower. */
   #find(key: string): readonly [leaf: number, at: number] {
     // JavaScript's own comparison is several times as fast, and correct without surrogates.
-    const compare = this.#hasSurrogates || surrogate.test(key) ? compareUtf8 : compareUtf16;
+    const compare = this.#hasSurrogates || surrogate.test(key) ? compareUtf8 : compareTexts;
     let [low, high] = [0, this.#leaves.length - 1];
     while (low < high) {
       const middle = (low + high + 1) >> 1;
@@ -97,23 +99,4 @@ export class OrderedMap<Value> {
     const half = keys.length >> 1;
     this.#leaves.splice(number + 1, 0, { keys: keys.splice(half), values: values.splice(half) });
   }
-}
-
-function compareUtf16(one: string, other: string): number {
-  return one === other ? 0 : one < other ? -1 : 1;
-}
-
-/** Compares as UTF-8 bytes would: like UTF-16, but surrogates sort after all other code units. */
-export function compareUtf8(one: string, other: string): number {
-  if (one === other) return 0;
-  const shared = Math.min(one.length, other.length);
-  for (let at = 0; at < shared; at += 1) {
-    const [a, b] = [one.charCodeAt(at), other.charCodeAt(at)];
-    if (a !== b) return rankOf(a) - rankOf(b);
-  }
-  return one.length - other.length;
-}
-
-function rankOf(unit: number): number {
-  return unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit;
 }

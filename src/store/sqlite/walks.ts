@@ -6,6 +6,7 @@
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
+import { compareUtf8 } from '../../domain/syntax/version-order.js';
 import { tombstone } from './change-row.js';
 import type { Connection } from './database.js';
 import type { Rows } from './rows.js';
@@ -17,8 +18,6 @@ export type Entry = Readonly<{ key: Key; revision: Revision; born: Revision }>;
 export type KeyRange = Readonly<{ scope: Scope; resource: number; after: Key | undefined; rowsMax: number }>;
 
 type KeyRow = [shard: Key['shard'], cluster: Key['cluster'], namespace: string, name: string, revision: Revision, born: Revision];
-
-type Names = Pick<Key, 'shard' | 'cluster' | 'namespace' | 'name'>;
 
 /**
  * Identities read at once. A type may have thousands, and most pages begin and end within one
@@ -82,12 +81,7 @@ export class Walks {
    * undefined for all.
    */
   deletedSince(keyRange: KeyRange, { bucket, at, upTo }: { bucket: number; at: Revision; upTo: Key | undefined }): readonly Entry[] {
-    const { shard, cluster, namespace, name }: Names | Record<keyof Names, string> = upTo ?? {
-      shard: end,
-      cluster: end,
-      namespace: end,
-      name: end,
-    };
+    const { shard, cluster, namespace, name } = upTo ?? { shard: end, cluster: end, namespace: end, name: end };
     const range = { ...bound(keyRange), bucket, at, upToShard: shard, upToCluster: cluster, upToNamespace: namespace, upToName: name };
     return this.#entries(keyRange, this.#statements[shapeOf(keyRange.scope)].ended.all(range));
   }
@@ -103,7 +97,7 @@ export class Walks {
       shapeOf(scope) === 'cluster' ? (['namespace', 'name', 'shard'] as const) : (['shard', 'cluster', 'namespace', 'name'] as const);
     return (a, b) => {
       for (const part of parts) {
-        const order = compareBytes(a[part], b[part]);
+        const order = compareUtf8(a[part], b[part]);
         if (order !== 0) return order;
       }
       return 0;
@@ -118,23 +112,6 @@ export class Walks {
       born,
     }));
   }
-}
-
-/** SQLite's order of texts: by their bytes in UTF-8. */
-function compareBytes(a: string, b: string): number {
-  if (a === b) return 0;
-  const length = Math.min(a.length, b.length);
-  for (let i = 0; i < length; i++) {
-    const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)];
-    if (x !== y) return rankOf(x) - rankOf(y);
-  }
-  return a.length - b.length;
-}
-
-/** Surrogates encode code points above U+FFFF, so they rank above all other code units. */
-function rankOf(unit: number): number {
-  if (unit < 0xd800) return unit;
-  return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;
 }
 
 type Shape = 'everything' | 'shard' | 'shardCluster' | 'cluster';

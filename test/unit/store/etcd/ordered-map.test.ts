@@ -2,7 +2,8 @@ import { Buffer } from 'node:buffer';
 import { largeTest, rounds } from '../../../support/sizes.js';
 import { test } from '../../../support/test.js';
 import fc from 'fast-check';
-import { compareUtf8, OrderedMap } from '../../../../src/store/etcd/ordered-map.js';
+import { compareUtf8 } from '../../../../src/domain/syntax/version-order.js';
+import { OrderedMap } from '../../../../src/store/etcd/ordered-map.js';
 import { anyCharacter } from '../../../support/any-character.js';
 
 const text = fc.string({ unit: anyCharacter, maxLength: 6 });
