@@ -1,3 +1,4 @@
+import { entryOf } from './base/entry-of.js';
 import type { Body, StoredObject } from './object.js';
 import { isEverything, meetsSelector, type Selector } from './syntax/selector.js';
 
@@ -33,11 +34,7 @@ function remembered(
   body: Body,
   choose: (metadata: Metadata) => Texts,
 ): ReadonlyMap<string, string> {
-  const before = known.get(body);
-  if (before !== undefined) return before;
-  const texts = new Map(Object.entries(choose(metadataOf(body)) ?? {}));
-  known.set(body, texts);
-  return texts;
+  return entryOf(known, body, () => new Map(Object.entries(choose(metadataOf(body)) ?? {})));
 }
 
 /** The cast is safe because the metadata was validated when the body arrived. */

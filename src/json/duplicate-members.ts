@@ -1,4 +1,5 @@
 /** Members that appear twice in an object. JSON allows it, and JSON readers use the last one. */
+import { entryOf } from '../domain/base/entry-of.js';
 import type { Members, ObjectText } from './object-text.js';
 
 const comparedMax = 16;
@@ -19,12 +20,9 @@ export function duplicates(text: ObjectText): readonly string[] {
 const withDuplicates = new WeakMap<ObjectText, boolean>();
 
 export function hasDuplicates(text: ObjectText): boolean {
-  const known = withDuplicates.get(text);
-  if (known !== undefined) return known;
   const { top, metadata, annotations, labels } = text;
-  const found = [top, metadata, annotations, labels].some((members) => members !== undefined && hasRepeats(members));
-  withDuplicates.set(text, found);
-  return found;
+  const find = (): boolean => [top, metadata, annotations, labels].some((members) => members !== undefined && hasRepeats(members));
+  return entryOf(withDuplicates, text, find);
 }
 
 /** Most objects have few members, so comparing them pairwise is faster than building a set. */

@@ -18,6 +18,7 @@
  * it). Directives inside a new list item are obeyed (upstream stores them). No package does this,
  * because the schema is in struct tags of Kubernetes' Go types.
  */
+import { entryOf } from '../domain/base/entry-of.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import { canonicalNumber, isJsonArray, isJsonNumber, isJsonObject } from './json-tree.js';
 import type { JsonArray, JsonObject, JsonTree } from './json-tree.js';
@@ -250,9 +251,7 @@ function isScalar(tree: JsonTree): boolean {
 }
 
 function append(lists: Map<string, JsonTree[]>, key: string, item: JsonTree): void {
-  const list = lists.get(key);
-  if (list === undefined) lists.set(key, [item]);
-  else list.push(item);
+  entryOf(lists, key, (): JsonTree[] => []).push(item);
 }
 
 function members(shapesByName: Readonly<Record<string, Shape>>): Shape {

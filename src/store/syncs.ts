@@ -15,6 +15,7 @@
  * Bound: one sync per slice, one per logical cluster that a pusher has begun, and one removal per
  * lane, each with its marks.
  */
+import { entryOf } from '../domain/base/entry-of.js';
 import { inBuckets, type BucketSet } from '../domain/slices/buckets.js';
 import type { ClusterName } from '../domain/cluster.js';
 import type { Push } from '../domain/push.js';
@@ -100,8 +101,7 @@ export class Syncs {
    * clusters.
    */
   begin(shard: ShardName, resource: number, start: Revision, cluster: ClusterName | '' = ''): void {
-    const ofShard = this.#syncs.get(shard) ?? new Map<number, SyncsOfSlice>();
-    this.#syncs.set(shard, ofShard);
+    const ofShard = entryOf(this.#syncs, shard, () => new Map<number, SyncsOfSlice>());
     const known = cluster === '' ? undefined : ofShard.get(resource);
     const ofSlice: SyncsOfSlice = known ?? { running: new Map(), ended: new Set(), awaits: undefined };
     ofSlice.running.set(cluster, { marks: new Marks(start), walk: undefined });

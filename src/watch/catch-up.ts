@@ -15,7 +15,9 @@
  * time slice the event loop serves others.
  */
 import { setImmediate as turn } from 'node:timers/promises';
+import { entryOf } from '../domain/base/entry-of.js';
 import type { Clock } from '../domain/ports.js';
+import { formatResource } from '../domain/resource.js';
 import type { History, LogChunk, LogType, Revisions } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
 import { FanOut, type Receiver } from './fan-out.js';
@@ -86,7 +88,7 @@ export class CatchUp<Member extends Follower> {
   enter(member: Member, after: Revision): void {
     const { group, resource, identity } = member.request.scope;
     const type = { group, resource, identity };
-    const known = this.#resting.get(textOf(type))?.get(after);
+    const known = this.#resting.get(formatResource(type))?.get(after);
     const cohort = known ?? new Cohort<Member>(type, after);
     cohort.add(member);
     this.#cohortOf.set(member, cohort);
@@ -111,7 +113,7 @@ export class CatchUp<Member extends Follower> {
 
   /** Only a cohort between two chunks may read on. */
   #readyIfDrained(cohort: Cohort<Member>): void {
-    if (cohort.slowMembers.size === 0 && this.#resting.get(textOf(cohort.type))?.get(cohort.position) === cohort) this.#makeReady(cohort);
+    if (cohort.slowMembers.size === 0 && this.#resting.get(formatResource(cohort.type))?.get(cohort.position) === cohort) this.#makeReady(cohort);
   }
 
   #makeReady(cohort: Cohort<Member>): void {
@@ -127,7 +129,7 @@ export class CatchUp<Member extends Follower> {
       // Wait a turn, so that watchers opened in the same turn join before the first chunk is read.
       await turn();
       let isTimeUp = timeShare(this.#parts.clock);
-      const round = [...this.#ready].map(({ type, position }) => ({ type: textOf(type), position }));
+      const round = [...this.#ready].map(({ type, position }) => ({ type: formatResource(type), position }));
       for (const { type, position } of round.toSorted((a, b) => a.position - b.position)) {
         // In the same round, another cohort may have reached this position and merged with this
         // one.
@@ -172,7 +174,7 @@ export class CatchUp<Member extends Follower> {
   /** At most up to the next cohort's position (W8). */
   #reachOf(cohort: Cohort<Member>): Revision {
     let reach = this.#parts.revisions.published;
-    for (const position of this.#resting.get(textOf(cohort.type))?.keys() ?? [])
+    for (const position of this.#resting.get(formatResource(cohort.type))?.keys() ?? [])
       if (position > cohort.position && position < reach) reach = position;
     return reach;
   }
@@ -195,9 +197,7 @@ export class CatchUp<Member extends Follower> {
 
   /** If another cohort is at the same position, the smaller one joins the larger. */
   #rest(cohort: Cohort<Member>): void {
-    const type = textOf(cohort.type);
-    const standing = this.#resting.get(type) ?? new Map<Revision, Cohort<Member>>();
-    this.#resting.set(type, standing);
+    const standing = entryOf(this.#resting, formatResource(cohort.type), () => new Map<Revision, Cohort<Member>>());
     const there = standing.get(cohort.position);
     const [larger, smaller] = there === undefined || there.members.size < cohort.members.size ? [cohort, there] : [there, cohort];
     for (const member of smaller?.members ?? []) {
@@ -227,15 +227,11 @@ export class CatchUp<Member extends Follower> {
     // ready.
     this.#ready.delete(cohort);
     cohort.patienceEndMs = Infinity;
-    const type = textOf(cohort.type);
+    const type = formatResource(cohort.type);
     const standing = this.#resting.get(type);
     standing?.delete(cohort.position);
     if (standing?.size === 0) this.#resting.delete(type);
   }
-}
-
-function textOf({ group, resource, identity }: LogType): string {
-  return `${resource}.${group}:${identity}`;
 }
 
 const shareMs = 5;

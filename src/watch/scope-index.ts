@@ -7,6 +7,7 @@
  * shape in use, at most 32 (tuple space search). Scopes that do not cover the key cost nothing,
  * however many there are.
  */
+import { entryOf } from '../domain/base/entry-of.js';
 import type { Change } from '../domain/change.js';
 import type { Key } from '../domain/key.js';
 import type { Representation } from '../domain/ports.js';
@@ -48,11 +49,8 @@ export class ScopeIndex<Member> {
    */
   groupOf(view: View, after: Revision): Group<Member> {
     const place = this.#placeOf(view.scope);
-    const id = groupId(view);
     const { selector, representation } = view;
-    const group = place.groups.get(id) ?? { place, selector, representation, members: new Set<Member>(), after };
-    place.groups.set(id, group);
-    return group;
+    return entryOf(place.groups, groupId(view), (): Group<Member> => ({ place, selector, representation, members: new Set(), after }));
   }
 
   find({ scope, ...view }: View): Group<Member> | undefined {
@@ -88,15 +86,11 @@ export class ScopeIndex<Member> {
   }
 
   #placeOf(scope: Scope): ScopeGroups<Member> {
-    const [type, shape] = [typeOf(scope), shapeOf(scope)];
-    const shapes = this.#types.get(type) ?? (new Map() as Shapes<Member>);
-    const places = shapes.get(shape) ?? new Map<string, ScopeGroups<Member>>();
-    const text = textOf(shape, scope);
-    const place = places.get(text) ?? { scope, groups: new Map(), changes: [], from: 0, tooLarge: 0, bytes: 0, due: 0 };
-    places.set(text, place);
-    shapes.set(shape, places);
-    this.#types.set(type, shapes);
-    return place;
+    const shape = shapeOf(scope);
+    const shapes = entryOf(this.#types, typeOf(scope), (): Shapes<Member> => new Map());
+    const places = entryOf(shapes, shape, () => new Map<string, ScopeGroups<Member>>());
+    const empty = { changes: [], from: 0, tooLarge: 0, bytes: 0, due: 0 };
+    return entryOf(places, textOf(shape, scope), (): ScopeGroups<Member> => ({ scope, groups: new Map(), ...empty }));
   }
 }
 

@@ -22,6 +22,7 @@
  * Bounds: `reportsMax` reports. If the object moves more often, the answer has no freshness (null).
  * Callers share a report on all shards if they accept its age (`Freshness.ofTypeLately`).
  */
+import { entryOf } from '../domain/base/entry-of.js';
 import { Refused, type Refusal } from '../domain/errors.js';
 import type { StoredObject } from '../domain/object.js';
 import type { Freshness, RecentReport } from '../domain/ports.js';
@@ -104,16 +105,9 @@ function answerOf({ code, body, isTypeKnown }: Read, reported: RecentReport | un
   // If the type or its requested version is not served, the report proves nothing about its
   // objects.
   const report = reported && (isTypeKnown ? reported.report : { ...reported.report, whole: false });
-  const opening = `{"freshness":${report === undefined ? 'null' : textOf(report)},"reportedAgoMs":${reported?.agoMs ?? null},"code":${code},"body":`;
+  const text = report === undefined ? 'null' : entryOf(textsOfReports, report, () => JSON.stringify(report));
+  const opening = `{"freshness":${text},"reportedAgoMs":${reported?.agoMs ?? null},"code":${code},"body":`;
   return { kind: 'bytes', code: 200, contentType: 'application/json', parts: [encode(opening), ...body, '}'] };
-}
-
-function textOf(report: TypeFreshnessReport): string {
-  const known = textsOfReports.get(report);
-  if (known !== undefined) return known;
-  const text = JSON.stringify(report);
-  textsOfReports.set(report, text);
-  return text;
 }
 
 function isAnswer({ reason }: Refusal): boolean {

@@ -14,6 +14,7 @@
  * Bound: `waitingMax` wait for each shard. One more is forgotten until somebody writes it again, or
  * the server restarts.
  */
+import { entryOf } from '../base/entry-of.js';
 import { formatPlace, type Declaration, type Place } from './declaration.js';
 import { formatResource, type Resource } from '../resource.js';
 
@@ -187,9 +188,7 @@ class ShardQuotas {
 }
 
 function roomOf(rooms: Map<string, Quota>, name: string, max: number): Quota {
-  const room = rooms.get(name) ?? { name, max, waiting: new Map(), declaring: 0 };
-  rooms.set(name, room);
-  return room;
+  return entryOf(rooms, name, (): Quota => ({ name, max, waiting: new Map(), declaring: 0 }));
 }
 
 function isFull({ declaring, max }: Quota): boolean {

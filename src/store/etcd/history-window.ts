@@ -12,6 +12,7 @@
  * Until a bound is exceeded by a twentieth, the window keeps changes above `heldRevision` for
  * readers.
  */
+import { entryOf } from '../../domain/base/entry-of.js';
 import type { Change } from '../../domain/change.js';
 import type { Key } from '../../domain/key.js';
 import { formatResource } from '../../domain/resource.js';
@@ -99,10 +100,7 @@ export class HistoryWindow implements History {
     for (const change of changes) {
       this.#bytesOf.set(change, bytesOf(change) + (replacedBytes.get(change) ?? 0));
       this.#all.changes.push(change);
-      const type = formatResource(change.key.resource);
-      const run = this.#byType.get(type) ?? { changes: [], dropped: 0 };
-      this.#byType.set(type, run);
-      run.changes.push(change);
+      entryOf(this.#byType, formatResource(change.key.resource), (): Run => ({ changes: [], dropped: 0 })).changes.push(change);
       const known = this.#byKey.get(change.key);
       if (known === undefined) this.#byKey.set({ key: change.key, changes: [change], dropped: 0 });
       else known.changes.push(change);

@@ -9,6 +9,7 @@
  * Bound: an entry per shard, per slice and per link.
  */
 import assert from 'node:assert/strict';
+import { entryOf } from '../../domain/base/entry-of.js';
 import { unknownShard, type ShardState } from '../../domain/claim.js';
 import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/slices/digest.js';
 import { isForgotten, leftLink, type LinkState, type SliceState } from '../../domain/push.js';
@@ -42,6 +43,8 @@ type Entry = {
   changedMs: number;
   stored: Versioned<SliceRecord> | undefined;
 };
+
+const nothing = { objects: 0, bytes: 0, digest: emptyDigest, changedMs: 0, stored: undefined };
 
 export class PublishedShards {
   readonly #shards = new Map<ShardName, Versioned<ShardRecord>>();
@@ -85,13 +88,9 @@ export class PublishedShards {
     return [...this.#links.keys()].map((neighbour) => this.#linkState(neighbour));
   }
 
-  /** Slices that hold objects or were ever synced. */
-  slices(): readonly SliceState[] {
-    return [...this.#slices.values()].flatMap((ofShard) => [...ofShard.values()].map((entry) => this.#stateOf(entry)).filter(isKnown));
-  }
-
-  slicesOf(shard: ShardName): readonly SliceState[] {
-    return [...(this.#slices.get(shard)?.values() ?? [])].map((entry) => this.#stateOf(entry)).filter(isKnown);
+  /** Slices that hold objects or were ever synced, of one shard or of all. */
+  slices(shard?: ShardName): readonly SliceState[] {
+    return this.recordedSlices(shard).filter((state) => !isForgotten(state));
   }
 
   /** Slices that hold objects or have a record, of one shard or of all. */
@@ -190,18 +189,8 @@ export class PublishedShards {
   }
 
   #touch({ shard, resource }: Slice): Entry {
-    const ofShard = this.#slices.get(shard) ?? new Map<string, Entry>();
-    this.#slices.set(shard, ofShard);
-    const text = formatResource(resource);
-    const entry: Entry = ofShard.get(text) ?? {
-      slice: { shard, resource },
-      objects: 0,
-      bytes: 0,
-      digest: emptyDigest,
-      changedMs: 0,
-      stored: undefined,
-    };
-    ofShard.set(text, entry);
+    const ofShard = entryOf(this.#slices, shard, () => new Map<string, Entry>());
+    const entry = entryOf(ofShard, formatResource(resource), (): Entry => ({ slice: { shard, resource }, ...nothing }));
     this.#changedSlices.add(entry);
     return entry;
   }
@@ -235,10 +224,6 @@ export function viaSinceOf({ revision, record }: Versioned<ShardRecord>): Revisi
 /** Slices that came over the link are stale if their records are below this revision. */
 export function staleSinceOf({ revision, record }: Versioned<LinkRecord>): Revision {
   return record.staleSince === 0 ? revision : record.staleSince;
-}
-
-function isKnown(state: SliceState): boolean {
-  return !isForgotten(state);
 }
 
 function stateOf(shard: ShardName, { term, removed, origin, process, via, plain }: ShardRecord): ShardState {

@@ -110,7 +110,7 @@ export class SyncPlans {
     const known = shards.state(shard);
     if (!isAssumable(known)) return unchanged;
     const written: TransactionParts = { compare: [this.#parts.records.compareShard(shard)], operations: [] };
-    for (const state of shards.slicesOf(shard)) {
+    for (const state of shards.slices(shard)) {
       if (written.operations.length >= recordsAtOnce) break;
       this.#parts.records.putFacts(written, state.slice, assumed(shards.facts(state.slice), known.term));
     }

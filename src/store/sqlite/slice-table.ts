@@ -8,6 +8,7 @@
  * Bound: one row per shard and type.
  */
 import assert from 'node:assert/strict';
+import { entryOf } from '../../domain/base/entry-of.js';
 import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/slices/digest.js';
 import { isForgotten, type SliceState } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
@@ -168,9 +169,7 @@ export class SliceTable {
   }
 
   #add(row: Row): void {
-    const { shard } = row.slice;
-    const ofShard = this.#rows.get(shard) ?? new Map<number, Row>();
-    this.#rows.set(shard, ofShard.set(row.id, row));
+    entryOf(this.#rows, row.slice.shard, () => new Map<number, Row>()).set(row.id, row);
   }
 }
 

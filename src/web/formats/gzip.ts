@@ -9,6 +9,7 @@
  */
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw } from 'node:zlib';
+import { entryOf } from '../../domain/base/entry-of.js';
 import type { Room } from '../../domain/base/room.js';
 
 type Deflated = Readonly<{ blocks: Uint8Array; plain: Checksum }>;
@@ -29,7 +30,7 @@ export class Gzip {
     let opening: readonly Uint8Array[] = [header];
     room.add(header.length);
     for await (const piece of oneAhead(pieces)) {
-      const { blocks, plain } = await this.#of(piece);
+      const { blocks, plain } = await entryOf(this.#deflated, piece, () => deflated(piece));
       room.add(blocks.length);
       room.release(piece.length);
       yield [...opening, blocks];
@@ -41,14 +42,6 @@ export class Gzip {
     trailer.writeUInt32LE(all.length % 2 ** 32, 4);
     room.add(lastBlock.length + trailer.length);
     yield [...opening, lastBlock, trailer];
-  }
-
-  #of(piece: Uint8Array): Promise<Deflated> {
-    const known = this.#deflated.get(piece);
-    if (known !== undefined) return known;
-    const deflating = deflated(piece);
-    this.#deflated.set(piece, deflating);
-    return deflating;
   }
 }
 

@@ -9,6 +9,7 @@
  * the order of the other columns.
  * https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables
  */
+import { entryOf } from '../../domain/base/entry-of.js';
 import type { Column, ServedType } from '../../domain/catalogue/catalogue.js';
 import { find, nowhere, parseJsonPath, type JsonPath } from '../../json/json-path.js';
 
@@ -56,7 +57,8 @@ export function columnDefinitions(columns: readonly Column[]): readonly ColumnDe
 
 export function cells(columns: readonly Column[], object: unknown, nowMs: number): readonly Cell[] {
   return columns.map((column) => {
-    const [value] = find(pathOf(column), object);
+    const path = entryOf(paths, column, () => parseJsonPath(column.jsonPath) ?? nowhere);
+    const [value] = find(path, object);
     return cellOf(column.type, value, nowMs);
   });
 }
@@ -96,14 +98,6 @@ function placeColumn(name: string, annotation: string, description: string): Col
 
 /** Caches the parsed path of each column: a list has thousands of rows, but only a few columns. */
 const paths = new WeakMap<Column, JsonPath>();
-
-function pathOf(column: Column): JsonPath {
-  const remembered = paths.get(column);
-  if (remembered !== undefined) return remembered;
-  const path = parseJsonPath(column.jsonPath) ?? nowhere;
-  paths.set(column, path);
-  return path;
-}
 
 /**
  * A value of another type than its column's gives an empty cell. A string column formats any value.

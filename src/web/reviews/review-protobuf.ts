@@ -8,6 +8,7 @@
  * https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding
  */
 import { isUtf8 } from 'node:buffer';
+import { entryOf } from '../../domain/base/entry-of.js';
 import { badRequest, Refused } from '../../domain/errors.js';
 
 const magic = Buffer.from('k8s\0');
@@ -66,11 +67,7 @@ function textsOf<Name extends string>(fields: Fields, numbers: Readonly<Record<N
 
 function fieldsOf(parts: readonly Buffer[] = [], count: number): Fields {
   const fields = new Map<number, Buffer[]>();
-  const found = (number: number, value: Buffer): void => {
-    const values = fields.get(number);
-    if (values === undefined) fields.set(number, [value]);
-    else values.push(value);
-  };
+  const found = (number: number, value: Buffer): void => void entryOf(fields, number, (): Buffer[] => []).push(value);
   for (const part of parts) readFields(part, count, found);
   return fields;
 }
