@@ -33,6 +33,22 @@ export type Change =
  */
 export type MovedPath = Readonly<{ before: CanonicalPath | undefined; after: CanonicalPath | undefined }>;
 
+/** The index of the first change above the revision, from index `from` on. */
+export function firstAbove(changes: readonly (Change | undefined)[], revision: Revision, from = 0): number {
+  let [low, high] = [from, changes.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (changes[middle]!.revision <= revision) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The size of the body that the change stores. */
+export function bytesOf(change: Change): number {
+  return change.kind === 'put' ? change.object.body.bytes.length : 0;
+}
+
 /** Changes that became durable together, by rising revision. All become visible in one tick. */
 export type Commit = Readonly<{
   revision: Revision;

@@ -14,7 +14,7 @@
  * W11 The fan-out does not send a revision with more than `revisionChangesMax` changes of a place,
  *    or `revisionBytesMax` of objects for a group. The watchers of that group get 410.
  */
-import type { Change } from '../domain/change.js';
+import { bytesOf, firstAbove, type Change } from '../domain/change.js';
 import { expired, Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import type { EventItem } from '../domain/ports.js';
@@ -129,7 +129,7 @@ export class FanOut<Member extends Receiver> {
     const group = this.#index.find(view);
     if (group === undefined || !this.#dueOf(group).has(group)) return this.#revision;
     const { changes, from } = group.place;
-    const next = changes[firstBehind(changes, group.after)];
+    const next = changes[firstAbove(changes, group.after)];
     return group.after < from || next === undefined ? undefined : next.revision - 1;
   }
 
@@ -159,7 +159,7 @@ export class FanOut<Member extends Receiver> {
     const { changes } = place;
     if (group.after < place.from)
       return this.#giveUp(group, group.after, group.after < place.tooLarge ? new RevisionTooLarge(place.tooLarge) : undefined);
-    const from = firstBehind(changes, group.after);
+    const from = firstAbove(changes, group.after);
     const after = Math.max(group.after, (changes[from]?.revision ?? this.#revision) - 1);
     let events: Events;
     let bytes: Uint8Array;
@@ -221,10 +221,10 @@ export class FanOut<Member extends Receiver> {
    */
   #shed(place: ScopeGroups<Member>): void {
     const waiting = [...place.groups.values()].filter((group) => this.#dueOf(group).has(group));
-    keep(place, place.changes.slice(firstBehind(place.changes, Math.min(...waiting.map(({ after }) => after)))));
+    keep(place, place.changes.slice(firstAbove(place.changes, Math.min(...waiting.map(({ after }) => after)))));
     if (place.changes.length <= waitingMax / 2 && place.bytes <= waitingBytesMax / 2) return;
     place.from = place.changes[Math.floor(place.changes.length / 2)]?.revision ?? place.from;
-    keep(place, place.changes.slice(firstBehind(place.changes, place.from)));
+    keep(place, place.changes.slice(firstAbove(place.changes, place.from)));
   }
 }
 
@@ -268,25 +268,10 @@ function dropTooLarge<Member>(place: ScopeGroups<Member>): void {
   }
   if (place.tooLarge <= place.from) return;
   place.from = place.tooLarge;
-  keep(place, place.changes.slice(firstBehind(place.changes, place.from)));
+  keep(place, place.changes.slice(firstAbove(place.changes, place.from)));
 }
 
 function keep<Member>(place: ScopeGroups<Member>, changes: Change[]): void {
   place.changes = changes;
   place.bytes = changes.reduce((sum, change) => sum + bytesOf(change), 0);
-}
-
-function bytesOf(change: Change | undefined): number {
-  return change?.kind === 'put' ? change.object.body.bytes.length : 0;
-}
-
-/** The index of the first change above `revision`. */
-function firstBehind(changes: readonly Change[], revision: Revision): number {
-  let [low, high] = [0, changes.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((changes[middle]?.revision ?? Infinity) <= revision) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

@@ -9,10 +9,10 @@
  */
 import { formatClientKey, type Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
-import type { StoredObject } from '../domain/object.js';
-import type { History, Objects, Snapshot, Touch } from '../domain/store-port.js';
+import type { History, Objects, Touch } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
 import type { Scope } from '../domain/scope.js';
+import { snapshotPages } from '../domain/snapshot-pages.js';
 import { isEverything, type Selector } from '../domain/syntax/selector.js';
 
 /**
@@ -49,24 +49,10 @@ export async function* goneSince(
     if (scope.shard !== '*' && !hasForgotten) return false;
     const place = { ...scope, identity, cluster, namespace, name };
     const present = await objects.find(place);
-    const then = present.every((object) => object.revision <= at) ? present : await objectsAt(objects.snapshot(place, at));
-    return then.some((object) => isSelected(object, selector));
-  }
-}
-
-/** All objects of one client key; there are few. */
-async function objectsAt(snapshot: Snapshot): Promise<readonly StoredObject[]> {
-  const found: StoredObject[] = [];
-  try {
-    let after: Key | undefined;
-    do {
-      const page = await snapshot.page(after);
-      found.push(...page.objects);
-      after = page.next;
-    } while (after !== undefined);
-    return found;
-  } finally {
-    snapshot.close();
+    if (present.every((object) => object.revision <= at)) return present.some((object) => isSelected(object, selector));
+    for await (const page of snapshotPages(objects.snapshot(place, at)))
+      if (page.some((object) => isSelected(object, selector))) return true;
+    return false;
   }
 }
 

@@ -13,7 +13,7 @@
  * readers.
  */
 import { entryOf } from '../../domain/base/entry-of.js';
-import type { Change } from '../../domain/change.js';
+import { bytesOf, firstAbove, type Change } from '../../domain/change.js';
 import type { Key } from '../../domain/key.js';
 import { formatResource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
@@ -200,7 +200,7 @@ export class HistoryWindow implements History {
   #compactTo(revision: Revision): void {
     if (revision <= this.#compacted) return;
     this.#compacted = revision;
-    this.#isCompactedShared = firstAbove(this.#all, revision) - firstAbove(this.#all, revision - 1) > 1;
+    this.#isCompactedShared = firstInRun(this.#all, revision) - firstInRun(this.#all, revision - 1) > 1;
     for (const change of within(this.#all, { after: 0, upTo: revision })) {
       this.#bytes -= this.#heldBytes(change);
       const known = this.#byKey.get(change.key);
@@ -232,7 +232,7 @@ export class HistoryWindow implements History {
 
 /** The change that replaced the object that the key had at the revision. */
 export function firstChangeAbove(known: ChangedKey, revision: Revision): Change | undefined {
-  return known.changes[firstAbove(known, revision)];
+  return known.changes[firstInRun(known, revision)];
 }
 
 /**
@@ -243,23 +243,13 @@ function isWorthACopy(left: number, length: number): boolean {
   return left === length || (left >= slack && left * 8 >= length);
 }
 
-function bytesOf(change: Change): number {
-  return change.kind === 'put' ? change.object.body.bytes.length : 0;
-}
-
-function firstAbove({ changes, dropped }: Run, revision: Revision): number {
-  let [low, high] = [dropped, changes.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (changes[middle]!.revision <= revision) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+function firstInRun({ changes, dropped }: Run, revision: Revision): number {
+  return firstAbove(changes, revision, dropped);
 }
 
 function drop(run: Run, upTo: Revision): void {
   const { dropped } = run;
-  run.dropped = firstAbove(run, upTo);
+  run.dropped = firstInRun(run, upTo);
   if (isWorthACopy(run.dropped, run.changes.length)) {
     run.changes = run.changes.slice(run.dropped);
     run.dropped = 0;
@@ -268,7 +258,7 @@ function drop(run: Run, upTo: Revision): void {
 }
 
 function* within(run: Run, { after, upTo }: Range): Iterable<Change> {
-  for (let at = firstAbove(run, after); ; at += 1) {
+  for (let at = firstInRun(run, after); ; at += 1) {
     const change = run.changes[at];
     if (change === undefined || change.revision > upTo) return;
     yield change;
@@ -277,7 +267,7 @@ function* within(run: Run, { after, upTo }: Range): Iterable<Change> {
 
 /** Merges the runs of several identities of one resource by ascending revision. */
 function* merged(runs: readonly Run[], { after, upTo }: Range): Iterable<Change> {
-  const heads = runs.map((run) => ({ changes: run.changes, at: firstAbove(run, after) }));
+  const heads = runs.map((run) => ({ changes: run.changes, at: firstInRun(run, after) }));
   for (;;) {
     let first: (typeof heads)[number] | undefined;
     let next: Change | undefined;

@@ -4,7 +4,7 @@
  *
  * I10 No gap: a reader gets 410 as soon as its position is below the compacted revision.
  */
-import type { Change, MovedPath } from '../../domain/change.js';
+import { bytesOf, type Change, type MovedPath } from '../../domain/change.js';
 import type { CanonicalPath } from '../../domain/cluster.js';
 import { expired, Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
@@ -113,7 +113,7 @@ export class ChangeLog implements History {
       const change = this.#moved(row, this.#change(row, key));
       if (change === undefined) continue;
       changes.push(change);
-      bytes += change.kind === 'put' ? change.object.body.bytes.length : 0;
+      bytes += bytesOf(change);
       if (bytes >= bytesMax) return { changes, upTo: row.revision };
     }
     return { changes, upTo: rows.length < rowsMax ? upTo : (rows.at(-1)?.revision ?? upTo) };

@@ -16,7 +16,7 @@
  * Bounds: `liveChangesMax` changes, and `liveBytesMax` of their bodies, wait in memory. Beyond that
  * the tail forgets them and reads the log, at the pace of the link.
  */
-import type { Change, Commit } from '../../domain/change.js';
+import { bytesOf, type Change, type Commit } from '../../domain/change.js';
 import type { Subscription } from '../../domain/ports.js';
 import type { Commits, History, LogChunk, Revisions } from '../../domain/store-port.js';
 import type { Key } from '../../domain/key.js';
@@ -108,7 +108,7 @@ export class Tail {
   }
 
   #follow({ revision, changes }: Commit): void {
-    const bytes = changes.reduce((sum, change) => sum + (change.kind === 'put' ? change.object.body.bytes.length : 0), 0);
+    const bytes = changes.reduce((sum, change) => sum + bytesOf(change), 0);
     this.#live.push({ after: this.#seen, upTo: revision, changes, bytes });
     this.#liveChanges += changes.length;
     this.#liveBytes += bytes;
