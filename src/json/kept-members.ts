@@ -6,7 +6,7 @@
  */
 import { keptAnnotation, keptPlaces, type NamesOfType } from '../domain/kept-names.js';
 import type { Body } from '../domain/object.js';
-import { member, scanObject, valueText, type ObjectText } from './object-text.js';
+import { member, memberText, scanObject, type ObjectText } from './object-text.js';
 import { applyEdits, mapEdits, mergeEdits, removals, type Edit } from './text-edits.js';
 
 type Place = (typeof keptPlaces)[number];
@@ -20,14 +20,14 @@ export function keptIn(body: Body, names: NamesOfType): Kept | undefined {
   const text = scanObject(body.bytes, Infinity);
   const marked = marksIn(text);
   if (marked.size === 0) return undefined;
-  const kept = chosen(names, (place, name) => (marked.has(markOf(place, name)) ? textIn(text, place, name) : undefined));
+  const kept = chosen(names, (place, name) => (marked.has(markOf(place, name)) ? memberText(text.bytes, text[place], name) : undefined));
   return isEmpty(kept) ? undefined : kept;
 }
 
 /** The values under the names, whether set on the copy or on the shard. */
 export function listedIn(body: Body, names: NamesOfType): Kept {
   const text = scanObject(body.bytes, Infinity);
-  return chosen(names, (place, name) => textIn(text, place, name));
+  return chosen(names, (place, name) => memberText(text.bytes, text[place], name));
 }
 
 export function chosen(names: NamesOfType, choose: Chosen): Kept {
@@ -88,8 +88,8 @@ export function marksOf(kept: Kept): readonly string[] {
   return keptPlaces.flatMap((place) => [...kept[place].keys()].map((name) => markOf(place, name)));
 }
 
-function marksIn(text: ObjectText): ReadonlySet<string> {
-  return new Set(textIn(text, 'annotations', keptAnnotation)?.split(','));
+function marksIn({ bytes, annotations }: ObjectText): ReadonlySet<string> {
+  return new Set(memberText(bytes, annotations, keptAnnotation)?.split(','));
 }
 
 function markOf(place: Place, name: string): string {
@@ -98,12 +98,6 @@ function markOf(place: Place, name: string): string {
 
 function isEmpty(kept: Kept): boolean {
   return keptPlaces.every((place) => kept[place].size === 0);
-}
-
-function textIn({ bytes, ...text }: ObjectText, place: Place, name: string): string | undefined {
-  const found = member(text[place], name);
-  const value: unknown = found === undefined ? undefined : JSON.parse(valueText(bytes, found));
-  return typeof value === 'string' ? value : undefined;
 }
 
 /**

@@ -7,7 +7,7 @@
  */
 import { parseCanonicalPath, pathAnnotation, type CanonicalPath } from '../domain/cluster.js';
 import { isObject, type Members } from '../domain/base/members.js';
-import { member, valueText, type ObjectText } from './object-text.js';
+import { member, memberText, valueText, type ObjectText } from './object-text.js';
 import { metaMisfit } from './meta-shape.js';
 
 export type ObjectMeta = Readonly<{
@@ -96,7 +96,5 @@ function textsOf(record: Readonly<Record<string, unknown>>, name: string): Reado
 
 /** The canonical path in an object's annotation; undefined if absent or malformed. */
 export function canonicalPathIn({ bytes, annotations }: ObjectText): CanonicalPath | undefined {
-  const found = member(annotations, pathAnnotation);
-  const value: unknown = found === undefined ? undefined : JSON.parse(valueText(bytes, found));
-  return typeof value === 'string' ? parseCanonicalPath(value) : undefined;
+  return parseCanonicalPath(memberText(bytes, annotations, pathAnnotation) ?? '');
 }

@@ -104,6 +104,13 @@ export function valueText(bytes: Uint8Array, { valueStart, valueEnd }: Member): 
   return decoder.decode(bytes.subarray(valueStart, valueEnd));
 }
 
+/** The member's value if it is a string. */
+export function memberText(bytes: Uint8Array, members: Members | undefined, name: string): string | undefined {
+  const found = member(members, name);
+  const value: unknown = found === undefined ? undefined : JSON.parse(valueText(bytes, found));
+  return typeof value === 'string' ? value : undefined;
+}
+
 class Scanner {
   readonly #bytes: Uint8Array;
   readonly #nestingMax: number;

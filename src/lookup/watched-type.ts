@@ -19,9 +19,9 @@
  * Bounds: `watchedObjectsMax`, and `watchedBytesMax` of JSON. If a type exceeds a bound, its watch
  *   ends for good, and the cache is asked for each object.
  */
-import { parseCanonicalPath, pathAnnotation } from '../domain/cluster.js';
 import { unreachable } from '../domain/errors.js';
-import { member, valueText, type ObjectText } from '../json/object-text.js';
+import { canonicalPathIn } from '../json/object-meta.js';
+import { memberText, type ObjectText } from '../json/object-text.js';
 import { isResourceVersion } from '../domain/revision.js';
 import type { Read } from '../kube/kube-reader.js';
 import type { SourceObject } from '../kube/source-object.js';
@@ -148,16 +148,16 @@ export class WatchedType {
   #add({ text, cluster, namespace, name }: SourceObject): void {
     // As in the cache, a text that is no canonical path is ignored. It could equal the name of
     // another logical cluster, and look-ups there would find this object.
-    const path = parseCanonicalPath(annotationOf(text, pathAnnotation));
+    const path = canonicalPathIn(text);
     const keys = (path === undefined ? [cluster] : [cluster, path]).map((place) => keyOf(place, namespace, name));
-    const kept = { shard: annotationOf(text, shardAnnotation), cluster, path, keys, text: new Uint8Array(text.bytes) };
+    const kept = { shard: shardIn(text), cluster, path, keys, text: new Uint8Array(text.bytes) };
     this.#count(kept, 1);
     for (const key of keys) this.#kept.set(key, (this.#kept.get(key) ?? new Set()).add(kept));
     this.#isNamespaced = namespace !== '';
   }
 
   #remove({ text, cluster, namespace, name }: SourceObject): void {
-    const shard = annotationOf(text, shardAnnotation);
+    const shard = shardIn(text);
     for (const former of this.#kept.get(keyOf(cluster, namespace, name)) ?? []) {
       if (former.shard !== shard) continue;
       for (const key of former.keys) {
@@ -187,10 +187,8 @@ function keyOf(place: string, namespace: string, name: string): string {
   return `${place}|${namespace}|${name}`;
 }
 
-function annotationOf({ bytes, annotations }: ObjectText, name: string): string {
-  const found = member(annotations, name);
-  const value: unknown = found === undefined ? '' : JSON.parse(valueText(bytes, found));
-  return typeof value === 'string' ? value : '';
+function shardIn({ bytes, annotations }: ObjectText): string {
+  return memberText(bytes, annotations, shardAnnotation) ?? '';
 }
 
 /**

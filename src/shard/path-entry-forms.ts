@@ -19,7 +19,7 @@ import {
 import type { ClusterName } from '../domain/cluster.js';
 import type { Resource } from '../domain/resource.js';
 import { parseShardName } from '../domain/shard.js';
-import { member, valueText, type Members as Spans, type ObjectText } from '../json/object-text.js';
+import { member, memberText, valueText, type ObjectText } from '../json/object-text.js';
 import type { Collection } from '../kube/collection.js';
 import type { SourceObject } from '../kube/source-object.js';
 import type { PushedForm } from './slice-reader.js';
@@ -70,12 +70,12 @@ function formOf(resource: Resource, entryOf: (object: SourceObject) => PathEntry
 }
 
 function clusterEntryOf({ text }: SourceObject): PathEntry {
-  const path = textOf(text, text.annotations, pathAnnotation);
+  const path = memberText(text.bytes, text.annotations, pathAnnotation);
   return {
     kind: 'cluster',
     path: path === undefined ? undefined : parseAnyPath(path),
     isParentless: !isObject(membersIn(text, 'spec')['owner']),
-    isMigrating: (textOf(text, text.annotations, migratingAnnotation) ?? '') !== '',
+    isMigrating: (memberText(text.bytes, text.annotations, migratingAnnotation) ?? '') !== '',
   };
 }
 
@@ -87,7 +87,7 @@ function workspaceEntryOf({ text }: SourceObject): PathEntry | undefined {
   const isUnavailable = phase === 'Unavailable';
   const { cluster, URL: url } = spec;
   if (typeof cluster === 'string' && cluster !== '') {
-    const shard = parseShardName(textOf(text, text.annotations, shardAnnotation) ?? '');
+    const shard = parseShardName(memberText(text.bytes, text.annotations, shardAnnotation) ?? '');
     return { kind: 'workspace', target: { cluster: cluster as ClusterName, shard }, isUnavailable };
   }
   if (!isObject(spec['mount']) || typeof url !== 'string' || url === '') return undefined;
@@ -97,10 +97,4 @@ function workspaceEntryOf({ text }: SourceObject): PathEntry | undefined {
 function membersIn({ bytes, top }: ObjectText, name: string): Members {
   const found = member(top, name);
   return found === undefined ? {} : membersOf(JSON.parse(valueText(bytes, found)));
-}
-
-function textOf({ bytes }: ObjectText, spans: Spans | undefined, name: string): string | undefined {
-  const found = member(spans, name);
-  const value: unknown = found === undefined ? undefined : JSON.parse(valueText(bytes, found));
-  return typeof value === 'string' ? value : undefined;
 }

@@ -14,7 +14,7 @@ import { formatApiVersion, formatGroupResource } from '../../domain/resource.js'
 import { compose } from '../../json/compose.js';
 import { scanDecodable } from '../../json/decodable.js';
 import { canonicalPathIn, confirmMeta, MisfitMeta } from '../../json/object-meta.js';
-import { member, type Members, NotJson, type ObjectText, valueText } from '../../json/object-text.js';
+import { member, memberText, NotJson, type ObjectText } from '../../json/object-text.js';
 import { ownBuffer, type Allocate } from '../../json/text-edits.js';
 
 /**
@@ -47,7 +47,7 @@ export function readValue(key: Key, value: Uint8Array, allocate = ownBuffer): Re
   const bytes = value.at(-1) === lineBreak ? value.subarray(0, -1) : value;
   if (isPathType(key.resource)) return readEntry(key, bytes, allocate);
   const text = decoded(bytes);
-  const [apiVersion, kind] = [textOf(bytes, text.top, 'apiVersion'), textOf(bytes, text.top, 'kind')];
+  const [apiVersion, kind] = [memberText(bytes, text.top, 'apiVersion'), memberText(bytes, text.top, 'kind')];
   if (kind === undefined) throw new Unreadable('it has no kind');
   const { group, resource } = key.resource;
   const wanted = builtInKinds.get(formatGroupResource({ group, resource })) ?? kind;
@@ -57,7 +57,7 @@ export function readValue(key: Key, value: Uint8Array, allocate = ownBuffer): Re
     throw new Unreadable(`its apiVersion is ${JSON.stringify(apiVersion ?? null)}, and its key is of the group ${JSON.stringify(group)}`);
   const metadata = member(text.top, 'metadata');
   if (metadata === undefined || metadata.valueStart !== text.metadata?.start) throw new Unreadable('it has no metadata');
-  const named = `${textOf(bytes, text.metadata, 'namespace') ?? ''}/${textOf(bytes, text.metadata, 'name') ?? ''}`;
+  const named = `${memberText(bytes, text.metadata, 'namespace') ?? ''}/${memberText(bytes, text.metadata, 'name') ?? ''}`;
   if (named !== `${key.namespace}/${key.name}`) throw new Unreadable(`it is named ${JSON.stringify(named)}, and its key is not`);
   return { body: compose(text, { place: key, apiVersion, version, metadata: {} }, allocate), path: canonicalPathIn(text) };
 }
@@ -79,10 +79,4 @@ function decoded(value: Uint8Array): ObjectText {
     if (error instanceof NotJson || error instanceof MisfitMeta) throw new Unreadable(error.message, { cause: error });
     throw error;
   }
-}
-
-function textOf(bytes: Uint8Array, members: Members | undefined, name: string): string | undefined {
-  const found = member(members, name);
-  const value: unknown = found === undefined ? undefined : JSON.parse(valueText(bytes, found));
-  return typeof value === 'string' ? value : undefined;
 }
