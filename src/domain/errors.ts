@@ -28,6 +28,15 @@ export type Reason = keyof typeof reasons;
 
 export type Cause = Readonly<{ reason?: string; message: string; field?: string }>;
 
+export function invalidValue(field: string, value: string | bigint, flaw: string): Cause {
+  const shown = typeof value === 'string' ? JSON.stringify(value) : String(value);
+  return { reason: 'FieldValueInvalid', message: `Invalid value: ${shown}: ${flaw}`, field };
+}
+
+export function tooLong(field: string, bytesMax: number): Cause {
+  return { reason: 'FieldValueTooLong', message: `Too long: may not be more than ${bytesMax} bytes`, field };
+}
+
 /** `kind` is the plural resource, except where Kubernetes puts the Kind. */
 export type RefusalDetails = Readonly<{
   name?: string;

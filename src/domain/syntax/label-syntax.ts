@@ -5,7 +5,7 @@
  * of one 422. Lengths are in bytes, as in Go.
  */
 import { Buffer } from 'node:buffer';
-import type { Cause } from '../errors.js';
+import { invalidValue, tooLong, type Cause } from '../errors.js';
 import { dnsSubdomainFlaws } from './name-syntax.js';
 
 const labelBytesMax = 63;
@@ -60,10 +60,7 @@ export function annotationCauses(annotations: ReadonlyMap<string, string>): read
   );
   let bytes = 0;
   for (const [key, value] of annotations) bytes += Buffer.byteLength(key) + Buffer.byteLength(value);
-  if (bytes <= annotationBytesMax) return causes;
-
-  const message = `Too long: may not be more than ${annotationBytesMax} bytes`;
-  return [...causes, { reason: 'FieldValueTooLong', message, field: 'metadata.annotations' }];
+  return bytes <= annotationBytesMax ? causes : [...causes, tooLong('metadata.annotations', annotationBytesMax)];
 }
 
 /**
@@ -83,8 +80,4 @@ function prefixFlaws(prefix: string | undefined): string[] {
   if (prefix === undefined) return [];
   if (prefix === '') return ['prefix part must be non-empty'];
   return dnsSubdomainFlaws(prefix, 'bytes').map((flaw) => `prefix part ${flaw}`);
-}
-
-function invalidValue(field: string, value: string, flaw: string): Cause {
-  return { reason: 'FieldValueInvalid', message: `Invalid value: ${JSON.stringify(value)}: ${flaw}`, field };
 }

@@ -12,7 +12,7 @@
  * U4 The key alone, taken from the URL, says where the object is.
  */
 import { compose, type MetadataStamp } from '../../json/compose.js';
-import { badRequest, invalid, Refused } from '../../domain/errors.js';
+import { badRequest, invalid, invalidValue, Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
 import type { Mutation } from '../../domain/mutation.js';
 import type { Body, StoredObject } from '../../domain/object.js';
@@ -25,7 +25,7 @@ import { deletionCauses, plainCauses, StoredMeta } from './meta-rules.js';
 import { confirmNamespace, namespaceStamp } from './object-namespace.js';
 import { pathOf, type ObjectMeta } from '../../json/object-meta.js';
 import { readObject } from './read-object.js';
-import { conflict, invalidValue } from './refusals.js';
+import { conflict } from './refusals.js';
 
 export type UpdateInputs = Pick<UpdateRequest, 'type' | 'version' | 'mustNameRevision' | 'fieldValidation'>;
 

@@ -1,10 +1,9 @@
 /** The rules of metadata. Pure; all causes are reported at once. */
 import type { ServedType } from '../../domain/catalogue/catalogue.js';
-import type { Cause } from '../../domain/errors.js';
+import { invalidValue, type Cause } from '../../domain/errors.js';
 import { annotationCauses, labelCauses } from '../../domain/syntax/label-syntax.js';
 import { dnsLabelFlaws, dnsSubdomainFlaws, pathSegmentFlaws } from '../../domain/syntax/name-syntax.js';
 import type { ObjectMeta } from '../../json/object-meta.js';
-import { invalidValue } from './refusals.js';
 
 /**
  * Bounds name and namespace together, and so the continue token of a list, which contains the last

@@ -12,12 +12,11 @@
  * https://pkg.go.dev/k8s.io/apimachinery/pkg/api/validation
  */
 import { Buffer } from 'node:buffer';
-import type { Cause } from '../../domain/errors.js';
+import { invalidValue, tooLong, type Cause } from '../../domain/errors.js';
 import { labelKeyFlaws } from '../../domain/syntax/label-syntax.js';
 import { itemsOf, membersOf, textAt, type Members } from '../../domain/base/members.js';
 import type { Body } from '../../domain/object.js';
 import type { ObjectMeta } from '../../json/object-meta.js';
-import { invalidValue } from './refusals.js';
 import { formatTimestamp, isTimestamp } from '../../domain/syntax/timestamp.js';
 import { member, scanObject, valueText, type Members as TextMembers } from '../../json/object-text.js';
 
@@ -175,10 +174,6 @@ function quotedInvalid(field: string, json: string, flaw: string): Cause {
 
 function quoted(text: string): string {
   return text.length > quotedMax ? `${text.slice(0, quotedMax)} ...` : text;
-}
-
-function tooLong(field: string, bytesMax: number): Cause {
-  return { reason: 'FieldValueTooLong', message: `Too long: may not be more than ${bytesMax} bytes`, field };
 }
 
 /** Parses only the members that are asked for. */

@@ -6,7 +6,7 @@
  * `excerptBytesMax` of the body; at most `strictCausesMax` warnings, or causes of a strict refusal.
  */
 import type { ServedType } from '../../domain/catalogue/catalogue.js';
-import { badRequest, invalid, Refused } from '../../domain/errors.js';
+import { badRequest, invalid, invalidValue, Refused } from '../../domain/errors.js';
 import { duplicates, hasDuplicates } from '../../json/duplicate-members.js';
 import { scanDecodable } from '../../json/decodable.js';
 import { member, NotJson, type ObjectText, valueText } from '../../json/object-text.js';
@@ -15,7 +15,6 @@ import type { FieldValidation } from '../../domain/write-request.js';
 import { cannotUnmarshal, typeAt, unknownMembers } from '../../json/meta-shape.js';
 import { MisfitMeta, parseObjectMeta, type ObjectMeta } from '../../json/object-meta.js';
 import { strictCause } from '../../json/json-parser.js';
-import { invalidValue } from './refusals.js';
 
 /**
  * Counts the members of the object, its labels, its annotations, and all values in its metadata.

@@ -1,16 +1,11 @@
 /** Refusals of writes, in the words of Kubernetes' API server. */
 import type { ServedType } from '../../domain/catalogue/catalogue.js';
-import type { Cause, Refusal } from '../../domain/errors.js';
+import type { Refusal } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import { formatGroupResource } from '../../domain/resource.js';
 
 const modified = 'the object has been modified; please apply your changes to the latest version and try again';
-
-export function invalidValue(field: string, value: string | bigint, flaw: string): Cause {
-  const shown = typeof value === 'string' ? JSON.stringify(value) : String(value);
-  return { reason: 'FieldValueInvalid', message: `Invalid value: ${shown}: ${flaw}`, field };
-}
 
 /** By default, `why` says that another write came first. */
 export function conflict({ resource: { group, resource }, name }: Key, why = modified): Refusal {

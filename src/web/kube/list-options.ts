@@ -2,9 +2,8 @@
  * The options of lists and watches, parsed and checked as Kubernetes does. A refusal names every
  * wrong option.
  */
-import { badRequest, invalid, type Cause, type Refusal } from '../../domain/errors.js';
+import { badRequest, invalid, Refused, type Cause, type Refusal } from '../../domain/errors.js';
 import { attempt, mustParse, type Parsed } from '../../domain/parsed.js';
-import { Refused } from '../../domain/errors.js';
 import { parseFieldSelector, parseLabelSelector, type Selector } from '../../domain/syntax/selector.js';
 import { isTrue } from './kube-request.js';
 
@@ -81,21 +80,12 @@ export function parseWatchOptions(query: URLSearchParams, limits: SelectorLimits
 /** Returns a decimal without leading zeros that fits 64 bits, "0", or ''. */
 export function parseResourceVersion(text: string): string {
   if (text === '') return '';
-  if (!digits.test(text)) {
-    throw new Refused(
-      badRequest(
-        `invalid resource version: resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`,
-      ),
-    );
-  }
+  const shown = JSON.stringify(text);
+  const refuse = (why: string): Refused =>
+    new Refused(badRequest(`invalid resource version: resourceVersion: Invalid value: ${shown}: strconv.ParseUint: parsing ${shown}: ${why}`));
+  if (!digits.test(text)) throw refuse('invalid syntax');
   const value = text.length > 20 ? uint64Max + 1n : BigInt(text);
-  if (value > uint64Max) {
-    throw new Refused(
-      badRequest(
-        `invalid resource version: resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: value out of range`,
-      ),
-    );
-  }
+  if (value > uint64Max) throw refuse('value out of range');
   return value.toString();
 }
 
@@ -145,7 +135,7 @@ function listCauses(query: URLSearchParams): readonly Cause[] {
   if (match !== undefined) {
     if (resourceVersion === '') causes.push(forbidden('resourceVersionMatch is forbidden unless resourceVersion is provided'));
     if (continueToken !== undefined) causes.push(forbidden('resourceVersionMatch is forbidden when continue is provided'));
-    if (!matches.includes(match)) causes.push(notSupported(match, '"Exact", "NotOlderThan", ""'));
+    if (!matches.includes(match)) causes.push(notSupported('resourceVersionMatch', match, '"Exact", "NotOlderThan", ""'));
     if (match === 'Exact' && resourceVersion === '0')
       causes.push(forbidden('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'));
   }
@@ -162,7 +152,7 @@ function watchCauses(query: URLSearchParams): readonly Cause[] {
   if (match !== undefined) {
     if (!query.has('sendInitialEvents'))
       causes.push(forbidden('resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided'));
-    if (match !== 'NotOlderThan') causes.push(notSupported(match, '"NotOlderThan"'));
+    if (match !== 'NotOlderThan') causes.push(notSupported('resourceVersionMatch', match, '"NotOlderThan"'));
   }
   // Kubernetes ignores `continue` if a resourceVersion is given. If none is given, Kubernetes has
   // filled in NotOlderThan by this point.
@@ -170,16 +160,12 @@ function watchCauses(query: URLSearchParams): readonly Cause[] {
   return causes;
 }
 
-function forbidden(what: string, field = 'resourceVersionMatch'): Cause {
+export function forbidden(what: string, field = 'resourceVersionMatch'): Cause {
   return { reason: 'FieldValueForbidden', message: `Forbidden: ${what}`, field };
 }
 
-function notSupported(value: string, supported: string): Cause {
-  return {
-    reason: 'FieldValueNotSupported',
-    message: `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported}`,
-    field: 'resourceVersionMatch',
-  };
+export function notSupported(field: string, value: string, supported: string): Cause {
+  return { reason: 'FieldValueNotSupported', message: `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported}`, field };
 }
 
 function refuse(causes: readonly Cause[]): void {

@@ -2,7 +2,7 @@
  * The options of a write, from its query. Pure; each function throws Refused with every error in
  * the query.
  */
-import { badRequest, Refused, type Cause } from '../../domain/errors.js';
+import { badRequest, invalidValue, Refused, tooLong, type Cause } from '../../domain/errors.js';
 import type { Duplicates } from '../../domain/heavy-task.js';
 import { mustParse } from '../../domain/parsed.js';
 import type { FieldValidation } from '../../domain/write-request.js';
@@ -12,7 +12,7 @@ import { assertUtf8, mediaType, readBody, unsupportedMediaType } from '../format
 import type { Call } from './call.js';
 import { checkRepeated } from './known-options.js';
 import { isTrue } from './kube-request.js';
-import { invalidOptions, parseInteger } from './list-options.js';
+import { forbidden, invalidOptions, notSupported, parseInteger } from './list-options.js';
 
 export type WriteOptions = Readonly<{ dryRun: boolean; fieldValidation: FieldValidation }>;
 
@@ -30,17 +30,9 @@ export function parseWriteOptions(query: URLSearchParams, kind: 'CreateOptions' 
   const fieldValidation = query.get('fieldValidation') || 'Warn';
   if (!isFieldValidation(fieldValidation)) causes.push(notSupported('fieldValidation', fieldValidation, '"Ignore", "Strict", "Warn"'));
   const manager = query.get('fieldManager') ?? '';
-  if (Buffer.byteLength(manager) > fieldManagerBytesMax) {
-    causes.push({
-      reason: 'FieldValueTooLong',
-      message: `Too long: may not be more than ${fieldManagerBytesMax} bytes`,
-      field: 'fieldManager',
-    });
-  }
+  if (Buffer.byteLength(manager) > fieldManagerBytesMax) causes.push(tooLong('fieldManager', fieldManagerBytesMax));
   if (!printable.test(manager)) causes.push(invalidValue('fieldManager', manager, 'should only contain printable characters'));
-  if (kind === 'PatchOptions' && query.has('force')) {
-    causes.push({ reason: 'FieldValueForbidden', message: 'Forbidden: may not be specified for non-apply patch', field: 'force' });
-  }
+  if (kind === 'PatchOptions' && query.has('force')) causes.push(forbidden('may not be specified for non-apply patch', 'force'));
   if (causes.length > 0) throw new Refused(invalidOptions(kind, causes));
   return { dryRun: query.has('dryRun'), fieldValidation: fieldValidation as FieldValidation };
 }
@@ -64,7 +56,7 @@ function parseDeleteOptions(query: URLSearchParams): DeleteOptions {
   if (policy !== null && !propagationPolicies.includes(policy))
     causes.push(notSupported('propagationPolicy', policy, '"Foreground", "Background", "Orphan", "nil"'));
   if (isTrue(query.get(unsafeDelete)))
-    causes.push({ reason: 'FieldValueForbidden', message: 'Forbidden: there is nothing here that cannot be read', field: unsafeDelete });
+    causes.push(forbidden('there is nothing here that cannot be read', unsafeDelete));
   if (causes.length > 0) throw new Refused(invalidOptions('DeleteOptions', causes));
   return {
     dryRun: query.has('dryRun'),
@@ -82,18 +74,6 @@ function dryRunCauses(query: URLSearchParams): readonly Cause[] {
 
 function isFieldValidation(text: string): text is FieldValidation {
   return text === 'Ignore' || text === 'Warn' || text === 'Strict';
-}
-
-function invalidValue(field: string, value: string, why: string): Cause {
-  return { reason: 'FieldValueInvalid', message: `Invalid value: ${JSON.stringify(value)}: ${why}`, field };
-}
-
-function notSupported(field: string, value: string, supported: string): Cause {
-  return {
-    reason: 'FieldValueNotSupported',
-    message: `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported}`,
-    field,
-  };
 }
 
 /** Short enough for the serving thread to parse. */
