@@ -14,10 +14,9 @@ import type { Selector } from '../../domain/syntax/selector.js';
 import type { Scope } from '../../domain/scope.js';
 import { answeredAs, formOf, narrow, placeOf, type Answer, type Call, type KubePorts } from './call.js';
 import { listEncoding } from '../formats/encodings.js';
-import { answerList } from './list.js';
+import { answerList, listBytes } from './list.js';
 import { parseListOptions, type ListOptions } from './list-options.js';
 import type { ObjectForm } from '../formats/object-form.js';
-import { encode } from '../formats/parts.js';
 import { readDeleteOptions, type DeleteOptions } from './write-options.js';
 
 export async function removeCollection(call: Call, ports: KubePorts): Promise<Answer> {
@@ -31,7 +30,9 @@ export async function removeCollection(call: Call, ports: KubePorts): Promise<An
   assertPresent(listOptions, options);
   const { scope, selector } = narrow(call, listOptions.selector);
   const removed = removing(call, { scope, selector, listOptions, options, form }, ports);
-  return answerList(call, removed, answered, ports);
+  const { revisions } = ports;
+  const metadata = (): object => ({ resourceVersion: revisions.format(revisions.published) });
+  return answerList(call, listBytes(removed, form, metadata), answered, ports);
 }
 
 /**
@@ -53,16 +54,10 @@ async function* removing(call: Call, removal: Removal, ports: KubePorts): AsyncG
   const isConditional = options.uid !== undefined || options.resourceVersion !== undefined;
   if (isConditional && !options.dryRun)
     for await (const selected of selectedPages(call, removal, ports)) await removeAll(call, selected, { ...options, dryRun: true }, ports);
-  let isFirst = true;
   for await (const selected of selectedPages(call, removal, ports)) {
     const removed = await removeAll(call, selected, options, ports);
-    if (removed.length === 0) continue;
-    const items = encoding.encode(removed);
-    yield isFirst ? Buffer.concat([form.listOpening, items.subarray(1)]) : items;
-    isFirst = false;
+    if (removed.length > 0) yield encoding.encode(removed);
   }
-  const metadata = encode(`],"metadata":{"resourceVersion":"${ports.revisions.format(ports.revisions.published)}"}}`);
-  yield isFirst ? Buffer.concat([form.listOpening, metadata]) : metadata;
 }
 
 /** Ends at the limit, or when the client is gone. */

@@ -56,7 +56,7 @@ export async function list(call: Call, ports: KubePorts): Promise<Answer> {
   // this request waited for shared pages.
   if (hasMeaningChangedSince(Math.min(call.bound.at, page.revision), call, ports) || (await hasChanged(call.bound, ports)))
     throw new Refused(meaningChanged());
-  return answerList(call, listBytes({ page, items, end }, form, ports), answered, ports);
+  return answerList(call, listBytes(items, form, () => metadataOf(page, end, ports)), answered, ports);
 }
 
 async function hasChanged({ shownBy }: Call['bound'], { objects }: KubePorts): Promise<boolean> {
@@ -126,15 +126,19 @@ async function read({ exchange }: Call, page: Page, form: ObjectForm, ports: Kub
  * The whole list as JSON text, piece by piece. The opening goes out with the first items, or with
  * the end of an empty list.
  */
-async function* listBytes({ page, items, end }: Read, form: ObjectForm, ports: KubePorts): AsyncGenerator<Uint8Array> {
+export async function* listBytes(
+  items: AsyncIterable<Uint8Array>,
+  { listOpening }: ObjectForm,
+  metadata: () => unknown,
+): AsyncGenerator<Uint8Array> {
   let isFirst = true;
   for await (const chunk of items) {
     // Every element has a comma in front; drop the very first comma.
-    yield isFirst ? Buffer.concat([form.listOpening, chunk.subarray(1)]) : chunk;
+    yield isFirst ? Buffer.concat([listOpening, chunk.subarray(1)]) : chunk;
     isFirst = false;
   }
-  const metadata = encode(`],"metadata":${JSON.stringify(await metadataOf(page, end, ports))}}`);
-  yield isFirst ? Buffer.concat([form.listOpening, metadata]) : metadata;
+  const closing = encode(`],"metadata":${JSON.stringify(await metadata())}}`);
+  yield isFirst ? Buffer.concat([listOpening, closing]) : closing;
 }
 
 /** Joins pieces until each has at least `longBytesMin`; only the last may be shorter. */
@@ -175,10 +179,6 @@ async function* limited(
       if (exchange.isOver) return;
       const read = await snapshot.page(after);
       const selected = read.objects.filter((object) => isSelected(object, selector));
-      if (left === 0 && selected.length > 0) {
-        end.more = true;
-        return;
-      }
       const taken = selected.slice(0, left);
       if (taken.length > 0) {
         end.after = taken.at(-1)?.key;

@@ -1,5 +1,7 @@
 import { Refused } from '../../domain/errors.js';
 import type { PatchLanguage } from '../../domain/heavy-task.js';
+import type { Intake } from '../../domain/ports.js';
+import type { Stored, UpdateRequest } from '../../domain/write-request.js';
 import { uidOf } from '../../domain/object-metadata.js';
 import type { StoredObject } from '../../domain/object.js';
 import { encoded, objectAnswer } from '../formats/answer.js';
@@ -35,23 +37,13 @@ export async function create(call: Call, { intake, clock, limits }: KubePorts): 
   return objectAnswer(201, object, form, { encoding: answered.encoding, heavy: call.heavy }, warnings);
 }
 
-export async function update(call: Call, { intake, clock, limits }: KubePorts): Promise<Answer> {
+export async function update(call: Call, ports: KubePorts): Promise<Answer> {
   const answered = answeredAs(call, 'one');
-  const form = formOf(call, answered, clock);
+  const form = formOf(call, answered, ports.clock);
   const options = parseWriteOptions(call.query, 'UpdateOptions');
   const key = keyOf(call);
-  const bytes = await readJsonBody(call.exchange, limits.bodyBytesMax, call.heavy, duplicatesIn(options));
-  const { exchange } = call;
-  const asked = {
-    ...options,
-    caller: exchange.caller,
-    asker: exchange,
-    type: call.type,
-    version: call.path.version,
-    key,
-    mustNameRevision: true,
-  };
-  const { object, warnings } = await intake.update(() => bytes, asked, call.heavy);
+  const bytes = await readJsonBody(call.exchange, ports.limits.bodyBytesMax, call.heavy, duplicatesIn(options));
+  const { object, warnings } = await changed(call, ports, { ...options, key, mustNameRevision: true }, () => bytes);
   return objectAnswer(200, object, form, { encoding: answered.encoding, heavy: call.heavy }, warnings);
 }
 
@@ -60,11 +52,11 @@ export async function update(call: Call, { intake, clock, limits }: KubePorts): 
  * without a resourceVersion is unconditional: if the object changes meanwhile, the patch is applied
  * again to the new state.
  */
-export async function patch(call: Call, { intake, clock, limits }: KubePorts): Promise<Answer> {
+export async function patch(call: Call, ports: KubePorts): Promise<Answer> {
   const { type, path, heavy } = call;
-  const { bodyBytesMax: bytesMax } = limits;
+  const { bodyBytesMax: bytesMax } = ports.limits;
   const answered = answeredAs(call, 'one');
-  const form = formOf(call, answered, clock);
+  const form = formOf(call, answered, ports.clock);
   const language = patchLanguage(call);
   const options = parseWriteOptions(call.query, 'PatchOptions');
   const key = keyOf(call);
@@ -81,18 +73,17 @@ export async function patch(call: Call, { intake, clock, limits }: KubePorts): P
       bytesMax,
       duplicates,
     });
-  const { exchange } = call;
-  const asked = {
-    ...options,
-    caller: exchange.caller,
-    asker: exchange,
-    type,
-    version: path.version,
-    key,
-    mustNameRevision: false,
-  };
-  const { object, warnings } = await intake.update(patched, asked, heavy);
+  const { object, warnings } = await changed(call, ports, { ...options, key, mustNameRevision: false }, patched);
   return objectAnswer(200, object, form, { encoding: answered.encoding, heavy }, warnings);
+}
+
+function changed(
+  { exchange, type, path, heavy }: Call,
+  { intake }: KubePorts,
+  asked: Omit<UpdateRequest, 'caller' | 'asker' | 'type' | 'version'>,
+  textFor: Parameters<Intake['update']>[0],
+): Promise<Stored> {
+  return intake.update(textFor, { ...asked, caller: exchange.caller, asker: exchange, type, version: path.version }, heavy);
 }
 
 /** Checked before anything is read, because after 415 the client tries another patch type. */
