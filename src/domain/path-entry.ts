@@ -23,7 +23,7 @@
  *    an entry, that annotation is ignored.
  */
 import { parseAnyPath, parseCanonicalPath, parseClusterName, type CanonicalPath, type ClusterName } from './cluster.js';
-import type { ServedType } from './catalogue/catalogue.js';
+import { plainType, type ServedType } from './catalogue/catalogue.js';
 import { badRequest, Refused } from './errors.js';
 import { isObject, type Members } from './base/members.js';
 import type { Body } from './object.js';
@@ -76,7 +76,10 @@ const decoder = new TextDecoder('utf-8', { fatal: true });
 const encoder = new TextEncoder();
 
 /** These types are pushed and never served. */
-export const pathTypes: readonly ServedType[] = [typeOf(clusterEntries, 'LogicalCluster'), typeOf(workspaceEntries, 'Workspace')];
+export const pathTypes: readonly ServedType[] = [
+  plainType(clusterEntries, 'LogicalCluster', [{ name: pathEntryVersion, columns: [] }]),
+  plainType(workspaceEntries, 'Workspace', [{ name: pathEntryVersion, columns: [] }]),
+];
 
 export function isClusterEntry({ group, resource }: Pick<Resource, 'group' | 'resource'>): boolean {
   return group === pathGroup && resource === clusterEntries.resource;
@@ -116,22 +119,6 @@ export function pathEntryBody(bytes: Uint8Array): Body {
 /** The path that the entry's logical cluster owns (PATH-2). */
 export function pathOfEntry(entry: PathEntry): CanonicalPath | undefined {
   return entry.kind === 'cluster' && entry.isParentless && entry.path !== undefined ? parseCanonicalPath(entry.path) : undefined;
-}
-
-function typeOf(resource: Resource, kind: string): ServedType {
-  return {
-    ...resource,
-    kind,
-    listKind: `${kind}List`,
-    singular: kind.toLowerCase(),
-    shortNames: [],
-    categories: [],
-    namespaced: false,
-    nameRule: 'subdomain',
-    strategicMerge: false,
-    versions: [{ name: pathEntryVersion, columns: [] }],
-    storageVersion: pathEntryVersion,
-  };
 }
 
 function membersOf(entry: PathEntry): Members {

@@ -19,8 +19,8 @@
  * or scope, because stored objects depend on them. The type whose objects declare types cannot be
  * changed at all.
  */
-import type { Column, ServedVersion, TableType } from '../../domain/catalogue/catalogue.js';
-import { kcpTypes, plainTraits } from '../../domain/catalogue/catalogue-kcp.js';
+import { plainType, type Column, type ServedVersion, type TableType } from '../../domain/catalogue/catalogue.js';
+import { kcpTypes } from '../../domain/catalogue/catalogue-kcp.js';
 import { coreAlias, isDeclaring } from '../../domain/catalogue/declaration.js';
 import type { KeyPath } from '../../domain/link-policy.js';
 import { isObject, type Members } from '../../domain/base/members.js';
@@ -169,19 +169,12 @@ function typeOf(reader: TypesReader, members: Members, { path, group, resource, 
     reader.optional(members[key], all, (given) =>
       reader.list(given, at(key), namesMax).map((each, i) => reader.name(each, [...at(key), i], dnsLabelFlaws) ?? ''),
     ) ?? all;
+  const base = former ?? plainType({ group, resource, identity: '' }, kind ?? '', []);
   return {
-    ...(former ?? plainTraits),
-    group,
-    resource,
-    identity: '',
-    kind: kind ?? '',
-    listKind: `${kind}List`,
-    singular:
-      reader.optional(members['singular'], former?.singular ?? kind?.toLowerCase(), (given) =>
-        reader.name(given, at('singular'), dnsLabelFlaws),
-      ) ?? '',
-    shortNames: names('shortNames', former?.shortNames ?? []),
-    categories: names('categories', former?.categories ?? []),
+    ...base,
+    singular: reader.optional(members['singular'], base.singular, (given) => reader.name(given, at('singular'), dnsLabelFlaws)) ?? '',
+    shortNames: names('shortNames', base.shortNames),
+    categories: names('categories', base.categories),
     namespaced: scope === 'Namespaced',
     versions: versions ?? [],
     storageVersion: versions?.[0]?.name ?? '',

@@ -8,7 +8,7 @@
  * categories are those of kcp's and Kubernetes' definitions. A version without columns shows Name
  * and Age.
  */
-import type { Column, ServedVersion, TableType } from './catalogue.js';
+import { plainType, type Column, type ServedVersion, type TableType } from './catalogue.js';
 
 const age: Column = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' };
 
@@ -24,18 +24,10 @@ function version(name: string, ...columns: readonly Column[]): ServedVersion {
   return { name, columns };
 }
 
-type TraitName = 'namespaced' | 'nameRule' | 'strategicMerge' | 'categories' | 'shortNames' | 'replicated' | 'identityOf';
-type Traits = Partial<Pick<TableType, TraitName>>;
+type Traits = Partial<
+  Pick<TableType, 'namespaced' | 'nameRule' | 'strategicMerge' | 'categories' | 'shortNames' | 'replicated' | 'identityOf'>
+>;
 
-export const plainTraits: Pick<TableType, TraitName> = {
-  namespaced: false,
-  nameRule: 'subdomain',
-  strategicMerge: false,
-  categories: [],
-  shortNames: [],
-  replicated: 'always',
-  identityOf: undefined,
-};
 const kcp: Traits = { categories: ['kcp'] };
 /**
  * Names of RBAC objects may contain ':' and upper case (annotation internal.kcp.io/validate-name in
@@ -52,18 +44,8 @@ function type(
   first: ServedVersion,
   ...others: readonly ServedVersion[]
 ): TableType {
-  return {
-    ...plainTraits,
-    ...traits,
-    group,
-    resource,
-    identity: '',
-    kind,
-    listKind: `${kind}List`,
-    singular: kind.toLowerCase(),
-    versions: [first, ...others],
-    storageVersion: first.name,
-  };
+  const plain = plainType({ group, resource, identity: '' }, kind, [first, ...others]);
+  return { ...plain, replicated: 'always', identityOf: undefined, ...traits };
 }
 
 // One line for each type, which the formatter would break.

@@ -317,6 +317,25 @@ export class Catalogue {
   }
 }
 
+/** A type of the cluster scope, without what a definition may add to the names. */
+export function plainType({ group, resource, identity }: Resource, kind: string, versions: readonly ServedVersion[]): ServedType {
+  return {
+    group,
+    resource,
+    identity,
+    kind,
+    listKind: `${kind}List`,
+    singular: kind.toLowerCase(),
+    shortNames: [],
+    categories: [],
+    namespaced: false,
+    nameRule: 'subdomain',
+    strategicMerge: false,
+    versions,
+    storageVersion: versions[0]?.name ?? '',
+  };
+}
+
 export function serves(type: Pick<ServedType, 'versions'>, version: string): boolean {
   return type.versions.some(({ name }) => name === version);
 }
@@ -365,21 +384,12 @@ function synthesize(declarations: readonly Declaration[]): ServedType {
   const [first] = declarations;
   if (first === undefined) throw new Error('a declared type without declarations');
   const versions = [...new Set(declarations.map(({ version }) => version))].sort(compareVersions);
-  return {
-    group: first.group,
-    resource: first.resource,
-    identity: first.identity,
-    kind: first.kind,
-    listKind: `${first.kind}List`,
-    singular: first.kind.toLowerCase(),
-    shortNames: [],
-    categories: [],
-    namespaced: first.namespaced,
-    nameRule: 'subdomain',
-    strategicMerge: false,
-    versions: versions.map((name) => ({ name, columns: [] })),
-    storageVersion: versions[0] ?? first.version,
-  };
+  const type = plainType(
+    first,
+    first.kind,
+    versions.map((name) => ({ name, columns: [] })),
+  );
+  return { ...type, namespaced: first.namespaced };
 }
 
 function removeFrom(outer: Map<string, Map<string, unknown>>, outerName: string, innerName: string): void {

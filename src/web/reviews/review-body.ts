@@ -15,10 +15,13 @@ import type { ReviewType } from './review-types.js';
 const reviewBytesMax = 16 * 1024;
 const protobuf = 'application/vnd.kubernetes.protobuf';
 
-type Texts<Name extends string> = Readonly<Partial<Record<Name, string>>>;
+const resourceNames = ['namespace', 'verb', 'group', 'version', 'resource', 'subresource', 'name'] as const;
+const pathNames = ['path', 'verb'] as const;
 
-export type ResourceAttributes = Texts<'namespace' | 'verb' | 'group' | 'version' | 'resource' | 'subresource' | 'name'>;
-export type PathAttributes = Texts<'path' | 'verb'>;
+type Texts<Names extends readonly string[]> = Readonly<Partial<Record<Names[number], string>>>;
+
+export type ResourceAttributes = Texts<typeof resourceNames>;
+export type PathAttributes = Texts<typeof pathNames>;
 
 export type Access =
   | Readonly<{ resourceAttributes: ResourceAttributes; nonResourceAttributes?: undefined }>
@@ -61,19 +64,9 @@ export function readAccess(type: ReviewType, spec: Members): Access {
       'Invalid value: cannot be specified in combination with resourceAttributes',
     );
   if (resourceAttributes !== undefined)
-    return {
-      resourceAttributes: textsOf('spec.resourceAttributes', resourceAttributes, [
-        'namespace',
-        'verb',
-        'group',
-        'version',
-        'resource',
-        'subresource',
-        'name',
-      ]),
-    };
+    return { resourceAttributes: textsOf('spec.resourceAttributes', resourceAttributes, resourceNames) };
   if (nonResourceAttributes !== undefined)
-    return { nonResourceAttributes: textsOf('spec.nonResourceAttributes', nonResourceAttributes, ['path', 'verb']) };
+    return { nonResourceAttributes: textsOf('spec.nonResourceAttributes', nonResourceAttributes, pathNames) };
   const message = 'Required value: exactly one of nonResourceAttributes or resourceAttributes must be specified';
   throw misfit(type, 'resourceAttributes', 'FieldValueRequired', message);
 }
