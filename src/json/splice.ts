@@ -20,16 +20,6 @@ export function revisionText({ bytes, marks: { revisionAt } }: Body, resourceVer
     : `,"resourceVersion":"${resourceVersion}"`;
 }
 
-export function spliceRevision(body: Body, resourceVersion: string): Uint8Array {
-  const { bytes, marks } = body;
-  const text = revisionText(body, resourceVersion);
-  const out = new Uint8Array(bytes.length + text.length);
-  out.set(bytes.subarray(0, marks.revisionAt), 0);
-  encoder.encodeInto(text, out.subarray(marks.revisionAt));
-  out.set(bytes.subarray(marks.revisionAt), marks.revisionAt + text.length);
-  return out;
-}
-
 export function inVersion(body: Body, apiVersion: string, version: string): Body {
   if (body.version === version) return body;
   const { top } = scanObject(body.bytes, Infinity);

@@ -27,7 +27,8 @@ export function boundedText(
   return body.length > bytesMax || countValues(body, valuesMax) > valuesMax ? undefined : new TextDecoder().decode(body);
 }
 
-function closingQuote(json: Uint8Array, start: number): number {
+/** `start`: the opening quote. */
+export function closingQuote(json: Uint8Array, start: number): number {
   for (let at = start + 1; at < json.length; at++) {
     if (json[at] === backslash) at += 1;
     else if (json[at] === quote) return at;

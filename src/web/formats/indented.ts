@@ -7,12 +7,14 @@
  * than `depthMax` levels stays on one line: with 10,000 levels, indentation would make the text a
  * hundred times longer.
  */
+import { closingQuote } from '../../json/value-count.js';
+
 export const indentedFromBytesMax = 256 * 1024;
 const indentedBytesMax = 1024 * 1024;
 const depthMax = 32;
 const indentSpaces = 2;
 
-const [quote, backslash, comma, colon, newline, space] = [0x22, 0x5c, 0x2c, 0x3a, 0x0a, 0x20];
+const [quote, comma, colon, newline, space] = [0x22, 0x2c, 0x3a, 0x0a, 0x20];
 
 export function indented(json: Buffer): Buffer {
   if (json.length > indentedFromBytesMax) return json;
@@ -33,9 +35,9 @@ export function indented(json: Buffer): Buffer {
     const byte = json[at] ?? 0;
     if (byte <= space) continue;
     if (byte === quote) {
-      const end = stringEnd(json, at);
-      to += json.copy(out, to, at, end);
-      at = end - 1;
+      const end = closingQuote(json, at);
+      to += json.copy(out, to, at, end + 1);
+      at = end;
     } else if (isOpening(byte)) {
       const next = behindSpace(json, at + 1);
       if (isClosing(json[next] ?? 0)) {
@@ -58,14 +60,6 @@ export function indented(json: Buffer): Buffer {
   }
   out[to++] = newline;
   return out.subarray(0, to);
-}
-
-function stringEnd(json: Buffer, start: number): number {
-  for (let at = start + 1; at < json.length; at++) {
-    if (json[at] === backslash) at += 1;
-    else if (json[at] === quote) return at + 1;
-  }
-  return json.length;
 }
 
 function behindSpace(json: Buffer, start: number): number {

@@ -4,7 +4,7 @@ import type { ServedType } from '../../../src/domain/catalogue/catalogue.js';
 import type { Refusal } from '../../../src/domain/errors.js';
 import type { StoredObject } from '../../../src/domain/object.js';
 import { mustParse, type Parsed } from '../../../src/domain/parsed.js';
-import { spliceRevision } from '../../../src/json/splice.js';
+import { revisionText } from '../../../src/json/splice.js';
 import { admitCreate, type CreateInputs } from '../../../src/intake/admit/admit-create.js';
 import type { UpdateInputs } from '../../../src/intake/admit/admit-update.js';
 import { clusterName, shardName } from '../objects.js';
@@ -72,7 +72,9 @@ export function aStored(text: string, request: CreateInputs = aCreate()): Stored
 
 /** The text that a client reads. */
 export function textOf({ body }: Pick<StoredObject, 'body'>, resourceVersion = storedVersion): string {
-  return new TextDecoder().decode(spliceRevision(body, resourceVersion));
+  const { bytes, marks } = body;
+  const [before, after] = [bytes.subarray(0, marks.revisionAt), bytes.subarray(marks.revisionAt)];
+  return new TextDecoder().decode(Buffer.concat([before, Buffer.from(revisionText(body, resourceVersion)), after]));
 }
 
 export type ReadObject = Readonly<{ apiVersion: string; kind: string; metadata: ReadMeta; spec?: unknown; status?: unknown }>;

@@ -6,7 +6,7 @@ import { duplicates } from '../../../src/json/duplicate-members.js';
 import { NotJson, scanObject } from '../../../src/json/object-text.js';
 import { parseClusterName } from '../../../src/domain/cluster.js';
 import { parseShardName } from '../../../src/domain/shard.js';
-import { spliceRevision } from '../../../src/json/splice.js';
+import { textOf } from '../../support/intake/bodies.js';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -25,7 +25,7 @@ function composed(text: string, metadata: MetadataStamp = {}): { stored: string;
     version: 'v1',
     metadata,
   });
-  const raw = decoder.decode(spliceRevision(body, '4711'));
+  const raw = textOf({ body }, '4711');
   const { metadataStart, metadataEnd, annotationsAt } = body.marks;
   const stored = decoder.decode(body.bytes);
   const span = JSON.parse(decoder.decode(body.bytes.subarray(metadataStart, metadataEnd)));

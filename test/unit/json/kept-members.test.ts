@@ -3,8 +3,8 @@ import { keptNames, parseKeptNames, namesOfType, type NamesOfType } from '../../
 import { compose } from '../../../src/json/compose.js';
 import { keptIn, listedIn, withKept, withoutNames } from '../../../src/json/kept-members.js';
 import { scanObject } from '../../../src/json/object-text.js';
-import { spliceRevision } from '../../../src/json/splice.js';
 import type { Body } from '../../../src/domain/object.js';
+import { textOf as readText } from '../../support/intake/bodies.js';
 import { aKey } from '../../support/objects.js';
 
 const key = aKey();
@@ -52,7 +52,7 @@ test('kept members are inserted and removed byte for byte, wherever annotations 
     t.deepEqual(keptIn(withKept(own, kept), names), { annotations: new Map([['x.io/b', '']]), labels: new Map([['x.io/l', 'v']]) });
     t.is(textOf(withoutNames(copy, names)), textOf(body));
     for (const each of [copy, withoutNames(copy, names)]) {
-      const { metadata: read } = JSON.parse(Buffer.from(spliceRevision(each, '42')).toString()) as {
+      const { metadata: read } = JSON.parse(readText({ body: each }, '42')) as {
         metadata: { resourceVersion: string };
       };
       t.is(read.resourceVersion, '42');
