@@ -37,16 +37,7 @@ export type ChangeRow = Readonly<{
 
 export type ChecksummedRow = ChangeRow & Readonly<{ checksum: number }>;
 
-export type BodyRow = ChecksummedRow &
-  Readonly<{
-    version: string;
-    metadata_start: number;
-    metadata_end: number;
-    annotations_at: number;
-    revision_at: number;
-    body_checksum: number;
-    body: Uint8Array | null;
-  }>;
+export type BodyRow = ChecksummedRow & Readonly<{ version: string; marks: Marks; bodyChecksum: number; body: Uint8Array | null }>;
 
 /** The columns of a ChecksummedRow, and of a BodyRow. */
 export const summedColumns = 'revision, resource, kind, replaced, shard, cluster, namespace, name, checksum';
@@ -65,24 +56,10 @@ export type BodyColumns = readonly [
 ];
 
 export function bodyRowOf(columns: BodyColumns): BodyRow {
-  return {
-    revision: columns[0],
-    resource: columns[1],
-    kind: columns[2],
-    replaced: columns[3],
-    shard: columns[4],
-    cluster: columns[5],
-    namespace: columns[6],
-    name: columns[7],
-    checksum: columns[8],
-    version: columns[9],
-    metadata_start: columns[10],
-    metadata_end: columns[11],
-    annotations_at: columns[12],
-    revision_at: columns[13],
-    body_checksum: columns[14],
-    body: columns[15],
-  };
+  const [revision, resource, kind, replaced, shard, cluster, namespace, name, ...rest] = columns;
+  const [checksum, version, metadataStart, metadataEnd, annotationsAt, revisionAt, bodyChecksum, body] = rest;
+  const marks = { metadataStart, metadataEnd, annotationsAt, revisionAt };
+  return { revision, resource, kind, replaced, shard, cluster, namespace, name, checksum, version, marks, bodyChecksum, body };
 }
 
 export function checksumOf({ revision, resource, kind, replaced, shard, cluster, namespace, name }: ChangeRow): number {
@@ -104,10 +81,9 @@ export function verifyRow<Row extends ChecksummedRow>(row: Row): Row {
 /** The body of a row; undefined for a delete. Throws Unsound if a checksum is wrong. */
 export function verifyBody(row: BodyRow): Body | undefined {
   if (verifyRow(row).kind !== put) return undefined;
-  const { version, metadata_start: metadataStart, metadata_end: metadataEnd, annotations_at: annotationsAt, revision_at: revisionAt } = row;
-  const marks: Marks = { metadataStart, metadataEnd, annotationsAt, revisionAt };
-  const body = row.body instanceof Uint8Array ? { bytes: row.body, version, marks } : undefined;
-  if (body === undefined || bodyChecksumOf(row.checksum, body) !== row.body_checksum)
+  const { version, marks, body: bytes } = row;
+  const body = bytes instanceof Uint8Array ? { bytes, version, marks } : undefined;
+  if (body === undefined || bodyChecksumOf(row.checksum, body) !== row.bodyChecksum)
     throw new Unsound(`the body of revision ${row.revision} is not the one that was written`);
   return body;
 }

@@ -14,7 +14,7 @@ import { problemsMax, type CheckResult } from '../damaged-store.js';
 import type { Connection } from './database.js';
 import { isDamage } from './damage.js';
 import { readEpochs, readMeta } from './life.js';
-import { bodyColumns, put, verifyBody, tombstone, type BodyRow, type ChangeRow } from './change-row.js';
+import { bodyColumns, bodyRowOf, put, verifyBody, tombstone, type BodyColumns, type ChangeRow } from './change-row.js';
 
 /** Yields the result of each step. If the file itself is unsound, there are no further steps. */
 export function* checkDatabase(database: Connection, { thorough }: Readonly<{ thorough: boolean }>): Generator<CheckResult> {
@@ -117,7 +117,8 @@ function checkChanges(database: Connection, found: Found): number {
 /** Every row has the checksums of its content. */
 function checkRows(database: Connection, found: Found): number {
   let examined = 0;
-  for (const row of database.prepare<[], BodyRow>(/*sql*/ `SELECT ${bodyColumns} FROM changes`).iterate()) {
+  for (const columns of database.prepare<[], BodyColumns>(/*sql*/ `SELECT ${bodyColumns} FROM changes`).raw().iterate()) {
+    const row = bodyRowOf(columns);
     examined += 1;
     try {
       verifyBody(row);
