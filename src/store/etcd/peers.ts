@@ -132,7 +132,7 @@ export class EtcdPeers implements Peers {
    */
   async renewFence(): Promise<void> {
     if (this.#lease === 0 || this.#parts.clock.now() >= this.#leaseUntilMs) return this.#enterAgain();
-    const { revision } = await this.#parts.client.txn({ compare: [], success: [this.#putFence(this.#lease)], failure: [] }, answerMsMax);
+    const { revision } = await this.#parts.client.txn({ compare: [], success: [this.#put('fence')], failure: [] }, answerMsMax);
     await this.#parts.reach(revision);
   }
 
@@ -220,7 +220,7 @@ export class EtcdPeers implements Peers {
     const askedMs = clock.now();
     const lease = randomLease(random);
     await client.grantLease({ id: lease, ttlSeconds: leaseSeconds });
-    const own = [this.#putServer(lease), this.#putFence(lease), this.#putHeartbeat(lease)];
+    const own = [this.#put('server', lease), this.#put('fence', lease), this.#put('heartbeat', lease)];
     const { succeeded, revision } = await client.txn({ compare, success: [...success, ...own], failure: [] });
     if (succeeded) {
       this.#heartbeat = revision;
@@ -292,7 +292,7 @@ export class EtcdPeers implements Peers {
     this.#revisionToReach = undefined;
     const key = this.#keyOf({ kind: 'heartbeat', id: this.id });
     const compare = [{ key, revision: this.#heartbeat }];
-    const asked: TxnRequest = { compare, success: [this.#putHeartbeat(this.#lease)], failure: [{ kind: 'range', request: { key } }] };
+    const asked: TxnRequest = { compare, success: [this.#put('heartbeat')], failure: [{ kind: 'range', request: { key } }] };
     const askedMs = this.#parts.clock.now();
     const { succeeded, revision, ranges } = await this.#parts.client.txn(asked, answerMsMax).catch((error: unknown) => {
       // An etcd whose quota is used up accepts no heartbeats, but needs a leader that compacts it.
@@ -359,21 +359,14 @@ export class EtcdPeers implements Peers {
 
   async #writeReport(): Promise<void> {
     const failure = await this.#attempt(async () => {
-      await this.#parts.client.txn({ compare: [], success: [this.#putServer(this.#lease)], failure: [] });
+      await this.#parts.client.txn({ compare: [], success: [this.#put('server')], failure: [] });
     });
     this.#isReportUnwritten = failure !== undefined;
   }
 
-  #putServer(lease: number): Operation {
-    return { kind: 'put', key: this.#keyOf({ kind: 'server', id: this.id }), value: formatServerRecord(this.#state), lease };
-  }
-
-  #putFence(lease: number): Operation {
-    return { kind: 'put', key: this.#keyOf({ kind: 'fence', id: this.id }), value: emptyValue, lease };
-  }
-
-  #putHeartbeat(lease: number): Operation {
-    return { kind: 'put', key: this.#keyOf({ kind: 'heartbeat', id: this.id }), value: emptyValue, lease };
+  #put(kind: 'server' | 'fence' | 'heartbeat', lease = this.#lease): Operation {
+    const value = kind === 'server' ? formatServerRecord(this.#state) : emptyValue;
+    return { kind: 'put', key: this.#keyOf({ kind, id: this.id }), value, lease };
   }
 
   /** Resolves with the error, if any. Failures of one kind in a row are logged only once. */

@@ -62,17 +62,13 @@ export type SliceRecord = Readonly<
 export type LinkRecord = Readonly<Omit<LinkState, 'neighbour'> & { staleSince: Revision; session: number }>;
 
 export type RecordKey = Readonly<
-  | { kind: 'cache' }
+  | { kind: 'cache' | 'swept' }
   | { kind: 'shard'; shard: ShardName }
   | { kind: 'slice'; slice: Slice }
   | { kind: 'link'; neighbour: Neighbour }
-  | { kind: 'server'; id: string }
-  | { kind: 'fence'; id: string }
-  | { kind: 'heartbeat'; id: string }
+  | { kind: 'server' | 'fence' | 'heartbeat'; id: string }
   | { kind: 'leader' }
-  | { kind: 'swept' }
-  | { kind: 'rewrite'; of: string }
-  | { kind: 'written'; of: string }
+  | { kind: 'rewrite' | 'written'; of: string }
 >;
 
 /** etcd accepts 128 operations in a transaction. */
@@ -231,11 +227,9 @@ function placeOf(key: RecordKey): string {
     case 'link':
       return `links/${key.neighbour}`;
     case 'server':
-      return `servers/${key.id}`;
     case 'fence':
-      return `fences/${key.id}`;
     case 'heartbeat':
-      return `heartbeats/${key.id}`;
+      return `${key.kind}s/${key.id}`;
     case 'rewrite':
       return `rewrites/${key.of}`;
     case 'written':
