@@ -9,7 +9,6 @@ import { formatStatusTable } from './status-table.js';
 
 const watchMs = 2_000;
 /** Only an interrupt ends the command, by ending the process. */
-const never = new AbortController().signal;
 /** Moves the cursor to the upper left and erases everything after it. */
 const clear = '\x1b[H\x1b[J';
 
@@ -32,7 +31,7 @@ export const status: Command = command({
         if (!(error instanceof CacheError)) throw error;
         logStream.write(`${error.message}\n`);
       }
-      await pause(clock, watchMs, never);
+      await pause(clock, watchMs);
     }
   },
 });

@@ -93,15 +93,15 @@ function shareOf(over: number, most: number): number {
 /** Revisions that snapshots in progress still read, each for at most `holdMs`. */
 export class SnapshotHolds {
   readonly #holdMs: number;
-  readonly #held = new Map<symbol, { revision: Revision; untilMs: number }>();
+  readonly #held = new Set<Readonly<{ revision: Revision; untilMs: number }>>();
 
   constructor(holdMs: number) {
     this.#holdMs = holdMs;
   }
 
   hold(revision: Revision, nowMs: number): () => void {
-    const hold = Symbol('hold');
-    this.#held.set(hold, { revision, untilMs: nowMs + this.#holdMs });
+    const hold = { revision, untilMs: nowMs + this.#holdMs };
+    this.#held.add(hold);
     return () => this.#held.delete(hold);
   }
 
@@ -118,7 +118,7 @@ export class SnapshotHolds {
 
   lowest(nowMs: number): Revision | undefined {
     let lowest: Revision | undefined;
-    for (const { revision, untilMs } of this.#held.values())
+    for (const { revision, untilMs } of this.#held)
       if (untilMs > nowMs && (lowest === undefined || revision < lowest)) lowest = revision;
     return lowest;
   }

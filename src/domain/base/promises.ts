@@ -19,16 +19,16 @@ export function deferred<T>(): Deferred<T> {
  * listener. A pause of 0 also waits for the clock, so that a loop with a jitter of 0 still yields
  * to the event loop.
  */
-export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
+export function pause(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted === true) return Promise.resolve();
   return new Promise((resolve) => {
     const end = (): void => {
       cancel();
-      signal.removeEventListener('abort', end);
+      signal?.removeEventListener('abort', end);
       resolve();
     };
     const cancel = clock.after(delayMs, end);
-    signal.addEventListener('abort', end);
+    signal?.addEventListener('abort', end);
   });
 }
 

@@ -51,7 +51,7 @@ export class EtcdCompaction {
 
   /** Throws EtcdError. */
   async compactIfDue(): Promise<void> {
-    const { client, clock, isLeader } = this.#parts;
+    const { client, clock, log, observe, isLeader } = this.#parts;
     const { kvs, revision } = await client.range({ key: compactionKey });
     const nowMs = clock.now();
     const keyRevision = kvs[0]?.revision ?? 0;
@@ -73,11 +73,6 @@ export class EtcdCompaction {
       // compact up to the same revision do no harm.
       if (!(error instanceof EtcdError) || error.kind !== 'full') throw error;
     }
-    await this.#compact(upTo);
-  }
-
-  async #compact(upTo: Revision): Promise<void> {
-    const { client, clock, log, observe } = this.#parts;
     const startedMs = clock.now();
     await client.compact(upTo);
     observe.compacted(upTo, clock.now() - startedMs);

@@ -34,7 +34,6 @@ const checkIntervalMs = 300;
 const silentChecksMax = Math.ceil((leaseMs + 1_000) / checkIntervalMs);
 /** The shortest lease that etcd grants. */
 const probeLeaseSeconds = 2;
-const never = new AbortController().signal;
 
 /**
  * A check counts only while etcd accepts writes, because otherwise no server can write a heartbeat.
@@ -44,7 +43,7 @@ export async function someServerLives({ client, published, reachNewest, clock, l
   const seen = new Map(published.heartbeats);
   let isLogged = false;
   for (let silentLooks = 0; published.heartbeats.size > 0 && silentLooks < silentChecksMax;) {
-    await pause(clock, checkIntervalMs, never);
+    await pause(clock, checkIntervalMs);
     try {
       // Proves that etcd accepts writes, and leaves no key behind.
       await client.grantLease({ id: randomLease(random), ttlSeconds: probeLeaseSeconds });

@@ -9,7 +9,7 @@ import type { Neighbour } from '../../domain/via.js';
 import { formatObjectKey } from './object-keys.js';
 import type { TransactionParts } from './plan.js';
 import { neverSynced, sameFacts, type SliceFacts } from '../decide.js';
-import { viaSinceOf, type PublishedShards, type Versioned } from './published-shards.js';
+import { viaSinceOf, type Versioned } from './published-shards.js';
 import type { PublishedState } from './published-state.js';
 import { formatRecord, formatRecordKey, type LinkRecord, type RecordKey, type ShardRecord } from './records.js';
 import type { Compare, Operation } from './rpc.js';
@@ -20,14 +20,12 @@ export class RecordWrites {
   readonly #prefix: string;
   readonly #server: string;
   readonly #published: PublishedState;
-  readonly #shards: PublishedShards;
 
   /** `server`: this server's id. */
   constructor(prefix: string, server: string, published: PublishedState) {
     this.#prefix = prefix;
     this.#server = server;
     this.#published = published;
-    this.#shards = published.shards;
   }
 
   /**
@@ -45,10 +43,10 @@ export class RecordWrites {
     { removal, voids = false, begins = false }: SliceChange = {},
   ): void {
     const slice = { shard, resource };
-    const stored = this.#shards.sliceRecord(slice);
+    const stored = this.#published.shards.sliceRecord(slice);
     const { removal: removalBefore = '', isVoid: wasVoid = false, invalidations = 0, invalidatedBy = '' } = stored?.record ?? {};
     const now = { removal: removal ?? removalBefore, isVoid: voids || (wasVoid && !begins) };
-    const isSame = now.removal === removalBefore && now.isVoid === wasVoid && sameFacts(facts, this.#shards.facts(slice));
+    const isSame = now.removal === removalBefore && now.isVoid === wasVoid && sameFacts(facts, this.#published.shards.facts(slice));
     if (isSame && !voids) return;
     const record: RecordKey = { kind: 'slice', slice };
     written.compare.push(this.#compare(record, stored));
@@ -58,12 +56,12 @@ export class RecordWrites {
       return;
     }
     const by = voids ? { invalidations: invalidations + 1, invalidatedBy: this.#server } : { invalidations, invalidatedBy };
-    written.operations.push(this.put(record, formatRecord({ ...facts, ...now, ...by, changedMs: this.#shards.changedMs(slice) })));
+    written.operations.push(this.put(record, formatRecord({ ...facts, ...now, ...by, changedMs: this.#published.shards.changedMs(slice) })));
   }
 
   putShard(state: ShardState, session?: number): Operation {
     const { shard, ...rest } = state;
-    const known = this.#shards.shard(shard);
+    const known = this.#published.shards.shard(shard);
     const viaSince = known !== undefined && known.record.via === state.via ? viaSinceOf(known) : 0;
     const record: ShardRecord = { ...rest, viaSince, session: session ?? known?.record.session ?? 0 };
     return this.put({ kind: 'shard', shard }, formatRecord(record));
@@ -88,16 +86,16 @@ export class RecordWrites {
   }
 
   compareShard(shard: ShardName): Compare {
-    return this.#compare({ kind: 'shard', shard }, this.#shards.shard(shard));
+    return this.#compare({ kind: 'shard', shard }, this.#published.shards.shard(shard));
   }
 
   compareSlice({ shard, resource }: Slice): Compare {
     const slice = { shard, resource };
-    return this.#compare({ kind: 'slice', slice }, this.#shards.sliceRecord(slice));
+    return this.#compare({ kind: 'slice', slice }, this.#published.shards.sliceRecord(slice));
   }
 
   compareLink(neighbour: Neighbour): Compare {
-    return this.#compare({ kind: 'link', neighbour }, this.#shards.link(neighbour));
+    return this.#compare({ kind: 'link', neighbour }, this.#published.shards.link(neighbour));
   }
 
   keyOf(key: RecordKey): Uint8Array {

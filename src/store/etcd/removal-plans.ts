@@ -17,23 +17,13 @@
 import type { Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';
-import type { SliceRange, Syncs, Walk } from '../syncs.js';
-import type { Holders } from './holders.js';
+import type { SliceRange, Walk } from '../syncs.js';
 import { decided, unchanged, writeInSteps, type Plan, type PushOf, type TransactionParts } from './plan.js';
-import type { PublishedState } from './published-state.js';
-import type { RecordWrites } from './record-writes.js';
 import { cleared, isOvertaken } from '../decide.js';
 import { recordsAtOnce } from './records.js';
+import type { SyncPlansParts } from './sync-plans.js';
 
-export type RemovalPlansParts = Readonly<{
-  /** The id of this server. */
-  server: string;
-  published: PublishedState;
-  records: RecordWrites;
-  holders: Holders;
-  syncs: Syncs;
-  idOf: (resource: Resource) => number;
-}>;
+export type RemovalPlansParts = SyncPlansParts & Readonly<{ idOf: (resource: Resource) => number }>;
 
 export class RemovalPlans {
   readonly #parts: RemovalPlansParts;

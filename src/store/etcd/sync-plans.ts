@@ -16,6 +16,7 @@ import type { RecordWrites } from './record-writes.js';
 import { recordsAtOnce } from './records.js';
 
 export type SyncPlansParts = Readonly<{
+  /** The id of this server. */
   server: string;
   published: PublishedState;
   records: RecordWrites;

@@ -19,7 +19,6 @@ export type WriteFenceParts = Readonly<{
 }>;
 
 const retryMs = 200;
-const never = new AbortController().signal;
 
 export class WriteFence {
   readonly #parts: WriteFenceParts;
@@ -51,7 +50,7 @@ export class WriteFence {
       } catch (error) {
         if (!(error instanceof EtcdError)) throw error;
         if (clock.now() >= untilMs) throw new EtcdError(kind, error.message, { cause: error });
-        await pause(clock, retryMs, never);
+        await pause(clock, retryMs);
       }
     }
   }

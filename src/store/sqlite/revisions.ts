@@ -14,13 +14,11 @@ import type { Life } from './life.js';
 export class SqliteRevisions implements Revisions {
   /** Rising. The last is the current epoch. */
   readonly #epochs: Epoch[];
-  readonly #places: Map<number, number>;
   #published: Revision;
   #compacted: Revision;
 
   constructor({ epochs, revision, compacted }: Pick<Life, 'epochs' | 'revision' | 'compacted'>) {
     this.#epochs = [...epochs];
-    this.#places = new Map(epochs.map(({ epoch }, at) => [epoch, at]));
     this.#published = revision;
     this.#compacted = compacted;
   }
@@ -38,7 +36,6 @@ export class SqliteRevisions implements Revisions {
   }
 
   begin(epoch: Epoch): void {
-    this.#places.set(epoch.epoch, this.#epochs.length);
     this.#epochs.push(epoch);
   }
 
@@ -62,9 +59,10 @@ export class SqliteRevisions implements Revisions {
   }
 
   locate(text: string): Located {
-    const place = text.length === epochDigits + countDigits ? this.#places.get(Number(text.slice(0, epochDigits))) : undefined;
-    const epoch = place === undefined ? undefined : this.#epochs[place];
-    if (epoch !== undefined && place !== undefined) {
+    const named = text.length === epochDigits + countDigits ? Number(text.slice(0, epochDigits)) : undefined;
+    const place = this.#epochs.findLastIndex(({ epoch }) => epoch === named);
+    const epoch = this.#epochs[place];
+    if (epoch !== undefined) {
       const revision = Number(text.slice(epochDigits)) - epoch.nonce + epoch.firstRevision - 1;
       const end = this.#epochs[place + 1]?.firstRevision ?? this.#published + 1;
       // The first epoch also covers revision 0, because an empty store has a resourceVersion, too.
