@@ -14,7 +14,6 @@ import { shardsNamedBy, type LinkPolicies } from '../../domain/link-policies.js'
 import type { Clock } from '../../domain/ports.js';
 import type { Reloadable, Reloaded } from '../../domain/base/reloaded.js';
 import { options } from '../options/options.js';
-import type { Option } from '../options/option.js';
 import { configFileOf, linkPoliciesOf, loadSettings, type Settings, type SettingsSources } from '../settings.js';
 import { SettingsError } from '../settings-error.js';
 
@@ -99,10 +98,9 @@ export class PolicyFile {
     this.#isUnsound = false;
     const { log, running } = this.#parts;
     const policies = linkPoliciesOf(settings);
-    const waiting = Object.entries<Option<unknown>>(options).filter(
-      ([key]) => !isDeepStrictEqual(valueOf(settings, key), valueOf(running, key)),
-    );
-    if (waiting.length > 0) log.warn('settings.need-restart', { file: this.#path, options: waiting.map(([, { flag }]) => `--${flag}`) });
+    const keys = Object.keys(options) as (keyof typeof options)[];
+    const waiting = keys.filter((key) => !isDeepStrictEqual(settings[key], running[key]));
+    if (waiting.length > 0) log.warn('settings.need-restart', { file: this.#path, options: waiting.map((key) => `--${options[key].flag}`) });
     if (isDeepStrictEqual(policies, this.#policies)) return { kind: 'unchanged' };
     this.#policies = policies;
     log.info('policies.reloaded', { file: this.#path });
@@ -111,10 +109,6 @@ export class PolicyFile {
     this.#publish(policies);
     return { kind: 'changed' };
   }
-}
-
-function valueOf(settings: Settings, key: string): unknown {
-  return Object.entries(settings).find(([name]) => name === key)?.[1];
 }
 
 /**

@@ -52,10 +52,7 @@ export const servingFlags: readonly (readonly [string, UpstreamFlag])[] = [
   [configFileOption.flag, becomes(configFileOption.flag, configFileOption.help)],
   ...Object.values(options).map(ofOption),
 
-  [
-    'disable-http2-serving',
-    decided('the opposite of --http2', (value) => whenBoolean(value, (disabled) => [option('http2', String(!disabled))]), true),
-  ],
+  ['disable-http2-serving', decidedBoolean('the opposite of --http2', (disabled) => [option('http2', String(!disabled))])],
   // In upstream zero means the default.
   [
     'http2-max-streams-per-connection',
@@ -66,16 +63,11 @@ export const servingFlags: readonly (readonly [string, UpstreamFlag])[] = [
   ['tls-sni-cert-key', refused('one certificate is shown to everybody; put all names into --tls-cert-file')],
   [
     'permit-port-sharing',
-    decided(
-      'false',
-      (value) =>
-        whenBoolean(value, (shared) =>
-          shared ? [warning('two processes cannot share one store, so the port is not shared')] : [accepted],
-        ),
-      true,
+    decidedBoolean('false', (shared) =>
+      shared ? [warning('two processes cannot share one store, so the port is not shared')] : [accepted],
     ),
   ],
-  ['permit-address-sharing', decided('anything', (value) => whenBoolean(value, () => [accepted]), true)],
+  ['permit-address-sharing', decidedBoolean('anything', () => [accepted])],
 
   [
     'v',
@@ -195,17 +187,16 @@ function decideLoggingFormat(value: string): readonly FlagEffect[] {
   return [refusal('must be json or text')];
 }
 
-function whenBoolean(text: string, decide: (value: boolean) => readonly FlagEffect[]): readonly FlagEffect[] {
-  const value = parseBoolean(text);
-  return value === undefined ? [refusal('must be true or false')] : decide(value);
-}
-
 export function becomes(flag: string, meaning: string): UpstreamFlag {
   return decided(meaning, (value) => [option(flag, value)]);
 }
 
-function toggles(flag: string, meaning: string): UpstreamFlag {
-  return decided(meaning, (value) => whenBoolean(value, (on) => [option(flag, String(on))]), true);
+function decidedBoolean(meaning: string, decide: (value: boolean) => readonly FlagEffect[]): UpstreamFlag {
+  const decideText = (text: string): readonly FlagEffect[] => {
+    const value = parseBoolean(text);
+    return value === undefined ? [refusal('must be true or false')] : decide(value);
+  };
+  return decided(meaning, decideText, true);
 }
 
 export function warned(why: string, boolean = false): UpstreamFlag {
@@ -230,7 +221,7 @@ export function option(flag: string, value: string): FlagEffect {
 
 /** A flag that sets the option of the same name. */
 export function ofOption({ flag, placeholder, help, repeatable }: CommandOption<unknown>): readonly [string, UpstreamFlag] {
-  if (placeholder === booleanPlaceholder) return [flag, toggles(flag, help)];
+  if (placeholder === booleanPlaceholder) return [flag, decidedBoolean(help, (on) => [option(flag, String(on))])];
   return [flag, repeatable === true ? decidedOfList(help, (value) => [option(flag, value)]) : becomes(flag, help)];
 }
 
