@@ -104,6 +104,10 @@ export function tooManyRequests(what: string): Refusal {
   return { reason: 'TooManyRequests', message: `${what}, please try again later`, details: { retryAfterSeconds: 1 } };
 }
 
+export function entityTooLarge(bytesMax: number): Refused {
+  return new Refused({ reason: 'RequestEntityTooLarge', message: `Request entity too large: limit is ${bytesMax}` });
+}
+
 /**
  * 410: the history after the client's version is compacted, or this store never gave that version.
  */

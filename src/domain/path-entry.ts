@@ -77,8 +77,8 @@ const encoder = new TextEncoder();
 
 /** These types are pushed and never served. */
 export const pathTypes: readonly ServedType[] = [
-  plainType(clusterEntries, 'LogicalCluster', [{ name: pathEntryVersion, columns: [] }]),
-  plainType(workspaceEntries, 'Workspace', [{ name: pathEntryVersion, columns: [] }]),
+  plainType(clusterEntries, 'LogicalCluster', [pathEntryVersion]),
+  plainType(workspaceEntries, 'Workspace', [pathEntryVersion]),
 ];
 
 export function isClusterEntry({ group, resource }: Pick<Resource, 'group' | 'resource'>): boolean {

@@ -9,7 +9,7 @@
  * fifteen bytes.
  */
 import { Buffer } from 'node:buffer';
-import { badRequest, Refused, unreachable } from '../domain/errors.js';
+import { badRequest, entityTooLarge, Refused, unreachable } from '../domain/errors.js';
 import type { HeavyResult, HeavyTask, PatchLanguage, PatchTask } from '../domain/heavy-task.js';
 import { attempt, mustParse, type Parsed } from '../domain/parsed.js';
 import { parseJson } from '../json/json-parser.js';
@@ -87,7 +87,7 @@ function patched({ target, patch, language, bytesMax, duplicates = 'last' }: Pat
   if (!hasFewValues(target, patch)) throw tooManyValues;
   const change = patchIn(mustParse(parseJson(patch, { duplicates })), language, duplicates === 'refused');
   const after = change(mustParse(parseJson(target)));
-  if (measureJson(after, bytesMax) > bytesMax) throw tooLarge(bytesMax);
+  if (measureJson(after, bytesMax) > bytesMax) throw entityTooLarge(bytesMax);
   return bounded(formatJson(after), bytesMax);
 }
 
@@ -103,7 +103,7 @@ function patchIn(tree: JsonTree, language: PatchLanguage, isStrict: boolean): (t
 
 function bounded(text: string, bytesMax: number): Uint8Array {
   const bytes = Buffer.from(text);
-  if (bytes.length > bytesMax) throw tooLarge(bytesMax);
+  if (bytes.length > bytesMax) throw entityTooLarge(bytesMax);
   return bytes;
 }
 
@@ -117,7 +117,3 @@ const tooManyValues = new Refused({
   reason: 'RequestEntityTooLarge',
   message: `an object is patched, or decoded strictly, if it and its patch have at most ${valuesMax} values each`,
 });
-
-function tooLarge(bytesMax: number): Refused {
-  return new Refused({ reason: 'RequestEntityTooLarge', message: `Request entity too large: limit is ${bytesMax}` });
-}

@@ -44,8 +44,8 @@ function type(
   first: ServedVersion,
   ...others: readonly ServedVersion[]
 ): TableType {
-  const plain = plainType({ group, resource, identity: '' }, kind, [first, ...others]);
-  return { ...plain, replicated: 'always', identityOf: undefined, ...traits };
+  const plain = plainType({ group, resource, identity: '' }, kind, [first.name]);
+  return { ...plain, versions: [first, ...others], replicated: 'always', identityOf: undefined, ...traits };
 }
 
 // One line for each type, which the formatter would break.

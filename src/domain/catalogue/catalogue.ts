@@ -317,8 +317,8 @@ export class Catalogue {
   }
 }
 
-/** A type of the cluster scope, without what a definition may add to the names. */
-export function plainType({ group, resource, identity }: Resource, kind: string, versions: readonly ServedVersion[]): ServedType {
+/** A type of the cluster scope, without what a definition may add to the names and versions. */
+export function plainType({ group, resource, identity }: Resource, kind: string, versions: readonly string[]): ServedType {
   return {
     group,
     resource,
@@ -331,8 +331,8 @@ export function plainType({ group, resource, identity }: Resource, kind: string,
     namespaced: false,
     nameRule: 'subdomain',
     strategicMerge: false,
-    versions,
-    storageVersion: versions[0]?.name ?? '',
+    versions: versions.map((name) => ({ name, columns: [] })),
+    storageVersion: versions[0] ?? '',
   };
 }
 
@@ -384,12 +384,7 @@ function synthesize(declarations: readonly Declaration[]): ServedType {
   const [first] = declarations;
   if (first === undefined) throw new Error('a declared type without declarations');
   const versions = [...new Set(declarations.map(({ version }) => version))].sort(compareVersions);
-  const type = plainType(
-    first,
-    first.kind,
-    versions.map((name) => ({ name, columns: [] })),
-  );
-  return { ...type, namespaced: first.namespaced };
+  return { ...plainType(first, first.kind, versions), namespaced: first.namespaced };
 }
 
 function removeFrom(outer: Map<string, Map<string, unknown>>, outerName: string, innerName: string): void {

@@ -11,7 +11,7 @@
  *
  * https://kubernetes.io/docs/concepts/overview/kubernetes-api/#aggregated-discovery
  */
-import { serves, type ServedType } from '../../domain/catalogue/catalogue.js';
+import { plainType, serves, type ServedType } from '../../domain/catalogue/catalogue.js';
 import { entryOf } from '../../domain/base/entry-of.js';
 import { compareVersions } from '../../domain/syntax/version-order.js';
 import { formatApiVersion } from '../../domain/resource.js';
@@ -34,17 +34,7 @@ export type Described = Pick<
  * a file, it looks up this kind, and finds it only if there is a core group. The kind has no verbs,
  * so `kubectl api-resources` does not show it.
  */
-const listKind: Described = {
-  group: '',
-  resource: 'lists',
-  kind: 'List',
-  singular: 'list',
-  shortNames: [],
-  categories: [],
-  namespaced: false,
-  versions: [{ name: 'v1', columns: [] }],
-  verbs: [],
-};
+const listKind: Described = { ...plainType({ group: '', resource: 'lists', identity: '' }, 'List', ['v1']), verbs: [] };
 
 /** The form that an Accept header prefers; undefined if the header accepts none (406). */
 export function parseDiscoveryForm(accept: string | undefined): DiscoveryForm | undefined {

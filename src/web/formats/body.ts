@@ -1,7 +1,7 @@
 /** Reads the body of a request as the bytes of one JSON object. Bounded in size. */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { badRequest, Refused } from '../../domain/errors.js';
+import { badRequest, entityTooLarge, Refused } from '../../domain/errors.js';
 import { GatheredBytes } from '../../domain/base/gathered-bytes.js';
 import type { Duplicates } from '../../domain/heavy-task.js';
 import type { HeavyWork } from '../../domain/ports.js';
@@ -22,7 +22,7 @@ const acceptedBodies = 'application/json, application/yaml';
 export async function readBody(exchange: Exchange, bytesMax: number): Promise<Uint8Array> {
   const { request, room } = exchange;
   const declared = Number(request.headers['content-length'] ?? 0);
-  if (declared > bytesMax) throw tooLarge(bytesMax);
+  if (declared > bytesMax) throw entityTooLarge(bytesMax);
   if (request.headers['content-encoding'] !== undefined && request.headers['content-encoding'] !== 'identity') {
     throw new Refused({ reason: 'UnsupportedMediaType', message: 'the body of the request must not be compressed' });
   }
@@ -31,7 +31,7 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
     // By default Node would destroy the connection if a body is refused half way. The exchange
     // drops the rest later.
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      if (body.bytes + chunk.length > bytesMax) throw tooLarge(bytesMax);
+      if (body.bytes + chunk.length > bytesMax) throw entityTooLarge(bytesMax);
       if (!room.tryReserve(chunk.length)) throw exchange.refused('bufferedBytes');
       body.add(chunk);
     }
@@ -88,8 +88,4 @@ export function unsupportedMediaType(accepted: string): Refused {
     reason: 'UnsupportedMediaType',
     message: `the body of the request was in an unknown format - accepted media types include: ${accepted}`,
   });
-}
-
-function tooLarge(bytesMax: number): Refused {
-  return new Refused({ reason: 'RequestEntityTooLarge', message: `Request entity too large: limit is ${bytesMax}` });
 }
