@@ -99,7 +99,7 @@ export function parsePathEntry({ resource }: Pick<Resource, 'resource'>, name: s
     if (bytes.length > entryBytesMax) throw wrong(`it has ${bytes.length} bytes, at most ${entryBytesMax} are taken`);
     const members = readMembers(bytes);
     if (resource === workspaceEntries.resource) {
-      if (!isWorkspaceName(name)) throw wrong('its name is no segment of a path');
+      if (name.length > workspaceNameCharactersMax || !workspaceName.test(name)) throw wrong('its name is no segment of a path');
       return readWorkspace(members);
     }
     if (resource !== clusterEntries.resource) throw wrong(`there is no entry of the type ${resource}`);
@@ -165,10 +165,6 @@ function isMountUrl(text: string): boolean {
   const isPlain = [username, password, search, hash].every((part) => part === '');
   // Rejects a URL that another parser might read differently.
   return protocol === 'https:' && isPlain && [text, `${text}/`].includes(href);
-}
-
-function isWorkspaceName(name: string): boolean {
-  return name.length <= workspaceNameCharactersMax && workspaceName.test(name);
 }
 
 function textIn(members: Members, name: string): string | undefined {

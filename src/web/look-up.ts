@@ -93,7 +93,7 @@ async function readAt(
       return { kind: 'streamed' };
     });
   } catch (error) {
-    if (!(error instanceof Refused) || !isAnswer(error.refusal)) throw error;
+    if (!(error instanceof Refused) || !['NotFound', 'Conflict'].includes(error.refusal.reason)) throw error;
     const { code, text } = failure(error.refusal);
     return { at, shard: undefined, code, body: [encode(text)], isTypeKnown: !isOfType(error.refusal) };
   }
@@ -108,10 +108,6 @@ function answerOf({ code, body, isTypeKnown }: Read, reported: RecentReport | un
   const text = report === undefined ? 'null' : entryOf(textsOfReports, report, () => JSON.stringify(report));
   const opening = `{"freshness":${text},"reportedAgoMs":${reported?.agoMs ?? null},"code":${code},"body":`;
   return { kind: 'bytes', code: 200, contentType: 'application/json', parts: [encode(opening), ...body, '}'] };
-}
-
-function isAnswer({ reason }: Refusal): boolean {
-  return reason === 'NotFound' || reason === 'Conflict';
 }
 
 /**

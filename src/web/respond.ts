@@ -99,14 +99,11 @@ function warningHeader(texts: readonly string[]): readonly string[] {
   const lines: string[] = [];
   let bytes = 0;
   for (const text of texts) {
-    const line = formatLine(text.slice(0, charactersMax).replaceAll(unprintable, ''));
+    const shown = text.slice(0, charactersMax).replaceAll(unprintable, '');
+    const line = Buffer.from(`299 - ${JSON.stringify(shown)}`).toString('latin1');
     bytes += line.length;
     if (bytes > bytesMax) break;
     lines.push(line);
   }
   return lines;
-}
-
-function formatLine(text: string): string {
-  return Buffer.from(`299 - ${JSON.stringify(text)}`).toString('latin1');
 }

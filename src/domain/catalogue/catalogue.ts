@@ -205,7 +205,7 @@ export class Catalogue {
     return (this.#declared ??= [...this.#declaredTypes.values()]
       .flatMap((identities) => [...identities.values()])
       .map((declared) => typeOf(declared))
-      .sort(compareTypes));
+      .sort((left, right) => compareTexts(formatResource(left), formatResource(right))));
   }
 
   /**
@@ -392,8 +392,4 @@ function removeFrom(outer: Map<string, Map<string, unknown>>, outerName: string,
   if (inner === undefined) return;
   inner.delete(innerName);
   if (inner.size === 0) outer.delete(outerName);
-}
-
-function compareTypes(left: ServedType, right: ServedType): number {
-  return compareTexts(formatResource(left), formatResource(right));
 }

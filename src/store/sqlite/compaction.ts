@@ -82,7 +82,7 @@ export class Compaction {
     do {
       const passed = this.#removeSuperseded(compacted, upTo);
       compacted = passed.at(-1)?.revision ?? Math.max(compacted, upTo);
-      bytes += total(passed);
+      for (const row of passed) bytes += row.bytes ?? 0;
       // Up to twice as many tombstones as a page of rows can add, so that their number falls.
       const forgotten = this.#dropTombstones(Math.min(compacted, tombstonesUpTo), { compacted, tombstonesMax, rowsMax: 2 * pageRows });
       tombstonesFrom = Math.max(tombstonesFrom, forgotten.upTo);
@@ -161,10 +161,6 @@ export class Compaction {
     this.#statements.takeBytes.run(bytes);
     this.#statements.forgetMoments.run(tombstonesFrom);
   }
-}
-
-function total(passed: readonly Passed[]): number {
-  return passed.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0);
 }
 
 function prepare(database: Connection) {

@@ -21,6 +21,7 @@ export type DeleteOptions = Readonly<{ dryRun: boolean; uid: string | undefined;
 const fieldManagerBytesMax = 128;
 /** Accepts what Go's unicode.IsPrint accepts. */
 const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u;
+const fieldValidations = ['Ignore', 'Strict', 'Warn'];
 const propagationPolicies = ['Foreground', 'Background', 'Orphan'];
 const unsafeDelete = 'ignoreStoreReadErrorWithClusterBreakingPotential';
 
@@ -28,7 +29,8 @@ const unsafeDelete = 'ignoreStoreReadErrorWithClusterBreakingPotential';
 export function parseWriteOptions(query: URLSearchParams, kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions'): WriteOptions {
   const causes = [...dryRunCauses(query)];
   const fieldValidation = query.get('fieldValidation') || 'Warn';
-  if (!isFieldValidation(fieldValidation)) causes.push(notSupported('fieldValidation', fieldValidation, '"Ignore", "Strict", "Warn"'));
+  if (!fieldValidations.includes(fieldValidation))
+    causes.push(notSupported('fieldValidation', fieldValidation, '"Ignore", "Strict", "Warn"'));
   const manager = query.get('fieldManager') ?? '';
   if (Buffer.byteLength(manager) > fieldManagerBytesMax) causes.push(tooLong('fieldManager', fieldManagerBytesMax));
   if (!printable.test(manager)) causes.push(invalidValue('fieldManager', manager, 'should only contain printable characters'));
@@ -70,10 +72,6 @@ function dryRunCauses(query: URLSearchParams): readonly Cause[] {
     .getAll('dryRun')
     .filter((text) => text !== 'All')
     .map((text) => notSupported('dryRun', text, '"All"'));
-}
-
-function isFieldValidation(text: string): text is FieldValidation {
-  return text === 'Ignore' || text === 'Warn' || text === 'Strict';
 }
 
 /** Short enough for the serving thread to parse. */
