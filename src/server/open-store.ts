@@ -12,7 +12,8 @@ import { ownMigrations } from '../store/sqlite/migrate.js';
 import type { EtcdTls } from '../store/etcd/members.js';
 import type { EtcdLimits, EtcdOptions } from '../store/etcd/store-options.js';
 import type { QueueLimits } from '../store/mutation-queue.js';
-import type { StoreLimits, StoreParts } from '../store/sqlite/store-options.js';
+import type { StoreLimits } from '../store/sqlite/store-options.js';
+import type { StoreParts } from '../store/store-options.js';
 
 /** A snapshot in progress delays compaction no longer than this. */
 const snapshotHoldMs = 300_000;

@@ -9,11 +9,12 @@ import { matches, type Scope } from '../../domain/scope.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { CanonicalPaths, Objects, Revisions, Snapshot } from '../../domain/store-port.js';
 import { assertCovered, type SnapshotHolds } from '../compactor.js';
+import type { SnapshotLimits } from '../store-options.js';
 import type { BodyReader } from './body-reader.js';
 import type { HistoryWindow } from './history-window.js';
 import type { ClusterPlace } from './published-paths.js';
 import type { PublishedState } from './published-state.js';
-import { EtcdSnapshot, type SnapshotLimits } from './snapshot.js';
+import { EtcdSnapshot } from './snapshot.js';
 
 export type EtcdObjectsParts = Readonly<{
   published: PublishedState;

@@ -22,7 +22,8 @@ import { PublishedState } from './published-state.js';
 import { RecentBodies } from './recent-bodies.js';
 import { everyKey, formatRecord, formatRecordKey, type CacheRecord } from './records.js';
 import { EtcdStore } from './store.js';
-import type { EtcdLimits, EtcdOptions, EtcdParts } from './store-options.js';
+import type { StoreParts } from '../store-options.js';
+import type { EtcdLimits, EtcdOptions } from './store-options.js';
 
 const contradiction = 'etcd does not hold what it has shown: it was restored';
 const answerMsMax = 5_000;
@@ -30,7 +31,7 @@ const answerMsMax = 5_000;
 const triesMax = 3;
 
 /** Throws CacheError. */
-export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: EtcdParts): Promise<EtcdStore> {
+export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: StoreParts): Promise<EtcdStore> {
   const { prefix } = options;
   const client = new EtcdClient(parts, options);
   let loaded: Loaded | undefined;
@@ -76,7 +77,7 @@ type Loaded = Readonly<{ follower: Follower; published: PublishedState; bodies: 
 
 type Receiver = { take: (batch: FollowedBatch) => void; isKept: () => Promise<boolean> };
 
-type Loading = Readonly<{ prefix: string; limits: EtcdLimits; parts: EtcdParts }>;
+type Loading = Readonly<{ prefix: string; limits: EtcdLimits; parts: StoreParts }>;
 
 async function load(client: EtcdClient, loading: Loading): Promise<Loaded> {
   let from = await beginning(client, loading.limits.resumedRevisionsMax);
@@ -131,14 +132,7 @@ async function beginning(client: EtcdClient, revisionsMax: number): Promise<Revi
   return from >= revision ? 0 : Math.max(1, from);
 }
 
-type Beginning = Readonly<{
-  client: EtcdClient;
-  follower: Follower;
-  published: PublishedState;
-  peers: EtcdPeers;
-  prefix: string;
-  parts: EtcdParts;
-}>;
+type Beginning = Pick<Loaded, 'follower' | 'published'> & Readonly<{ client: EtcdClient; peers: EtcdPeers; prefix: string; parts: StoreParts }>;
 
 /**
  * Decides which cache this is, and which life of it. A server that finds no other server running

@@ -13,12 +13,11 @@ import type { StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import type { Snapshot, SnapshotPage } from '../../domain/store-port.js';
+import type { SnapshotLimits } from '../store-options.js';
 import type { BodyReader } from './body-reader.js';
 import { firstChangeAbove, type ChangedKey, type HistoryWindow } from './history-window.js';
 import type { KeyIndex } from './key-index.js';
 import type { IndexedObject } from './object-reader.js';
-
-export type SnapshotLimits = Readonly<{ rowsMax: number; bytesMax: number }>;
 
 export type EtcdSnapshotParts = Readonly<{
   objects: KeyIndex<IndexedObject>;

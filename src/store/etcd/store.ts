@@ -33,7 +33,8 @@ import type { EtcdPeers } from './peers.js';
 import type { PublishedState } from './published-state.js';
 import type { RecentBodies } from './recent-bodies.js';
 import { EtcdRevisions } from './revisions.js';
-import type { EtcdLimits, EtcdParts } from './store-options.js';
+import type { StoreParts } from '../store-options.js';
+import type { EtcdLimits } from './store-options.js';
 
 export type Opened = Readonly<{
   client: EtcdClient;
@@ -70,7 +71,7 @@ export class EtcdStore implements Store {
   readonly state: State;
   readonly peers: EtcdPeers;
   readonly #opened: Opened;
-  readonly #parts: EtcdParts;
+  readonly #parts: StoreParts;
   readonly #decider: Decider;
   readonly #committer: EtcdCommitter;
   readonly #holds: SnapshotHolds;
@@ -84,7 +85,7 @@ export class EtcdStore implements Store {
   #lastFailure: string | undefined;
   #state: 'open' | 'closing' | 'closed' = 'open';
 
-  constructor(opened: Opened, limits: EtcdLimits, parts: EtcdParts) {
+  constructor(opened: Opened, limits: EtcdLimits, parts: StoreParts) {
     const { client, published, bodies, prefix, cacheId, epoch, follower, window } = opened;
     const { clock } = parts;
     this.#opened = opened;

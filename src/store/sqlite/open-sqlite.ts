@@ -15,7 +15,8 @@ import { momentInterval } from './moments.js';
 import { restrictPermissions } from './private-files.js';
 import { SqliteStore } from './store.js';
 import { databaseName } from './store-files.js';
-import type { StoreLimits, StoreParts } from './store-options.js';
+import type { StoreParts } from '../store-options.js';
+import type { StoreLimits } from './store-options.js';
 
 /** Throws CacheError. */
 export async function openSqlite(

@@ -14,11 +14,12 @@ import { matches, type Scope } from '../../domain/scope.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { CanonicalPaths, Objects, Revisions, Snapshot } from '../../domain/store-port.js';
 import { assertCovered, type SnapshotHolds } from '../compactor.js';
+import type { SnapshotLimits } from '../store-options.js';
 import type { Connection } from './database.js';
 import { summedColumns, tombstone, type ChecksummedRow } from './change-row.js';
 import type { RecentObjects } from './recent-objects.js';
 import type { Rows, Version } from './rows.js';
-import { SqliteSnapshot, type SnapshotLimits } from './snapshot.js';
+import { SqliteSnapshot } from './snapshot.js';
 import type { Walks } from './walks.js';
 
 /** `count` gives up on a type with more identities than this. */

@@ -21,13 +21,12 @@ import type { Clock } from '../../domain/ports.js';
 import type { Snapshot, SnapshotPage } from '../../domain/store-port.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
+import type { SnapshotLimits } from '../store-options.js';
 import { FirstKeys, type KeyAt } from './first-keys.js';
 import type { Rows } from './rows.js';
 import type { Entry, KeyRange, Walks } from './walks.js';
 
 const turnMs = 4;
-
-export type SnapshotLimits = Readonly<{ rowsMax: number; bytesMax: number }>;
 
 /**
  * The keys of a range that existed at R, in order. `last`: the last key that was read; undefined at
