@@ -11,7 +11,7 @@
 import { addDigest, digestOf, emptyDigest, type Digest } from '../../domain/slices/digest.js';
 import type { Key } from '../../domain/key.js';
 import { problemsMax, type CheckResult } from '../damaged-store.js';
-import type { Connection } from './database.js';
+import { readPragma, type Connection } from './database.js';
 import { isDamage } from './damage.js';
 import { readEpochs, readMeta } from './life.js';
 import { bodyColumns, bodyRowOf, put, verifyBody, tombstone, type BodyColumns, type ChangeRow } from './change-row.js';
@@ -48,7 +48,7 @@ function checked(what: string, look: (found: Found) => number): CheckResult {
 function checkFile(database: Connection, thorough: boolean, found: Found): number {
   const rows = database.pragma(`${thorough ? 'integrity_check' : 'quick_check'}(${problemsMax})`) as readonly Record<string, string>[];
   for (const problem of rows.flatMap((row) => Object.values(row))) if (problem !== 'ok') found(problem);
-  return Number(database.pragma('page_count', { simple: true }));
+  return readPragma(database, 'page_count');
 }
 
 function checkEpochs(database: Connection, found: Found): number {

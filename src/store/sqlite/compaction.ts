@@ -23,7 +23,7 @@ import { failpoint } from '../../diagnostics/failpoint.js';
 import type { Revision } from '../../domain/revision.js';
 import { readMeta } from './life.js';
 import { verifyRow, summedColumns, tombstone, type ChecksummedRow } from './change-row.js';
-import type { Connection } from './database.js';
+import { readPragma, type Connection } from './database.js';
 
 /**
  * C may rise to `upTo`. A tombstone at or below C is removed if it is at or below `tombstonesUpTo`,
@@ -142,15 +142,11 @@ export class Compaction {
 
   /** Gives a few free pages back. Returns true if enough have been given back. */
   #freePages(): boolean {
-    const free = this.#pragma('freelist_count');
-    const allowed = Math.max(freePagesMin, this.#pragma('page_count') * freePart);
-    if (free <= allowed || this.#pragma('auto_vacuum') === 0) return true;
+    const free = readPragma(this.#database, 'freelist_count');
+    const allowed = Math.max(freePagesMin, readPragma(this.#database, 'page_count') * freePart);
+    if (free <= allowed || readPragma(this.#database, 'auto_vacuum') === 0) return true;
     this.#database.pragma(`incremental_vacuum(${vacuumPages})`);
     return false;
-  }
-
-  #pragma(name: string): number {
-    return Number(this.#database.pragma(name, { simple: true }));
   }
 
   #record({ compacted, tombstonesFrom, bytes }: Pick<CompactionStep, 'compacted' | 'tombstonesFrom' | 'bytes'>): void {

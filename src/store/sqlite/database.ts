@@ -69,6 +69,10 @@ export function assertSqliteVersion(version: string): void {
   }
 }
 
+export function readPragma(database: Connection, name: string): number {
+  return Number(database.pragma(name, { simple: true }));
+}
+
 /** Whether the disk or SQLite refused an operation. Any other error is a bug. */
 export function isRefusal(error: unknown): error is Error & { code: string } {
   const code = (error as { code?: unknown }).code;

@@ -110,7 +110,7 @@ function addMissingMeta(database: Connection, random: () => number): void {
     tombstones_from: 0,
     log_bytes: 0,
     open: 0,
-    ...(hasCacheId(database) ? {} : { cache_id: newCacheId(random) }),
+    cache_id: newCacheId(random),
   };
   for (const [name, value] of Object.entries(born)) {
     database.prepare(/*sql*/ `INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`).run(name, value);
@@ -144,10 +144,6 @@ export function readEpochs(database: Connection): readonly Epoch[] {
 
 export function readCacheId(database: Connection): string {
   return String(database.prepare(/*sql*/ `SELECT value FROM meta WHERE name = 'cache_id'`).pluck().get());
-}
-
-function hasCacheId(database: Connection): boolean {
-  return database.prepare(/*sql*/ `SELECT 1 FROM meta WHERE name = 'cache_id'`).get() !== undefined;
 }
 
 export function readMeta(database: Connection, name: string): number {

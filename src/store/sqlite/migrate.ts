@@ -17,13 +17,13 @@ import { CacheError } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
 import { defineChecksumFunctions } from './change-row.js';
 import { Unsound } from './damage.js';
-import { isRefusal, type Connection } from './database.js';
+import { isRefusal, readPragma, type Connection } from './database.js';
 
 const fileName = /^(\d{4})-[a-z0-9-]+\.sql$/;
 
 /** How many steps the database has taken. */
 export function schemaOf(database: Connection): number {
-  return Number(database.pragma('user_version', { simple: true }));
+  return readPragma(database, 'user_version');
 }
 
 /** How many steps this release knows. */
@@ -60,7 +60,7 @@ export function migrate(database: Connection, directory: string): void {
  * again.
  */
 function rewrite(database: Connection): void {
-  if (Number(database.pragma('auto_vacuum', { simple: true })) !== 0) return;
+  if (readPragma(database, 'auto_vacuum') !== 0) return;
   try {
     database.pragma('auto_vacuum = INCREMENTAL');
     database.pragma('temp_store = FILE');

@@ -20,7 +20,7 @@
  * `behindBytesMax`, except while a reader reads an older state.
  */
 import { failpoint } from '../../diagnostics/failpoint.js';
-import { busyTimeoutMs, isRefusal, walKeptBytes, type Connection } from './database.js';
+import { busyTimeoutMs, isRefusal, readPragma, walKeptBytes, type Connection } from './database.js';
 import { bytesOf } from './store-files.js';
 
 const mebibyte = 1024 * 1024;
@@ -57,7 +57,7 @@ export class WalFile {
 
   /** Cuts both files to their content if they are much longer. Returns false if that failed. */
   truncate(): boolean {
-    const held = this.#pragma('page_count') * this.#pragma('page_size');
+    const held = readPragma(this.#database, 'page_count') * readPragma(this.#database, 'page_size');
     const bytes = (bytesOf(this.#databaseFile) ?? 0) + (bytesOf(this.#file) ?? 0);
     return bytes <= held + behindBytesMax || this.#checkpoint('TRUNCATE', 0);
   }
@@ -76,9 +76,5 @@ export class WalFile {
     } finally {
       this.#database.pragma(`busy_timeout = ${busyTimeoutMs}`);
     }
-  }
-
-  #pragma(name: string): number {
-    return Number(this.#database.pragma(name, { simple: true }));
   }
 }
