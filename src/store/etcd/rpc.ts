@@ -6,10 +6,10 @@
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 
 /**
- * `created`: the revision of the key's first change; 0 in a delete event. `revision`: that of its
- * last change. `lease`: the lease that the key is attached to; 0: none.
+ * `revision`: that of the key's last change. `lease`: the lease that the key is attached to; 0:
+ * none.
  */
-export type KeyValue = Readonly<{ key: Uint8Array; value: Uint8Array; created: number; revision: number; lease: number }>;
+export type KeyValue = Readonly<{ key: Uint8Array; value: Uint8Array; revision: number; lease: number }>;
 
 /** The ids of this engine's leases are below 2^48. */
 export type LeaseRequest = Readonly<{ id: number; ttlSeconds: number }>;
@@ -71,7 +71,7 @@ export type WatchResponse = Readonly<{
 }>;
 
 /** Sizes in bytes; 0 if a member older than 3.6 does not report it. */
-export type StatusResponse = Readonly<{ version: string; size: number; sizeInUse: number; quota: number }>;
+export type StatusResponse = Readonly<{ version: string; sizeInUse: number; quota: number }>;
 
 const nothing: Uint8Array = new Uint8Array();
 
@@ -179,10 +179,9 @@ export function decodeWatch(bytes: Uint8Array): WatchResponse {
 }
 
 export function decodeStatus(bytes: Uint8Array): StatusResponse {
-  const found = { version: '', size: 0, sizeInUse: 0, quota: 0 };
+  const found = { version: '', sizeInUse: 0, quota: 0 };
   read(bytes, (field, reader) => {
     if (field === 2) found.version = reader.string();
-    else if (field === 3) found.size = numberOf(reader);
     else if (field === 9) found.sizeInUse = numberOf(reader);
     else if (field === 12) found.quota = numberOf(reader);
     else return false;
@@ -227,10 +226,9 @@ function decodeEvent(bytes: Uint8Array): WatchEvent {
 }
 
 function decodeKeyValue(bytes: Uint8Array): KeyValue {
-  const found = { key: nothing, value: nothing, created: 0, revision: 0, lease: 0 };
+  const found = { key: nothing, value: nothing, revision: 0, lease: 0 };
   read(bytes, (field, reader) => {
     if (field === 1) found.key = reader.bytes();
-    else if (field === 2) found.created = numberOf(reader);
     else if (field === 3) found.revision = numberOf(reader);
     else if (field === 5) found.value = reader.bytes();
     else if (field === 6) found.lease = numberOf(reader);

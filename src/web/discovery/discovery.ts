@@ -151,7 +151,7 @@ const kubernetes = { major: '1', minor: '36' };
  * `version`: from package.json. Members that only make sense for a Go program are empty.
  */
 export function versionAnswer(version: string): Answer {
-  const answer = {
+  return json({
     ...kubernetes,
     gitVersion: `v${kubernetes.major}.${kubernetes.minor}.0+strata-v${version}`,
     gitCommit: '',
@@ -160,6 +160,5 @@ export function versionAnswer(version: string): Answer {
     goVersion: '',
     compiler: '',
     platform: '',
-  };
-  return { contentType: 'application/json', body: JSON.stringify(answer) };
+  });
 }

@@ -142,7 +142,7 @@ export class FakeEtcd {
 }
 
 function keyValue(key: string, { value, revision, lease }: Kv): KeyValue {
-  return { key: Buffer.from(key), value, created: 0, revision, lease };
+  return { key: Buffer.from(key), value, revision, lease };
 }
 
 function text(key: Uint8Array): string {

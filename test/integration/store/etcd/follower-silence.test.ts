@@ -88,7 +88,7 @@ test('a follower keeps a member that still catches up, or that sends a large cha
   const reached = follower.catchUp(20);
   for (const revision of [6, 7, 8]) await answer(progress(revision), 3);
   const value = new Uint8Array(1_000);
-  const kv = { key: Buffer.from('/x/a'), value, created: 20, revision: 20, lease: 0 };
+  const kv = { key: Buffer.from('/x/a'), value, revision: 20, lease: 0 };
   const piece = { ...progress(20), isFragment: true, events: [{ kind: 'put' as const, kv, previous: undefined }] };
   for (let i = 0; i < 10; i += 1) {
     watches[0]!.received(piece);

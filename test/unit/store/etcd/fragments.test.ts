@@ -7,7 +7,7 @@ import { Fragments } from '../../../../src/store/etcd/fragments.js';
 import type { WatchEvent } from '../../../../src/store/etcd/rpc.js';
 
 function removed(revision: number, name: string, replaced: Uint8Array): WatchEvent {
-  const kv = { key: Buffer.from(name), value: new Uint8Array(), created: 0, revision, lease: 0 };
+  const kv = { key: Buffer.from(name), value: new Uint8Array(), revision, lease: 0 };
   return { kind: 'delete', kv, previous: { ...kv, value: replaced, revision: 1 } };
 }
 
