@@ -15,7 +15,21 @@ export type Key = Readonly<{
 
 /** The part of a key that kcp's informers use; they do not know the shard. */
 export function formatClientKey(key: Key): string {
-  return `${formatResource(key.resource)}|${key.cluster}|${key.namespace}/${key.name}`;
+  return `${formatResource(key.resource)}|${formatObjectName(key)}`;
+}
+
+export function formatKey(key: Key): string {
+  return `${key.shard}|${formatClientKey(key)}`;
+}
+
+/** Names an object among those of one slice. */
+export function formatObjectName({ cluster, namespace, name }: Readonly<{ cluster: string; namespace: string; name: string }>): string {
+  return `${cluster}|${namespace}/${name}`;
+}
+
+/** Names a logical cluster on a shard. */
+export function placeOf({ shard, cluster }: Pick<Key, 'shard' | 'cluster'>): string {
+  return `${shard}|${cluster}`;
 }
 
 /**

@@ -14,9 +14,8 @@
  * without readers is kept for `keptMs`, but only `idleViewsMax` of those whose pages have less than
  * `keptBytesMin`. The event loop gets a turn before every page, and after some of them (pace.ts).
  */
-import type { Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
-import { formatClientKey } from '../domain/key.js';
+import { formatKey, type Key } from '../domain/key.js';
 import type { Clock, ListEncoding, PresentState, Snapshots } from '../domain/ports.js';
 import type { Objects, Revisions, Snapshot } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
@@ -174,7 +173,7 @@ export class SharedSnapshots implements Snapshots {
    * reader reads the page itself.
    */
   async #page(shared: Shared, after: Key | undefined, readFrom: (after: Key | undefined) => Promise<Page>): Promise<Page> {
-    const at = after === undefined ? '' : `${after.shard}|${formatClientKey(after)}`;
+    const at = after === undefined ? '' : formatKey(after);
     for (let known = shared.pages.get(at); known !== undefined; known = shared.pages.get(at)) {
       const page = await known.catch(() => undefined);
       if (page === undefined) continue;

@@ -5,6 +5,7 @@
  * Bound: `keysMax` objects. An object beyond them, or with a key of more than `keyCharactersMax`,
  * marks its slice as lacking until the slice is synced again.
  */
+import { formatObjectName } from '../key.js';
 import { formatSlice, type Slice } from '../slice.js';
 
 /** An object of the slice. Its parts are not validated, because they are kept as they were sent. */
@@ -32,7 +33,7 @@ export class LackingObjects {
     const name = formatSlice(slice);
     const keys = this.#keys.get(name) ?? new Map<string, number>();
     this.#keys.set(name, keys);
-    const text = textOf(key);
+    const text = formatObjectName(key);
     const before = keys.size;
     const remembered = keys.has(text) || (this.#count < keysMax && text.length <= keyCharactersMax) ? text : others;
     keys.set(remembered, Math.max(order, keys.get(remembered) ?? 0));
@@ -42,7 +43,7 @@ export class LackingObjects {
   /** Records that a version later than the refused one was accepted, or that the object is gone. */
   remove(slice: Slice, key: ObjectName, order = Infinity): void {
     if (this.#count === 0) return;
-    const [name, text] = [formatSlice(slice), textOf(key)];
+    const [name, text] = [formatSlice(slice), formatObjectName(key)];
     const refused = this.#keys.get(name)?.get(text);
     if (refused !== undefined && refused < order) this.#forget(name, text);
   }
@@ -69,8 +70,4 @@ export class LackingObjects {
     this.#count -= 1;
     if (keys.size === 0) this.#keys.delete(name);
   }
-}
-
-function textOf({ cluster, namespace, name }: ObjectName): string {
-  return `${cluster}|${namespace}/${name}`;
 }

@@ -6,7 +6,7 @@
  */
 import type { Change } from '../../domain/change.js';
 import { namesOfType, type KeptNames, type NamesOfType } from '../../domain/kept-names.js';
-import { formatClientKey, type Key } from '../../domain/key.js';
+import { formatKey, type Key } from '../../domain/key.js';
 import type { Body } from '../../domain/object.js';
 import type { Subscription } from '../../domain/ports.js';
 import { formatSlice } from '../../domain/slice.js';
@@ -28,7 +28,7 @@ export class KeptObjects {
     const follow = (change: Change): void => {
       const type = namesOfType(names, change.key.resource);
       if (type === undefined) return;
-      this.#changed?.add(textOf(change.key));
+      this.#changed?.add(formatKey(change.key));
       this.#record(change.key, change.kind === 'put' ? change.object.body : undefined, type);
     };
     this.#subscription = commits.subscribe(({ changes }) => changes.forEach(follow));
@@ -39,7 +39,7 @@ export class KeptObjects {
     for (const type of names.values()) {
       const scope = { group: type.group, resource: type.resource, identity: '*', shard: '*', cluster: '*' } as const;
       for await (const page of snapshotPages(objects.snapshot(scope, revisions.published)))
-        for (const { key, body } of page) if (opened.#changed?.has(textOf(key)) === false) opened.#record(key, body, type);
+        for (const { key, body } of page) if (opened.#changed?.has(formatKey(key)) === false) opened.#record(key, body, type);
     }
     opened.#changed = undefined;
     return opened;
@@ -62,11 +62,7 @@ export class KeptObjects {
 
   #record(key: Key, body: Body | undefined, type: NamesOfType): void {
     const kept = body && keptIn(body, type);
-    if (kept === undefined) this.#objects.delete(textOf(key));
-    else this.#objects.set(textOf(key), { key, names: marksOf(kept) });
+    if (kept === undefined) this.#objects.delete(formatKey(key));
+    else this.#objects.set(formatKey(key), { key, names: marksOf(kept) });
   }
-}
-
-function textOf(key: Key): string {
-  return `${key.shard}|${formatClientKey(key)}`;
 }

@@ -11,7 +11,7 @@
  * Bound: every waiting write is an admitted request (`requestsInFlightMax`; further requests get
  * 429). A write leaves the line when its request ends.
  */
-import { formatClientKey, type Key } from '../../domain/key.js';
+import { formatKey, type Key } from '../../domain/key.js';
 import { Refused, type Refusal } from '../../domain/errors.js';
 import type { Asker } from '../../domain/write-request.js';
 
@@ -24,7 +24,7 @@ export class ObjectTurns {
 
   /** Runs `decide` when its turn has come. Throws Refused if the request ends before that. */
   async run<T>(key: Key, asker: Asker, decide: () => Promise<T>): Promise<T> {
-    const line = `${key.shard}|${formatClientKey(key)}`;
+    const line = formatKey(key);
     await this.#enter(line, asker);
     try {
       return await decide();

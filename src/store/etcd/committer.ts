@@ -21,7 +21,7 @@
  */
 import assert from 'node:assert/strict';
 import type { Change } from '../../domain/change.js';
-import { formatClientKey, type Key } from '../../domain/key.js';
+import { formatKey, type Key } from '../../domain/key.js';
 import type { Mutation } from '../../domain/mutation.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
@@ -209,14 +209,14 @@ export class EtcdCommitter {
 
   /** Decides synchronously if nothing must be written and the key has no request under way. */
   #atOnce(key: Key, plan: () => Plan): Decision | Promise<Decision> {
-    if (this.#underWay.has(textOf(key))) return this.#inTurn(key, () => this.#carryOut(plan));
+    if (this.#underWay.has(formatKey(key))) return this.#inTurn(key, () => this.#carryOut(plan));
     const first = plan();
     return first.kind === 'decided' ? first.decision : this.#inTurn(key, () => this.#carryOut(plan, { first }));
   }
 
   /** Runs after the earlier requests for the key. */
   #inTurn<T>(key: Key, run: () => Promise<T>): Promise<T> {
-    const text = textOf(key);
+    const text = formatKey(key);
     const before = this.#underWay.get(text);
     const done = before === undefined ? run() : before.then(run, run);
     this.#underWay.set(text, done);
@@ -349,10 +349,6 @@ export class EtcdCommitter {
     assert(object !== undefined, 'a reader reads all or throws');
     return object;
   }
-}
-
-function textOf(key: Key): string {
-  return `${key.shard}|${formatClientKey(key)}`;
 }
 
 /**

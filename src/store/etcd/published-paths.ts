@@ -5,7 +5,7 @@
  */
 import type { MovedPath } from '../../domain/change.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
-import type { Key } from '../../domain/key.js';
+import { placeOf, type Key } from '../../domain/key.js';
 import { isClusterEntry } from '../../domain/path-entry.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
@@ -135,8 +135,4 @@ function count(bearers: Map<CanonicalPath, number>, path: CanonicalPath, by: num
   const now = (bearers.get(path) ?? 0) + by;
   if (now > 0) bearers.set(path, now);
   else bearers.delete(path);
-}
-
-function placeOf({ shard, cluster }: ClusterPlace): string {
-  return `${shard}|${cluster}`;
 }

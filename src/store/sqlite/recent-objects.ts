@@ -9,7 +9,7 @@
  * Bound: `bytesMax` of the buffers that contain bodies, plus `objectBytes` for each object. Several
  * bodies may share a buffer, and any one of them keeps all of it in memory.
  */
-import { formatClientKey, type Key } from '../../domain/key.js';
+import { formatKey, type Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
 
@@ -100,8 +100,4 @@ export class RecentObjects {
     this.#buffers.delete(buffer);
     this.#bytes -= buffer.byteLength;
   }
-}
-
-function formatKey(key: Key): string {
-  return `${key.shard}|${formatClientKey(key)}`;
 }

@@ -8,7 +8,7 @@
  */
 import type { Change, MovedPath } from '../../domain/change.js';
 import type { CanonicalPath } from '../../domain/cluster.js';
-import type { Key } from '../../domain/key.js';
+import { placeOf, type Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { CanonicalPaths } from '../../domain/store-port.js';
 import type { Revision } from '../../domain/revision.js';
@@ -120,8 +120,4 @@ export function pathMovesIn(changes: readonly Change[]): PathMoves {
       byPlace.set(placeOf(key), { key, before: movedPath.before, after: (byPlace.get(placeOf(key)) ?? movedPath).after });
   }
   return { revision, byPlace };
-}
-
-function placeOf({ shard, cluster }: Pick<Key, 'shard' | 'cluster'>): string {
-  return `${shard}|${cluster}`;
 }

@@ -16,7 +16,7 @@
  * logical cluster. Further pairs wait for the next connection.
  */
 import { parseCanonicalPath, parseClusterName, type CanonicalPath } from '../../domain/cluster.js';
-import type { Key } from '../../domain/key.js';
+import { placeOf, type Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Store } from '../../domain/store-port.js';
 import type { Neighbour } from '../../domain/via.js';
@@ -141,8 +141,4 @@ export class LinkPaths {
   #pathAt(place: string): CanonicalPath | undefined {
     return this.#brought.get(place)?.path ?? this.#found.get(place);
   }
-}
-
-function placeOf({ shard, cluster }: Pick<Key, 'shard' | 'cluster'>): string {
-  return `${shard}|${cluster}`;
 }

@@ -19,10 +19,9 @@
 import { bytesOf, type Change, type Commit } from '../../domain/change.js';
 import type { Subscription } from '../../domain/ports.js';
 import type { Commits, History, LogChunk, Revisions } from '../../domain/store-port.js';
-import type { Key } from '../../domain/key.js';
+import { formatKey, type Key } from '../../domain/key.js';
 import { isResourceVersion, type Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
-import { formatSlice } from '../../domain/slice.js';
 
 export type TailChunk = Readonly<{ changes: readonly Change[]; upTo: Revision }>;
 
@@ -199,7 +198,7 @@ function findDistinctPrefix(changes: readonly Change[]): number {
       if (hasMoved) return i;
       start = i;
     }
-    const text = `${formatSlice(key)}|${key.cluster}|${key.namespace}/${key.name}`;
+    const text = formatKey(key);
     // No transaction changes a key twice. If one did, its changes would be given out together.
     if (keys.has(text) && start > 0) return start;
     keys.add(text);

@@ -14,7 +14,7 @@
  */
 import type { Change } from '../../domain/change.js';
 import { addDigest, digestOf, emptyDigest, subtractDigest, type Digest } from '../../domain/slices/digest.js';
-import type { Key } from '../../domain/key.js';
+import { formatObjectName, type Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Snapshot } from '../../domain/store-port.js';
 
@@ -63,7 +63,7 @@ export class SliceWalk {
    */
   take({ key, body }: StoredObject): boolean {
     if (this.#sum !== undefined) this.#sum = addDigest(this.#sum, digestOf(key, body));
-    return !this.#touched.has(textOf(key));
+    return !this.#touched.has(formatObjectName(key));
   }
 
   /**
@@ -72,7 +72,7 @@ export class SliceWalk {
    * that moves later may let the object cross.
    */
   touch(key: Key): void {
-    if (!this.#isThrough) this.#touched.add(textOf(key));
+    if (!this.#isThrough) this.#touched.add(formatObjectName(key));
   }
 
   /**
@@ -93,8 +93,4 @@ export class SliceWalk {
   close(): void {
     this.#snapshot.close();
   }
-}
-
-function textOf({ cluster, namespace, name }: Key): string {
-  return `${cluster}|${namespace}/${name}`;
 }
