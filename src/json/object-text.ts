@@ -104,10 +104,14 @@ export function valueText(bytes: Uint8Array, { valueStart, valueEnd }: Member): 
   return decoder.decode(bytes.subarray(valueStart, valueEnd));
 }
 
+export function memberValue(bytes: Uint8Array, members: Members | undefined, name: string): unknown {
+  const found = member(members, name);
+  return found === undefined ? undefined : JSON.parse(valueText(bytes, found));
+}
+
 /** The member's value if it is a string. */
 export function memberText(bytes: Uint8Array, members: Members | undefined, name: string): string | undefined {
-  const found = member(members, name);
-  const value: unknown = found === undefined ? undefined : JSON.parse(valueText(bytes, found));
+  const value = memberValue(bytes, members, name);
   return typeof value === 'string' ? value : undefined;
 }
 

@@ -3,7 +3,7 @@
  * from their spans; the text itself is copied unchanged. The reader trusts an API server to write
  * each name once, and UTF-8. The cache checks both.
  */
-import { member, type Members, nestingMax, type ObjectText, scanObject, valueText } from '../json/object-text.js';
+import { memberText, memberValue, type Members, nestingMax, type ObjectText, scanObject } from '../json/object-text.js';
 
 export type SourceObject = Readonly<{
   text: ObjectText;
@@ -26,7 +26,7 @@ export type Labels = readonly (readonly [key: string, value: string])[];
 
 /** Decodes the labels in each call. */
 export function labelsOf({ text: { bytes, metadata } }: SourceObject): ReadonlyMap<string, unknown> {
-  const found = valueOf(bytes, metadata, 'labels');
+  const found = memberValue(bytes, metadata, 'labels');
   return new Map(Object.entries(typeof found === 'object' && found !== null ? found : {}));
 }
 
@@ -34,7 +34,7 @@ export function labelsOf({ text: { bytes, metadata } }: SourceObject): ReadonlyM
 export function readSourceObject(bytes: Uint8Array): SourceObject {
   const text = scanObject(bytes, nestingMax);
   const { metadata, annotations } = text;
-  const finalizers = valueOf(bytes, metadata, 'finalizers');
+  const finalizers = memberValue(bytes, metadata, 'finalizers');
   return {
     text,
     cluster: textOf(bytes, annotations, 'kcp.io/cluster'),
@@ -50,11 +50,5 @@ export function readSourceObject(bytes: Uint8Array): SourceObject {
 }
 
 function textOf(bytes: Uint8Array, members: Members | undefined, name: string): string {
-  const value = valueOf(bytes, members, name);
-  return typeof value === 'string' ? value : '';
-}
-
-function valueOf(bytes: Uint8Array, members: Members | undefined, name: string): unknown {
-  const found = member(members, name);
-  return found === undefined ? undefined : JSON.parse(valueText(bytes, found));
+  return memberText(bytes, members, name) ?? '';
 }

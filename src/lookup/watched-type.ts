@@ -21,7 +21,6 @@
  */
 import { unreachable } from '../domain/errors.js';
 import { canonicalPathIn } from '../json/object-meta.js';
-import { memberText, type ObjectText } from '../json/object-text.js';
 import { isResourceVersion } from '../domain/revision.js';
 import type { Read } from '../kube/kube-reader.js';
 import type { SourceObject } from '../kube/source-object.js';
@@ -37,7 +36,6 @@ export type Known = Readonly<{ kind: 'found'; object: CachedObject }> | Readonly
 /** `following`: memory answers look-ups. `full`: the type exceeds the bounds. `bytes`: of JSON. */
 export type WatchState = Readonly<{ kind: 'reading' | 'following' | 'full'; objects: number; bytes: number }>;
 
-const shardAnnotation = 'kcp.io/shard';
 const countDigits = 10;
 const decoder = new TextDecoder();
 
@@ -145,19 +143,18 @@ export class WatchedType {
     this.#reached = undefined;
   }
 
-  #add({ text, cluster, namespace, name }: SourceObject): void {
+  #add({ text, shard, cluster, namespace, name }: SourceObject): void {
     // As in the cache, a text that is no canonical path is ignored. It could equal the name of
     // another logical cluster, and look-ups there would find this object.
     const path = canonicalPathIn(text);
     const keys = (path === undefined ? [cluster] : [cluster, path]).map((place) => keyOf(place, namespace, name));
-    const kept = { shard: shardIn(text), cluster, path, keys, text: new Uint8Array(text.bytes) };
+    const kept = { shard, cluster, path, keys, text: new Uint8Array(text.bytes) };
     this.#count(kept, 1);
     for (const key of keys) this.#kept.set(key, (this.#kept.get(key) ?? new Set()).add(kept));
     this.#isNamespaced = namespace !== '';
   }
 
-  #remove({ text, cluster, namespace, name }: SourceObject): void {
-    const shard = shardIn(text);
+  #remove({ shard, cluster, namespace, name }: SourceObject): void {
     for (const former of this.#kept.get(keyOf(cluster, namespace, name)) ?? []) {
       if (former.shard !== shard) continue;
       for (const key of former.keys) {
@@ -185,10 +182,6 @@ export class WatchedType {
 /** No logical cluster, path or namespace contains the separator. */
 function keyOf(place: string, namespace: string, name: string): string {
   return `${place}|${namespace}|${name}`;
-}
-
-function shardIn({ bytes, annotations }: ObjectText): string {
-  return memberText(bytes, annotations, shardAnnotation) ?? '';
 }
 
 /**

@@ -19,7 +19,7 @@ import {
 import type { ClusterName } from '../domain/cluster.js';
 import type { Resource } from '../domain/resource.js';
 import { parseShardName } from '../domain/shard.js';
-import { member, memberText, valueText, type ObjectText } from '../json/object-text.js';
+import { memberText, memberValue, type ObjectText } from '../json/object-text.js';
 import type { Collection } from '../kube/collection.js';
 import type { SourceObject } from '../kube/source-object.js';
 import type { PushedForm } from './slice-reader.js';
@@ -95,6 +95,5 @@ function workspaceEntryOf({ text }: SourceObject): PathEntry | undefined {
 }
 
 function membersIn({ bytes, top }: ObjectText, name: string): Members {
-  const found = member(top, name);
-  return found === undefined ? {} : membersOf(JSON.parse(valueText(bytes, found)));
+  return membersOf(memberValue(bytes, top, name));
 }

@@ -14,7 +14,7 @@ import { dirname, resolve } from 'node:path';
 import { newClusters, newContexts, newUsers, type User } from '@kubernetes/client-node/dist/config_types.js';
 import { ConfigSyntaxError, parseConfigDocument } from '../../json/config-document.js';
 import { CacheError } from '../../domain/errors.js';
-import { isObject, membersOf, textAt } from '../../domain/base/members.js';
+import { isObject, itemsOf, membersOf, textAt } from '../../domain/base/members.js';
 import { parseExecCommand, type ExecCommand } from './exec-command.js';
 
 export type KubeconfigOptions = Readonly<{
@@ -137,10 +137,10 @@ function parseEntries(text: string, fail: Fail): Entries {
     ['apiVersion', 'v1'],
   ] as const)
     if (isPresent(all[name]) && all[name] !== expected) throw fail(`this is no kubeconfig: its ${name} is not ${expected}`);
-  const rawClusters = listOf(all['clusters']) as readonly { cluster?: unknown }[];
-  const rawUsers = listOf(all['users']) as readonly { user?: unknown }[];
+  const rawClusters = itemsOf(all['clusters']) as readonly { cluster?: unknown }[];
+  const rawUsers = itemsOf(all['users']) as readonly { user?: unknown }[];
   for (const kind of ['contexts', 'clusters', 'users']) {
-    const names = listOf(all[kind]).map((entry) => membersOf(entry)['name']);
+    const names = itemsOf(all[kind]).map((entry) => membersOf(entry)['name']);
     const twice = names.find((name, at) => names.indexOf(name) < at);
     if (twice !== undefined) throw fail(`it has two ${kind} of the name ${JSON.stringify(twice)}`);
   }
@@ -181,10 +181,6 @@ function execOf({ name, exec }: User, { folder, cluster, fail }: Readonly<{ fold
   } catch (error) {
     throw fail(`the exec plugin of the user ${name} cannot be used: ${(error as Error).message}`);
   }
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
 }
 
 /** The library returns null for absent members. */
