@@ -21,7 +21,7 @@ import { readCachedResource, type CachedResource, type DeclaringShard } from './
 import { PerClusterSource } from './per-cluster-source.js';
 import { EditPace } from './edit-pace.js';
 import type { Read } from '../kube/kube-reader.js';
-import type { SliceSource } from '../sender/source.js';
+import type { Sender } from '../sender/sender.js';
 import { select, type SelectionRule } from './selection.js';
 import type { ReadObserver, SliceReader } from './slice-reader.js';
 
@@ -209,14 +209,4 @@ export class DeclaredSlices implements ReadObserver {
 }
 
 /** The part of a sender that the agent needs. Tests replace it. */
-export interface SliceSink {
-  /** `after`: the cache can accept `slice` only once `after` was synced. */
-  add(slice: Slice, source: SliceSource, options?: Readonly<{ after?: Slice }>): void;
-  /** Stops sending the slice. The cache keeps the slice until `complete(true)`. */
-  withdraw(slice: Slice): void;
-  /**
-   * Whether all slices of the shard were added. While `isComplete`, the cache removes other slices
-   * of the shard.
-   */
-  complete(isComplete: boolean): void;
-}
+export type SliceSink = Pick<Sender, 'add' | 'withdraw' | 'complete'>;
