@@ -29,9 +29,6 @@ export function parseByeReason(text: string): ByeReason | undefined {
 /** How long a pusher or child should wait before it reconnects, if the store could not serve it. */
 export const unavailableRetryMs = 1_000;
 
-const reasonsByCode = new Map<number, ByeReason>();
-for (const reason of Object.keys(byeReasons) as ByeReason[]) reasonsByCode.set(byeReasons[reason].code, reason);
-
 export function reasonOfCode(code: number): ByeReason | undefined {
-  return reasonsByCode.get(code);
+  return (Object.keys(byeReasons) as ByeReason[]).find((reason) => byeReasons[reason].code === code);
 }

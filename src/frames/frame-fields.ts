@@ -53,38 +53,19 @@ export const id = textOf(frameBounds.idCharactersMax);
 export const policyText = textOf(frameBounds.policyCharactersMax);
 export const message = textOf(frameBounds.messageCharactersMax, (value) => value.slice(0, frameBounds.messageCharactersMax));
 
+function checked<T>(isValid: (value: unknown) => value is T, flaw: string): Field<T> {
+  const read = (value: unknown): T => {
+    if (!isValid(value)) throw new BadFrame(flaw);
+    return value;
+  };
+  return { read, write: same };
+}
+
 /** msgpack-shape.ts has checked that a number is whole and at least 0. */
-export const count: Field<number> = {
-  read: (value) => {
-    if (typeof value !== 'number') throw new BadFrame(' is no number');
-    return value;
-  },
-  write: same,
-};
-
-export const positive: Field<number> = {
-  read: (value) => {
-    if (typeof value !== 'number' || value < 1) throw new BadFrame(' is no number above 0');
-    return value;
-  },
-  write: same,
-};
-
-export const flag: Field<boolean> = {
-  read: (value) => {
-    if (typeof value !== 'boolean') throw new BadFrame(' is neither true nor false');
-    return value;
-  },
-  write: same,
-};
-
-export const bytes: Field<Uint8Array> = {
-  read: (value) => {
-    if (!(value instanceof Uint8Array)) throw new BadFrame(' is no bytes');
-    return value;
-  },
-  write: same,
-};
+export const count = checked((value): value is number => typeof value === 'number', ' is no number');
+export const positive = checked((value): value is number => typeof value === 'number' && value >= 1, ' is no number above 0');
+export const flag = checked((value): value is boolean => typeof value === 'boolean', ' is neither true nor false');
+export const bytes = checked((value): value is Uint8Array => value instanceof Uint8Array, ' is no bytes');
 
 export function parsed<T extends string>(parse: (text: string) => T | undefined): Field<T> {
   const read = (value: unknown): T => {
@@ -228,7 +209,7 @@ function matching(pattern: RegExp): Field<string> {
 const group = matching(/^[a-z0-9.-]{0,253}$/);
 const plural = matching(/^[a-z0-9-]{1,253}$/);
 const identity = matching(/^[A-Za-z0-9.-]{0,253}$/);
-const shard = parsed(parseShardName);
+const namesOfSlice = record({ shard: parsed(parseShardName), group, resource: plural, identity });
 
 /**
  * Accepts the characters that a group, a plural and an identity may have in Kubernetes APIs. None
@@ -236,15 +217,8 @@ const shard = parsed(parseShardName);
  */
 export const slice: Field<Slice> = {
   read: (value) => {
-    const members = membersOf(value);
-    return {
-      shard: readMember('shard', shard.read, members[0]),
-      resource: {
-        group: readMember('group', group.read, members[1]),
-        resource: readMember('resource', plural.read, members[2]),
-        identity: readMember('identity', identity.read, members[3]),
-      },
-    };
+    const { shard, ...resource } = namesOfSlice.read(value);
+    return { shard, resource };
   },
-  write: ({ shard: of, resource }) => [of, resource.group, resource.resource, resource.identity],
+  write: ({ shard, resource: { group, resource, identity } }) => namesOfSlice.write({ shard, group, resource, identity }),
 };
