@@ -48,12 +48,13 @@ export class LinkFilter {
   readonly #kinds = new Map<string, SliceFilter>();
   readonly #shards = new Map<ShardName, boolean>();
   readonly #pairs = new Map<Grant, Map<Grant, boolean>>();
-  readonly #asksPaths: boolean;
+  /** Whether the canonical path of some object may decide whether the object crosses. */
+  readonly asksPaths: boolean;
   #last: Readonly<{ slice: Slice; sliceFilter: SliceFilter }> | undefined;
 
   constructor(own: LinkPolicy, other: LinkPolicy) {
     this.#ends = [own, other].map((policy) => policy.flatMap(grantsOf));
-    this.#asksPaths = this.#ends.flat().some(({ predicate }) => predicate.asksPath);
+    this.asksPaths = this.#ends.flat().some(({ predicate }) => predicate.asksPath);
   }
 
   /** Whether some object of the slice could cross. */
@@ -73,11 +74,6 @@ export class LinkFilter {
   isWhole(slice: Slice): boolean {
     const { covered, ends } = this.#sliceFilter(slice);
     return covered && ends.length === 0;
-  }
-
-  /** Whether the canonical path of some object may decide whether the object crosses. */
-  get asksPaths(): boolean {
-    return this.#asksPaths;
   }
 
   /** As `asksPaths`, for the objects of one slice. */

@@ -1,14 +1,10 @@
 /** The policies of both ends of a link, and the link filters of its two directions. */
-import type { CanonicalPath } from '../../domain/cluster.js';
 import { everyObjectOf, formatLinkPolicy, parseLinkPolicyText, type LinkPolicy } from '../../domain/link-policy.js';
 import { acceptedFromChild, policiesOfChild, shardsOfOthers, type LinkPolicies } from '../../domain/link-policies.js';
-import type { StoredObject } from '../../domain/object.js';
 import { pathTypes } from '../../domain/path-entry.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Neighbour } from '../../domain/via.js';
-import type { Slice } from '../../domain/slice.js';
 import { LinkFilter } from './link-filter.js';
-import { anyPath } from './predicate.js';
 
 /**
  * The policy of one end. `up`: what a child forwards, or a parent accepts. `down`: what a parent
@@ -79,32 +75,6 @@ export class LinkFilters {
    */
   acceptsClaim(shard: ShardName, from: Neighbour): boolean {
     return from === 'parent' || (this.#ownUp.coversShard(shard) && !this.#ofOthers.has(shard));
-  }
-
-  /**
-   * Whether the policy of this end alone accepts an object from the neighbour. `path`: the path of
-   * the object's logical cluster, as far as this end knows it.
-   */
-  accepts(object: Pick<StoredObject, 'key' | 'body'>, from: Neighbour, path: CanonicalPath | undefined): boolean {
-    return this.ownFrom(from).lets(object, path);
-  }
-
-  /** Whether this end would accept the object if it had some other path. */
-  acceptsSomewhere(object: Pick<StoredObject, 'key' | 'body'>, from: Neighbour): boolean {
-    return this.ownFrom(from).lets(object, anyPath);
-  }
-
-  asksPaths(from: Neighbour): boolean {
-    return this.ownFrom(from).asksPaths;
-  }
-
-  asksPath(slice: Slice, from: Neighbour): boolean {
-    return this.ownFrom(from).asksPath(slice);
-  }
-
-  /** Whether the policy of this end alone accepts any object of the slice from the neighbour. */
-  takes(slice: Slice, from: Neighbour): boolean {
-    return this.ownFrom(from).covers(slice);
   }
 
   /** The policy of this end alone, as a filter of what the neighbour sends. */

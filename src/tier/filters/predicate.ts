@@ -27,7 +27,11 @@ export class Predicate {
   readonly #pathPrefix: string | undefined;
   readonly #labels: readonly Requirement[];
   readonly #annotations: readonly AnnotationTerm[];
-  readonly #declares: TypeSet | undefined;
+  /**
+   * The types whose declarations this predicate lets through. Undefined: it may let other objects
+   * through too.
+   */
+  readonly declares: TypeSet | undefined;
 
   private constructor(
     rule: Pick<LinkRule, 'clusters' | 'pathPrefix' | 'labels' | 'annotations'>,
@@ -38,7 +42,7 @@ export class Predicate {
     this.#pathPrefix = pathPrefix;
     this.#labels = labels;
     this.#annotations = annotations;
-    this.#declares = declares === undefined ? undefined : TypeSet.of(declares);
+    this.declares = declares === undefined ? undefined : TypeSet.of(declares);
     const parts = {
       clusters,
       pathPrefix,
@@ -58,14 +62,6 @@ export class Predicate {
     return new Predicate({ clusters: undefined, pathPrefix: undefined, labels: [], annotations: [] }, types);
   }
 
-  /**
-   * The types whose declarations this predicate lets through. Undefined: it may let other objects
-   * through too.
-   */
-  get declares(): TypeSet | undefined {
-    return this.#declares;
-  }
-
   get asksPath(): boolean {
     return this.#pathPrefix !== undefined;
   }
@@ -77,7 +73,7 @@ export class Predicate {
     if (this.#labels.length > 0 && !matchesLabels(this.#labels, labelsOf(body))) return false;
     if (this.#pathPrefix !== undefined && !isWithin(this.#pathPrefix, ownPathOf(body) ?? path)) return false;
     if (this.#annotations.length > 0 && !matchesAnnotations(this.#annotations, annotationsOf(body))) return false;
-    return this.#declares === undefined || this.#letsDeclaration(this.#declares, object);
+    return this.declares === undefined || this.#letsDeclaration(this.declares, object);
   }
 
   #letsDeclaration(types: TypeSet, { key, body }: Pick<StoredObject, 'key' | 'body'>): boolean {

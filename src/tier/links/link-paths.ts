@@ -23,7 +23,7 @@ import type { Neighbour } from '../../domain/via.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';
 import type { FrameOf } from '../../frames/frame.js';
 import type { LinkFilters } from '../filters/link-filters.js';
-import { ownPathOf } from '../filters/predicate.js';
+import { anyPath, ownPathOf } from '../filters/predicate.js';
 
 export type LinkPathsParts = Readonly<{
   store: Pick<Store, 'paths'>;
@@ -69,7 +69,7 @@ export class LinkPaths {
     }
     this.#found = new Map();
     const { filters, from, store } = this.#parts;
-    if (filters()?.asksPath(slice, from) !== true) return;
+    if (filters()?.ownFrom(from).asksPath(slice) !== true) return;
     const clusters = [...new Set(objects.map(({ cluster }) => cluster))].flatMap((cluster) => parseClusterName(cluster) ?? []);
     const places = clusters.map((cluster) => ({ shard: slice.shard, cluster }));
     const paths = await store.paths.pathsOf(places);
@@ -81,14 +81,14 @@ export class LinkPaths {
    * makes the slice wait if only the path is missing.
    */
   accepts(object: Pick<StoredObject, 'key' | 'body'>): boolean {
-    const { filters: filtersNow, from } = this.#parts;
-    const filters = filtersNow();
-    if (filters?.asksPaths(from) !== true) return filters?.accepts(object, from, undefined) ?? false;
+    const { filters, from } = this.#parts;
+    const filter = filters()?.ownFrom(from);
+    if (filter?.asksPaths !== true) return filter?.lets(object, undefined) ?? false;
     const { key, body } = object;
     const [own, place] = [ownPathOf(body), placeOf(key)];
-    const isIn = filters.accepts(object, from, this.#pathAt(place));
+    const isIn = filter.lets(object, this.#pathAt(place));
     if (isIn && own !== undefined) this.#learn(place, parseCanonicalPath(own));
-    if (!isIn && own === undefined && filters.acceptsSomewhere(object, from)) this.#wait(key, place);
+    if (!isIn && own === undefined && filter.lets(object, anyPath)) this.#wait(key, place);
     return isIn;
   }
 

@@ -84,7 +84,7 @@ export class LinkReceiver {
     const context: ReceiverContext = {
       ...rules,
       by: { kind: 'link', neighbour },
-      takes: (slice) => filters()?.takes(slice, neighbour) ?? false,
+      takes: (slice) => filters()?.ownFrom(neighbour).covers(slice) ?? false,
       accepts: (object) => this.#paths.accepts(object),
       holds: (slice) => store.state.slice(slice) !== undefined,
       hasHeldRemoval: (slice) => removals.isHeld(slice),
@@ -215,7 +215,7 @@ export class LinkReceiver {
    */
   #recordRemoved(slice: Slice): void {
     const { filters, neighbour, removals } = this.#parts;
-    if (filters()?.takes(slice, neighbour) !== true) return;
+    if (filters()?.ownFrom(neighbour).covers(slice) !== true) return;
     void this.#receiver.settled.then(() => (this.#receiver.isOver ? undefined : removals.made(slice)));
   }
 

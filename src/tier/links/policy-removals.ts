@@ -74,7 +74,7 @@ export class PolicyRemovals {
     this.#atBegin.delete(formatSlice(slice));
     const filters = this.#filters();
     if (filters === undefined) return true;
-    if (store.state.shard(slice.shard)?.via !== this.#neighbour || !filters.takes(slice, this.#neighbour)) return false;
+    if (store.state.shard(slice.shard)?.via !== this.#neighbour || !filters.ownFrom(this.#neighbour).covers(slice)) return false;
     const filter = filters.from(this.#neighbour);
     // Objects that this sync left out may cross by now.
     if (!isLittle && syncedIn !== '' && syncedIn !== filter.hashOf(slice)) {

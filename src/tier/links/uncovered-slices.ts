@@ -81,8 +81,9 @@ async function removeAllUncovered(parts: UncoveredParts, before: LinkFilters | u
     for (const state of store.state.slicesOf(shard)) {
       const { slice, objects, cameOver } = state;
       if (objects === 0 || cameOver !== neighbour || !hasChanged(state, { before, now, neighbour })) continue;
-      if (!now.takes(slice, neighbour)) uncovered.push(slice);
-      else if (!now.ownFrom(neighbour).isWhole(slice)) narrowed.push(slice);
+      const own = now.ownFrom(neighbour);
+      if (!own.covers(slice)) uncovered.push(slice);
+      else if (!own.isWhole(slice)) narrowed.push(slice);
     }
     await parts.turn();
   }
@@ -98,7 +99,7 @@ function removeReleased(slice: Slice, parts: UncoveredParts): Promise<void> {
   const { store, linkReceiver, neighbour, filters } = parts;
   const now = filters();
   if (now === undefined || store.state.shard(slice.shard)?.via !== neighbour) return Promise.resolve();
-  if (now.takes(slice, neighbour)) return linkReceiver.exclusively(async ({ askAgain }) => askAgain(slice));
+  if (now.ownFrom(neighbour).covers(slice)) return linkReceiver.exclusively(async ({ askAgain }) => askAgain(slice));
   return store.state.slice(slice)?.cameOver === neighbour ? removeSlices([slice], parts) : Promise.resolve();
 }
 
@@ -106,8 +107,9 @@ function hasChanged(
   { slice, filterHash }: SliceState,
   { before, now, neighbour }: Readonly<{ before: LinkFilters | undefined; now: LinkFilters; neighbour: Neighbour }>,
 ): boolean {
-  if (before === undefined) return !now.takes(slice, neighbour) || filterHash !== now.from(neighbour).hashOf(slice);
-  return before.takes(slice, neighbour) && before.ownFrom(neighbour).hashOf(slice) !== now.ownFrom(neighbour).hashOf(slice);
+  const own = now.ownFrom(neighbour);
+  if (before === undefined) return !own.covers(slice) || filterHash !== now.from(neighbour).hashOf(slice);
+  return before.ownFrom(neighbour).covers(slice) && before.ownFrom(neighbour).hashOf(slice) !== own.hashOf(slice);
 }
 
 function removeSlices(
@@ -120,7 +122,7 @@ function removeSlices(
     const [held, gone]: [Slice[], Slice[]] = [[], []];
     for (const slice of slices) {
       const now = filters();
-      if (now?.takes(slice, neighbour) !== false) continue;
+      if (now?.ownFrom(neighbour).covers(slice) !== false) continue;
       if (await policyRemovals.holdsOwn(slice)) {
         held.push(slice);
         pushes.push({ kind: 'invalidate', slice, by });
