@@ -24,7 +24,7 @@ type Owner = SliceSync | undefined;
 
 type Item =
   | { readonly kind: 'objects'; readonly sync: SliceSync; pending: Pending[] }
-  | Readonly<{ kind: 'frame'; sync: Owner; frame: (sequence: number, objects: number) => Frame; bytes: number; sent: () => void }>
+  | Readonly<{ kind: 'frame'; sync: Owner; frame: (sequence: number, objects: number) => Frame; bytes: number }>
   | Readonly<{ kind: 'position'; position: string }>;
 
 export type LinkSenderBounds = Readonly<{ batchMutationsMax: number; batchBytesMax: number }>;
@@ -108,18 +108,15 @@ export class LinkSenderQueue {
     this.#objects += pending.length;
   }
 
-  /**
-   * `sent` is called when the frame is taken. `objects` is the number of objects put since the
-   * slice's begin.
-   */
-  frame(sync: SliceSync, frame: (sequence: number, objects: number) => Frame, sent: () => void = () => {}): void {
-    this.#items.push({ kind: 'frame', sync, frame, bytes: frameBytes, sent });
+  /** `objects` is the number of objects put since the slice's begin. */
+  frame(sync: SliceSync, frame: (sequence: number, objects: number) => Frame): void {
+    this.#items.push({ kind: 'frame', sync, frame, bytes: frameBytes });
   }
 
   report(report: Omit<FrameOf<'report'>, 'kind' | 'sequence'>): void {
     const frame = (sequence: number): Frame => ({ kind: 'report', sequence, ...report });
     const bytes = frameBytes + report.freshness.length * reportedSliceBytes;
-    this.#items.push({ kind: 'frame', sync: undefined, frame, bytes, sent: () => {} });
+    this.#items.push({ kind: 'frame', sync: undefined, frame, bytes });
   }
 
   /** Everything up to the position must be queued already. */
@@ -165,7 +162,7 @@ export class LinkSenderQueue {
     const sinceMs = this.#clock.now();
     const sequence = this.#window.add(item.sync, [{ outgoing, bytes, sinceMs, sync: 0, order: 0, syncing: false }]);
     const frame = item.frame(sequence, item.sync?.objects ?? 0);
-    item.sent();
+    if (item.sync !== undefined && frame.kind === 'begin') item.sync.objects = 0;
     return frame;
   }
 
@@ -205,13 +202,7 @@ export class LinkSenderQueue {
 }
 
 function progressOf(position: string): Extract<Item, { kind: 'frame' }> {
-  return {
-    kind: 'frame',
-    sync: undefined,
-    frame: (sequence) => ({ kind: 'progress', sequence, position }),
-    bytes: frameBytes,
-    sent: () => {},
-  };
+  return { kind: 'frame', sync: undefined, frame: (sequence) => ({ kind: 'progress', sequence, position }), bytes: frameBytes };
 }
 
 /** Names the object for the log, without its content. */

@@ -60,14 +60,10 @@ export class Comparisons {
     const { slice } = sync;
     const comparison = new SliceComparison(snapshot);
     const revision = store.revisions.format(tail.position);
-    queue.frame(
-      sync,
-      (sequence) => {
-        comparison.sequence = sequence;
-        return { kind: 'begin', sequence, slice, revision, compares: true };
-      },
-      () => (sync.objects = 0),
-    );
+    queue.frame(sync, (sequence) => {
+      comparison.sequence = sequence;
+      return { kind: 'begin', sequence, slice, revision, compares: true };
+    });
     sync.comparison = comparison;
     sync.isRefused = false;
     syncs.marked.add(sync);

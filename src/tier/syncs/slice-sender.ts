@@ -187,11 +187,7 @@ export class SliceSender {
     const isCovered = filter.covers(slice);
     const snapshot = isCovered ? this.#snapshot(sync) : undefined;
     const revision = store.revisions.format(tail.position);
-    queue.frame(
-      sync,
-      (sequence) => ({ kind: 'begin', sequence, slice, revision }),
-      () => (sync.objects = 0),
-    );
+    queue.frame(sync, (sequence) => ({ kind: 'begin', sequence, slice, revision }));
     sync.closeComparison();
     sync.isRefused = false;
     syncs.marked.add(sync);

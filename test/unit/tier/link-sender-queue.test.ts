@@ -123,22 +123,22 @@ test('a position waits for credit after the objects before it, also after one th
   t.is(tooLarge.length, 1);
 });
 
-test('a frame is built when it is sent, and its callback then runs', (t) => {
+test('a frame is built when it is sent, and a begin then starts the count of its slice', (t) => {
   const { queue } = aQueue({ mutations: 1, bytes: 1_000_000 });
   const sync = aSync();
-  let gone = 0;
+  sync.objects = 3;
+  let built = 0;
   queue.position('7');
-  queue.frame(
-    sync,
-    (sequence) => ({ kind: 'begin', sequence, slice: sync.slice, revision: '' }),
-    () => (gone += 1),
-  );
+  queue.frame(sync, (sequence) => {
+    built += 1;
+    return { kind: 'begin', sequence, slice: sync.slice, revision: '' };
+  });
 
   t.deepEqual(textsOf(takeAll(queue)), ['progress']);
-  t.is(gone, 0);
+  t.deepEqual([built, sync.objects], [0, 3]);
   queue.acknowledge(1, { mutations: 1, bytes: 1_000_000 });
   t.deepEqual(textsOf(takeAll(queue)), ['begin']);
-  t.is(gone, 1);
+  t.deepEqual([built, sync.objects], [1, 0]);
 });
 
 test('an acknowledgement of an unsent number is rejected, and the lag is the wait of the oldest unacknowledged object', (t) => {
