@@ -3,7 +3,7 @@
  * tree, wired as the server wires them.
  */
 import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
-import { mayWriteFor, type Caller } from '../../src/domain/caller.js';
+import type { Caller } from '../../src/domain/caller.js';
 import { Catalogue } from '../../src/domain/catalogue/catalogue.js';
 import { kcpTypes } from '../../src/domain/catalogue/catalogue-kcp.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
@@ -243,7 +243,7 @@ export class SimProcess implements PartyPlace {
       standbys: this.#standbys,
       rules,
     };
-    const session = new PushSession(connection, caller, (shard) => mayWriteFor(caller, shard), parts);
+    const session = new PushSession(connection, caller, parts);
     this.#byes.set(connection, (...why) => session.bye(...why));
     await session.run(first.value, frames);
   }

@@ -12,7 +12,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { BoundedLog } from '../../diagnostics/bounded-log.js';
 import type { Log } from '../../diagnostics/log.js';
-import { atExpiry, mayOpenSession, mayWriteFor, type Caller } from '../../domain/caller.js';
+import { atExpiry, mayOpenSession, type Caller } from '../../domain/caller.js';
 import { badRequest, type Refusal } from '../../domain/errors.js';
 import type { ByeReason } from '../../frames/bye.js';
 import { firstFrame, type FrameConnection } from '../../frames/frame-connection.js';
@@ -164,7 +164,7 @@ export class Endpoint {
     open.role ??= first.role;
     if (first.role === 'cache') return acceptCache(connection, { hello: first, frames, caller });
     const parts = { ...this.#parts, log: this.#log, turn: () => this.#parts.turn(connection.peer) };
-    const session = new PushSession(connection, caller, (shard) => mayWriteFor(caller, shard), parts);
+    const session = new PushSession(connection, caller, parts);
     open.bye = (...why) => session.bye(...why);
     await session.run(first, frames);
   }

@@ -20,11 +20,10 @@
  */
 import { shown, type BoundedLog } from '../../diagnostics/bounded-log.js';
 import type { Metrics } from '../../diagnostics/metrics.js';
-import type { Caller } from '../../domain/caller.js';
+import { mayWriteFor, type Caller } from '../../domain/caller.js';
 import type { ShardState } from '../../domain/claim.js';
 import type { Clock, Subscription } from '../../domain/ports.js';
-import type { PublishedState } from '../../domain/published-state.js';
-import type { PushLane, Revisions, Store } from '../../domain/store-port.js';
+import type { PushLane, Store } from '../../domain/store-port.js';
 import type { Push, PushOutcome, Term } from '../../domain/push.js';
 import { isResourceVersion } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
@@ -61,18 +60,14 @@ type Held = Readonly<{ shard: ShardName; holder: Holder; lane: PushLane; named: 
 /** The policies of links do not apply to pushers. */
 const noPolicy = { takes: () => true, accepts: () => true, holds: () => true, hasHeldRemoval: () => false };
 
-/**
- * The store's decision on a hello. `synced`: slices of the shard that this term has synced, if the
- * store still has everything that it acknowledged.
- */
+/** The store's decision on a hello. `synced`: the slices that need no sync (`#resumedSlices`). */
 type Decided = Readonly<{ outcome: PushOutcome; synced: readonly Slice[] }>;
 
 export class PushSession {
   readonly #connection: FrameConnection;
   readonly #acks: Acks;
   readonly #parts: PushSessionParts;
-  readonly #mayWriteFor: (shard: ShardName) => boolean;
-  readonly #user: string;
+  readonly #caller: Caller;
   #agent: string | undefined;
   #isOver = false;
   #hasSentBye = false;
@@ -82,12 +77,11 @@ export class PushSession {
   #receiver: Receiver | undefined;
   #isWelcome = false;
 
-  constructor(connection: FrameConnection, caller: Caller, mayWriteFor: (shard: ShardName) => boolean, parts: PushSessionParts) {
+  constructor(connection: FrameConnection, caller: Caller, parts: PushSessionParts) {
     this.#connection = connection;
     this.#acks = new Acks((ack) => connection.send(ack), parts.turn);
     this.#parts = parts;
-    this.#mayWriteFor = mayWriteFor;
-    this.#user = caller.user;
+    this.#caller = caller;
   }
 
   /**
@@ -134,7 +128,7 @@ export class PushSession {
   }
 
   async #greet(hello: FrameOf<'hello'>): Promise<void> {
-    const coming = parsePusherHello(hello, this.#mayWriteFor);
+    const coming = parsePusherHello(hello, (shard) => mayWriteFor(this.#caller, shard));
     if (coming.kind === 'bye') return this.#refuse(coming);
     const decided = await this.#acquire(coming);
     if (decided === undefined || this.#isOver) return;
@@ -215,13 +209,13 @@ export class PushSession {
   }
 
   async #name(frame: Omit<FrameOf<'types'>, 'kind'>, named: PusherSlices, receiver: Receiver): Promise<void> {
-    const { come, gone, isTurned } = named.update(frame);
+    const { gone, isTurned } = named.update(frame);
     if (named.all !== undefined && (isTurned || gone.length > 0)) {
       // A slice that is withdrawn and named again must be resynced.
       await receiver.dispatch({ kind: 'named', slices: named.all });
       await this.#removeUnnamed();
     }
-    this.#parts.sessions.notifyNames(isTurned ? undefined : [...gone, ...come]);
+    this.#parts.sessions.notifyNames(isTurned ? undefined : [...gone, ...frame.slices]);
   }
 
   async #removeUnnamed(): Promise<void> {
@@ -285,10 +279,23 @@ export class PushSession {
     // This must precede any further publication: whatever takes the shard away must find the
     // session here.
     sessions.enter(shard, holder, clock.now());
-    const lost = (slices: number): void => log.warn('push.position-unknown', { ...this.#who(), shard, position: shown(position), slices });
-    const synced = await resumedSlices({ store, lane, lost }, { shard, term, position });
+    const synced = await this.#resumedSlices(shard, term, position);
     log.info('push.connected', { ...this.#who(), syncedTerm: synced.length });
     return { outcome, synced };
+  }
+
+  /**
+   * The slices that a pusher need not sync when it gets its shard again: those that its term has
+   * synced here. `position`: the position of its last ack; '' if it had none. If the store does not
+   * know the position, it has lost acknowledged changes. Then none of these slices counts as synced.
+   */
+  async #resumedSlices(shard: ShardName, term: Term, position: string): Promise<readonly Slice[]> {
+    const { store, sessions, log } = this.#parts;
+    const synced = [...store.state.slicesOf(shard)].filter(({ syncedTerm }) => syncedTerm === term).map(({ slice }) => slice);
+    if (synced.length === 0 || (isResourceVersion(position) && store.revisions.locatePosition(position).kind === 'ours')) return synced;
+    await sessions.lane(shard).push(synced.map((slice): Push => ({ kind: 'invalidate', slice, by: { kind: 'pusher', term } })));
+    log.warn('push.position-unknown', { ...this.#who(), shard, position: shown(position), slices: synced.length });
+    return [];
   }
 
   #requestResync(slice: Slice): void {
@@ -306,33 +313,6 @@ export class PushSession {
 
   #who(): Readonly<Record<string, unknown>> {
     const { shard, holder } = this.#held ?? {};
-    return { user: this.#user, peer: this.#connection.peer, agent: this.#agent, shard, term: holder?.term };
+    return { user: this.#caller.user, peer: this.#connection.peer, agent: this.#agent, shard, term: holder?.term };
   }
-}
-
-/** `position`: the position of its last ack; '' if it had none. */
-type Resumed = Readonly<{ shard: ShardName; term: Term; position: string }>;
-
-/**
- * The slices that a pusher need not sync when it gets its shard again: those that its term has
- * synced here. If the store does not know the position, it has lost acknowledged changes. Then none
- * of these slices counts as synced, and `lost` gets their number.
- */
-async function resumedSlices(
-  {
-    store,
-    lane,
-    lost,
-  }: Readonly<{
-    store: Readonly<{ state: Pick<PublishedState, 'slicesOf'>; revisions: Pick<Revisions, 'locatePosition'> }>;
-    lane: PushLane;
-    lost: (slices: number) => void;
-  }>,
-  { shard, term, position }: Resumed,
-): Promise<readonly Slice[]> {
-  const synced = [...store.state.slicesOf(shard)].filter(({ syncedTerm }) => syncedTerm === term).map(({ slice }) => slice);
-  if (synced.length === 0 || (isResourceVersion(position) && store.revisions.locatePosition(position).kind === 'ours')) return synced;
-  await lane.push(synced.map((slice): Push => ({ kind: 'invalidate', slice, by: { kind: 'pusher', term } })));
-  lost(synced.length);
-  return [];
 }

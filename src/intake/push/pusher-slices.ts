@@ -49,14 +49,10 @@ export class PusherSlices {
   }
 
   /**
-   * Returns the slices that were named and withdrawn. `isTurned`: the pusher says, or takes back,
-   * that these are all. Throws BadFrame.
+   * Returns the named slices that were withdrawn. `isTurned`: the pusher says, or takes back, that
+   * these are all. Throws BadFrame.
    */
-  update({
-    slices,
-    withdrawn,
-    isAll,
-  }: Omit<FrameOf<'types'>, 'kind'>): Readonly<{ come: readonly Slice[]; gone: readonly Slice[]; isTurned: boolean }> {
+  update({ slices, withdrawn, isAll }: Omit<FrameOf<'types'>, 'kind'>): Readonly<{ gone: readonly Slice[]; isTurned: boolean }> {
     const gone = withdrawn.filter((slice) => this.#names.delete(formatSlice(slice)));
     for (const slice of slices) this.begun(slice);
     const isTurned = isAll !== this.#areAll;
@@ -64,7 +60,7 @@ export class PusherSlices {
     const { shard, removals } = this.#parts;
     if (isTurned && !isAll)
       for (const held of removals.all) if (held.slice.shard === shard && held.reason === reason) removals.forget(held.slice);
-    return { come: slices, gone, isTurned };
+    return { gone, isTurned };
   }
 
   /** A slice that begins counts as named. Throws BadFrame. */
