@@ -4,6 +4,7 @@
  *
  * R1 If a link is down, or has not answered a heartbeat for `answerAgeMsMax`, every shard behind it
  *    counts as not connected. Nothing else changes.
+ * R2 So does a shard whose origin no link reaches, whatever was reported.
  *
  * A shard is connected while one of its slices is. The shard's `sinceMs` is the time of the report
  * that connected or disconnected it last.
@@ -53,10 +54,12 @@ export class ReportedFreshness {
   readonly #neighbours = new Map<Neighbour, NeighbourReports>();
   readonly #clock: Pick<Clock, 'now'>;
   readonly #startedMs: number;
+  readonly #unreachedMs: Routes['unreachedMs'];
 
   /** `neighbours`: those that this cache had before this process started. */
-  constructor(clock: Pick<Clock, 'now'>, neighbours: Iterable<Neighbour> = []) {
+  constructor(clock: Pick<Clock, 'now'>, neighbours: Iterable<Neighbour> = [], unreachedMs: Routes['unreachedMs'] = () => undefined) {
     this.#clock = clock;
+    this.#unreachedMs = unreachedMs;
     this.#startedMs = clock.now();
     for (const neighbour of neighbours) this.up(neighbour).down();
   }
@@ -106,6 +109,8 @@ export class ReportedFreshness {
 
   /** A shard that was never reported counts as not connected since the link opened or closed. */
   shard(neighbour: Neighbour, shard: ShardName): Readonly<{ connected: boolean; sinceMs: number }> {
+    const unreachedMs = this.#unreachedMs(shard);
+    if (unreachedMs !== undefined) return { connected: false, sinceMs: unreachedMs };
     const { isUp, sinceMs } = this.presence(neighbour);
     const reported = this.#neighbours.get(neighbour)?.slices.shard(shard);
     if (reported === undefined) return { connected: false, sinceMs };
@@ -115,7 +120,8 @@ export class ReportedFreshness {
   /** Undefined if the slice was never reported. */
   slice(neighbour: Neighbour, slice: Slice): SliceReport | undefined {
     const freshness = this.#neighbours.get(neighbour)?.slices.slice(slice);
-    return freshness && { ...freshness, connected: freshness.connected && this.presence(neighbour).isUp };
+    const isReached = this.presence(neighbour).isUp && this.#unreachedMs(slice.shard) === undefined;
+    return freshness && { ...freshness, connected: freshness.connected && isReached };
   }
 
   reportedOf(neighbour: Neighbour, shard: ShardName): Iterable<Slice> {
@@ -136,25 +142,4 @@ function record(
   reported.isComplete = isComplete;
   if (askedMs !== undefined) reported.asOfMs = askedMs;
   return reported.slices.update(freshness, nowMs);
-}
-
-export type LinksFreshness = Pick<ReportedFreshness, 'presence' | 'shard' | 'slice' | 'reportedOf'>;
-
-/**
- * What the links have reported. A shard whose origin no link reaches counts as not connected,
- * whatever was reported.
- */
-export function reachedFreshness(reported: ReportedFreshness, routes: Pick<Routes, 'unreachedMs'>): LinksFreshness {
-  return {
-    presence: (neighbour) => reported.presence(neighbour),
-    reportedOf: (neighbour, shard) => reported.reportedOf(neighbour, shard),
-    shard: (neighbour, shard) => {
-      const sinceMs = routes.unreachedMs(shard);
-      return sinceMs === undefined ? reported.shard(neighbour, shard) : { connected: false, sinceMs };
-    },
-    slice: (neighbour, slice) => {
-      const freshness = reported.slice(neighbour, slice);
-      return freshness && routes.unreachedMs(slice.shard) !== undefined ? { ...freshness, connected: false } : freshness;
-    },
-  };
 }

@@ -45,7 +45,7 @@ import { whileLeading } from './while-leading.js';
 import { Readiness } from './readiness.js';
 import { Rollback, type RollbackParts } from './rollback.js';
 import { Routes } from './routes.js';
-import { reachedFreshness, ReportedFreshness, type LinksFreshness, type OpenNeighbour } from './reported-freshness.js';
+import { ReportedFreshness, type OpenNeighbour } from './reported-freshness.js';
 import { FreshnessChanges } from './links/freshness-changes.js';
 import { HeldShards } from './held-shards.js';
 import { takeSwept, sendSwept, type SweptTakenParts } from './links/swept-keys.js';
@@ -88,7 +88,6 @@ export class Tier {
   readonly #options: TierOptions;
   readonly #known: PublishedState;
   readonly #reported: ReportedFreshness;
-  readonly #freshness: LinksFreshness;
   readonly #children: Children;
   readonly #link: Link | undefined;
   readonly #routes: Routes;
@@ -114,7 +113,8 @@ export class Tier {
     this.#known = known;
     this.#policies = policies;
     const children = [...known.links].map(({ neighbour }) => neighbour).filter((neighbour) => neighbour !== 'parent');
-    this.#reported = new ReportedFreshness(clock, options.urls.length > 0 ? ['parent', ...children] : children);
+    const neighbours: readonly Neighbour[] = options.urls.length > 0 ? ['parent', ...children] : children;
+    this.#reported = new ReportedFreshness(clock, neighbours, (shard) => this.#routes.unreachedMs(shard));
     this.#parentLane = store.writer.lane();
     this.#rollback = new Rollback({ ...parts, links: () => this.#sessions() });
     this.#children = new Children({
@@ -155,7 +155,6 @@ export class Tier {
         this.#freshnessChanges.check();
       },
     });
-    this.#freshness = reachedFreshness(this.#reported, this.#routes);
     this.#subscriptions = [
       known.follow(({ shards }) => this.#routes.follow(shards)),
       sendSwept({ store, sessionOf: (neighbour) => this.#sessionOf(neighbour) }),
@@ -207,8 +206,8 @@ export class Tier {
     return this.#policies;
   }
 
-  get freshness(): LinksFreshness {
-    return this.#freshness;
+  get freshness(): Pick<ReportedFreshness, 'presence' | 'shard' | 'slice' | 'reportedOf'> {
+    return this.#reported;
   }
 
   get isReady(): boolean {
@@ -257,7 +256,7 @@ export class Tier {
     const shard = this.#known.shard(slice.shard);
     if (shard?.via === undefined) return unreported;
     const { via } = shard;
-    const reported = (via === 'local' ? this.#parts.pushers.freshness(slice) : this.#freshness.slice(via, slice)) ?? unreported;
+    const reported = (via === 'local' ? this.#parts.pushers.freshness(slice) : this.#reported.slice(via, slice)) ?? unreported;
     return { ...reported, whole: isWhole(this.#known.slice(slice), shard, reported.whole) };
   }
 
@@ -278,7 +277,7 @@ export class Tier {
   }
 
   #reportedMs(shard: ShardName, neighbour: Neighbour, nowMs: number): number {
-    const { connected, sinceMs } = this.#freshness.shard(neighbour, shard);
+    const { connected, sinceMs } = this.#reported.shard(neighbour, shard);
     return connected ? nowMs : Math.max(sinceMs, this.#routes.unheldMs(shard) ?? this.#lostMs(shard, neighbour) ?? nowMs);
   }
 
