@@ -33,6 +33,7 @@ export type IntakeParts = Readonly<{
 }>;
 
 type By = Pick<CreateRequest, 'caller' | 'dryRun'>;
+type Put = Mutation & { kind: 'put' };
 
 /** Kubernetes' own number of attempts at a generated name. */
 const generatedNameTriesMax = 8;
@@ -54,7 +55,7 @@ export class Intake implements IntakePort {
       const admitted = mustParse(admitCreate(bytes, { ...request, nowMs: this.#parts.clock.wallMs(), uid: randomUUID, suffix }));
       const { mutation, warnings, generated } = admitted;
       this.#parts.plainWrites.recordWrite(mutation.key.shard);
-      const object = await this.#store(mutation, request);
+      const object = await this.#store(mutation, undefined, request);
       if (object !== undefined) return { object, warnings };
       if (!generated) throw new Refused(alreadyExists(mutation.key));
       if (tries === generatedNameTriesMax) throw new Refused(alreadyExists(mutation.key, { retryAfterSeconds: 1 }));
@@ -75,7 +76,7 @@ export class Intake implements IntakePort {
         const kept = names && (await keptWrite({ ...asked, names }, heavy));
         const mutation = { ...admitted.mutation, ...kept };
         const isSame = await saysTheSame(mutation.body, stored, heavy);
-        const object = isSame ? current : await this.#storeUpdate(mutation, current, request);
+        const object = isSame ? current : await this.#store(mutation, current, request);
         if (object !== undefined) return { object, warnings };
         // A pusher or another server of the store changed the object first. If this request names
         // the old revision, the next admission refuses it.
@@ -104,22 +105,16 @@ export class Intake implements IntakePort {
     });
   }
 
-  /** Returns undefined if the name already exists. */
-  async #store(mutation: Mutation & { kind: 'put' }, { caller, dryRun }: By): Promise<StoredObject | undefined> {
-    if (dryRun) this.#decide(mutation, caller);
-    if (dryRun) return (await this.#parts.objects.get(mutation.key)) === undefined ? unstored(mutation, '') : undefined;
-    const outcome = await this.#submit(mutation, caller);
-    return outcome.kind === 'written' ? outcome.object : undefined;
-  }
-
-  /** Returns undefined if another write changed the object first. */
-  async #storeUpdate(
-    mutation: Mutation & { kind: 'put' },
-    current: StoredObject,
-    { caller, dryRun }: By,
-  ): Promise<StoredObject | undefined> {
-    if (dryRun) this.#decide(mutation, caller);
-    if (dryRun) return unstored(mutation, current.resourceVersion);
+  /**
+   * `current`: the object that the write replaces. Returns undefined if the name already exists, or
+   * if another write changed the object first.
+   */
+  async #store(mutation: Put, current: StoredObject | undefined, { caller, dryRun }: By): Promise<StoredObject | undefined> {
+    if (dryRun) {
+      this.#decide(mutation, caller);
+      const exists = current === undefined && (await this.#parts.objects.get(mutation.key)) !== undefined;
+      return exists ? undefined : unstored(mutation, current?.resourceVersion ?? '');
+    }
     const outcome = await this.#submit(mutation, caller);
     if (outcome.kind === 'written') return outcome.object;
     if (outcome.why === 'absent') throw new Refused(notFound(mutation.key));
@@ -150,7 +145,7 @@ export class Intake implements IntakePort {
 }
 
 /** The answer to a dry run. It has no revision of its own. */
-function unstored({ key, body }: Mutation & { kind: 'put' }, resourceVersion: string): StoredObject {
+function unstored({ key, body }: Put, resourceVersion: string): StoredObject {
   return { key, revision: 0, resourceVersion, body };
 }
 
