@@ -85,13 +85,9 @@ function readEntry(key: Key, bytes: Uint8Array, { allocate }: PushInputs): Admit
   return { body: pathEntryBody(own), path: pathOfEntry(entry) };
 }
 
-export function admitKey(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
-  return attempt(() => ({ kind: 'retract', key: readKey(pushed, inputs), by: inputs.by }));
-}
-
 /** A `keep` leaves the stored object of the key unchanged. */
-export function admitKeep(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
-  return attempt(() => ({ kind: 'keep', key: readKey(pushed, inputs), by: inputs.by }));
+export function admitKey(kind: 'retract' | 'keep', pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
+  return attempt(() => ({ kind, key: readKey(pushed, inputs), by: inputs.by }));
 }
 
 /** Checks that an object of this key could exist here. */

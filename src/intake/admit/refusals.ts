@@ -1,6 +1,6 @@
 /** Refusals of writes, in the words of Kubernetes' API server. */
 import type { ServedType } from '../../domain/catalogue/catalogue.js';
-import type { Refusal } from '../../domain/errors.js';
+import type { Reason, Refusal } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import { formatGroupResource } from '../../domain/resource.js';
@@ -8,28 +8,24 @@ import { formatGroupResource } from '../../domain/resource.js';
 const modified = 'the object has been modified; please apply your changes to the latest version and try again';
 
 /** By default, `why` says that another write came first. */
-export function conflict({ resource: { group, resource }, name }: Key, why = modified): Refusal {
-  return {
-    reason: 'Conflict',
-    message: `Operation cannot be fulfilled on ${formatGroupResource({ group, resource })} ${JSON.stringify(name)}: ${why}`,
-    details: { name, ...(group !== '' && { group }), kind: resource },
-  };
+export function conflict(subject: Subject, why = modified): Refusal {
+  return refusalOf('Conflict', subject, (text) => `Operation cannot be fulfilled on ${text}: ${why}`);
 }
 
-export function notFound({ resource: { group, resource }, name }: Key): Refusal {
-  return {
-    reason: 'NotFound',
-    message: `${formatGroupResource({ group, resource })} ${JSON.stringify(name)} not found`,
-    details: { name, ...(group !== '' && { group }), kind: resource },
-  };
+export function notFound(key: Key): Refusal {
+  return refusalOf('NotFound', key, (text) => `${text} not found`);
 }
 
-export function alreadyExists({ resource: { group, resource }, name }: Key, retry: Readonly<{ retryAfterSeconds?: number }> = {}): Refusal {
-  return {
-    reason: 'AlreadyExists',
-    message: `${formatGroupResource({ group, resource })} ${JSON.stringify(name)} already exists`,
-    details: { name, ...(group !== '' && { group }), kind: resource, ...retry },
-  };
+export function alreadyExists(key: Key, retry: Readonly<{ retryAfterSeconds?: number }> = {}): Refusal {
+  const refusal = refusalOf('AlreadyExists', key, (text) => `${text} already exists`);
+  return { ...refusal, details: { ...refusal.details, ...retry } };
+}
+
+type Subject = Readonly<{ resource: Readonly<{ group: string; resource: string }>; name: string }>;
+
+function refusalOf(reason: Reason, { resource: { group, resource }, name }: Subject, say: (subject: string) => string): Refusal {
+  const message = say(`${formatGroupResource({ group, resource })} ${JSON.stringify(name)}`);
+  return { reason, message, details: { name, ...(group !== '' && { group }), kind: resource } };
 }
 
 /**
@@ -40,12 +36,7 @@ export function preconditionFailed(
   { uid, resourceVersion }: Readonly<{ uid: string | undefined; resourceVersion: string | undefined }>,
 ): Refusal | undefined {
   const { group, kind } = type;
-  const { name } = current.key;
-  const refuse = (why: string): Refusal => ({
-    reason: 'Conflict',
-    message: `Operation cannot be fulfilled on ${formatGroupResource({ group, resource: kind })} ${JSON.stringify(name)}: ${why}`,
-    details: { name, ...(group !== '' && { group }), kind },
-  });
+  const refuse = (why: string): Refusal => conflict({ resource: { group, resource: kind }, name: current.key.name }, why);
   if (uid !== undefined && uid !== held) {
     return refuse(
       `the UID in the precondition (${uid}) does not match the UID in record (${held}). The object might have been deleted and then recreated`,

@@ -7,7 +7,7 @@ import type { Parsed } from '../../domain/parsed.js';
 import type { Push } from '../../domain/push.js';
 import type { FrameOf, PushedKey } from '../../frames/frame.js';
 import { ownBuffer, type Allocate } from '../../json/text-edits.js';
-import { admitKeep, admitKey, admitObject, type PushInputs } from '../admit/admit-push.js';
+import { admitKey, admitObject, type PushInputs } from '../admit/admit-push.js';
 
 export type RefusedMutation = Readonly<{ sequence: number; key: PushedKey; refusal: Refusal }>;
 
@@ -26,11 +26,11 @@ export function admitFrame(frame: FrameOf<'put' | 'delete'>, inputs: PushInputs)
       return;
     }
     refused.push({ sequence: frame.sequence + index, key, refusal: admitted.refusal });
-    const kept = admitKeep(key, inputs);
+    const kept = admitKey('keep', key, inputs);
     if (frame.kind === 'put' && kept.kind === 'parsed') pushes.push(kept.value);
   };
   if (frame.kind === 'put') frame.objects.forEach((object, i) => take(admitObject(object, inputs), object, i));
-  else frame.keys.forEach((key, i) => take(admitKey(key, inputs), key, i));
+  else frame.keys.forEach((key, i) => take(admitKey('retract', key, inputs), key, i));
   return { pushes, refused };
 }
 
