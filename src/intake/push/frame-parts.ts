@@ -5,21 +5,17 @@
  * frame would take half a second.
  */
 import type { Credit, Frame, FrameLimits, FrameOf, PushedKey } from '../../frames/frame.js';
+import type { NumberedFrame } from './receiver-state.js';
 
 /** The most that is admitted in one turn of the event loop. The last object may exceed it. */
 export const turnMax: Credit = { mutations: 32, bytes: 256 * 1024 };
-
-type Many = FrameOf<'put'> | FrameOf<'delete'>;
 
 /**
  * Returns the frame itself if it needs no parts, or if it exceeds its limits: the session then
  * refuses it.
  */
-export function partsOf<Each extends Frame>(frame: Each | Many, limits: FrameLimits): readonly (Each | Many)[] {
-  return frame.kind === 'put' || frame.kind === 'delete' ? manyParts(frame, limits) : [frame];
-}
-
-function manyParts(frame: Many, { frameMutationsMax }: FrameLimits): readonly Many[] {
+export function partsOf(frame: NumberedFrame, { frameMutationsMax }: FrameLimits): readonly NumberedFrame[] {
+  if (frame.kind !== 'put' && frame.kind !== 'delete') return [frame];
   const all = frame.kind === 'put' ? frame.objects : frame.keys;
   if (all.length > frameMutationsMax) return [frame];
   // Only the last part carries the position.
@@ -44,7 +40,7 @@ function placesOf(
   return places.length > 0 ? places : [{ from: 0, to: 0 }];
 }
 
-function part(frame: Many, from: number, to: number): Many {
+function part(frame: FrameOf<'put' | 'delete'>, from: number, to: number): NumberedFrame {
   const sequence = frame.sequence + from;
   return frame.kind === 'put'
     ? { ...frame, sequence, objects: frame.objects.slice(from, to) }

@@ -1,6 +1,7 @@
 import { test } from '../../support/test.js';
 import type { Frame } from '../../../src/frames/frame.js';
 import { partsOf } from '../../../src/intake/push/frame-parts.js';
+import type { NumberedFrame } from '../../../src/intake/push/receiver-state.js';
 import { apiExports, aContext, begin } from '../../support/intake/a-receiver.js';
 
 function putOf(sizes: readonly number[]): Frame & { kind: 'put' } {
@@ -68,7 +69,7 @@ test('the position of a frame is on its last part', (t) => {
 
 test('a frame is not split if it is small, ends with its first large object, holds too much or holds nothing', (t) => {
   const { limits } = aContext();
-  const whole: readonly Frame[] = [putOf([1, 2]), putOf([1_000_000]), putOf(Array.from({ length: 11 }, () => 100_000)), begin(3)];
+  const whole: readonly NumberedFrame[] = [putOf([1, 2]), putOf([1_000_000]), putOf(Array.from({ length: 11 }, () => 100_000)), begin(3)];
 
   for (const frame of whole) t.deepEqual(partsOf(frame, limits), [frame]);
 });
