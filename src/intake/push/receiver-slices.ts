@@ -8,6 +8,7 @@
  * Single logical clusters are synced while their slice is synced or syncing. A `begin` voids these
  * syncs, and so does anything that makes the slice stale.
  */
+import { entryOf } from '../../domain/base/entry-of.js';
 import { formatResource } from '../../domain/resource.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';
 
@@ -31,14 +32,10 @@ const clustersMax = 50_000;
 export class ReceiverSlices {
   readonly #all = new Map<string, ReceiverSlice>();
   /**
-   * Keyed by slice, then by logical cluster under way: how many objects were put since it began.
+   * Keyed by slice, then by logical cluster: for one under way, how many objects were put since it
+   * began. 'kept': the slice's `end` leaves it unchanged, until a sync of it begins.
    */
-  readonly #clusters = new Map<string, Map<string, number>>();
-  /**
-   * Keyed by slice: logical clusters that the slice's `end` leaves unchanged, until a sync of the
-   * logical cluster begins.
-   */
-  readonly #keptClusters = new Map<string, Set<string>>();
+  readonly #clusters = new Map<string, Map<string, number | 'kept'>>();
   #clusterCount = 0;
   /** Stale slices whose resync was not requested, keyed by type. */
   readonly #waiting = new Map<string, Map<string, Slice>>();
@@ -62,7 +59,7 @@ export class ReceiverSlices {
     if (next.phase === 'stale') this.#forgetClusters(name);
     if (next.phase !== 'stale' || next.isAsked) return this.#leave(slice, name);
     const type = formatResource(slice.resource);
-    this.#waiting.set(type, (this.#waiting.get(type) ?? new Map<string, Slice>()).set(name, slice));
+    entryOf(this.#waiting, type, () => new Map<string, Slice>()).set(name, slice);
   }
 
   delete(slice: Slice): void {
@@ -85,17 +82,14 @@ export class ReceiverSlices {
    * over. Both count against the bound until they end.
    */
   openCluster(slice: Slice, { kind, cluster }: Readonly<{ kind: 'clusterBegin' | 'clusterKeep'; cluster: string }>): ClusterOpened {
-    const name = formatSlice(slice);
-    const begun = this.#clusters.get(name) ?? new Map<string, number>();
-    const kept = this.#keptClusters.get(name) ?? new Set<string>();
-    if (kind === 'clusterKeep' && begun.has(cluster)) return 'open already';
-    if (!begun.has(cluster) && !kept.has(cluster)) {
+    const before = this.#clusters.get(formatSlice(slice))?.get(cluster);
+    if (kind === 'clusterKeep' && typeof before === 'number') return 'open already';
+    if (before === undefined) {
       if (this.#clusterCount === clustersMax) return 'too many';
       this.#clusterCount += 1;
     }
-    kept.delete(cluster);
-    if (kind === 'clusterKeep') this.#keptClusters.set(name, kept.add(cluster));
-    else this.#clusters.set(name, begun.set(cluster, 0));
+    const clusters = entryOf(this.#clusters, formatSlice(slice), () => new Map<string, number | 'kept'>());
+    clusters.set(cluster, kind === 'clusterKeep' ? 'kept' : 0);
     return 'opened';
   }
 
@@ -107,7 +101,8 @@ export class ReceiverSlices {
     const name = formatSlice(slice);
     const clusters = this.#clusters.get(name);
     const objects = clusters?.get(cluster);
-    if (clusters?.delete(cluster) !== true) return undefined;
+    if (clusters === undefined || typeof objects !== 'number') return undefined;
+    clusters.delete(cluster);
     this.#clusterCount -= 1;
     if (clusters.size === 0) this.#clusters.delete(name);
     return objects;
@@ -121,7 +116,7 @@ export class ReceiverSlices {
     if (clusters === undefined) return;
     for (const { cluster } of objects) {
       const before = clusters.get(cluster);
-      if (before !== undefined) clusters.set(cluster, before + 1);
+      if (typeof before === 'number') clusters.set(cluster, before + 1);
     }
   }
 
@@ -133,7 +128,7 @@ export class ReceiverSlices {
     const broken: Slice[] = [];
     for (const [name, { slice }] of this.#all) {
       if (names.has(name)) continue;
-      if (this.#clusters.has(name) || this.#keptClusters.has(name)) broken.push(slice);
+      if (this.#clusters.has(name)) broken.push(slice);
       this.delete(slice);
     }
     return broken;
@@ -147,9 +142,8 @@ export class ReceiverSlices {
   }
 
   #forgetClusters(name: string): void {
-    this.#clusterCount -= (this.#clusters.get(name)?.size ?? 0) + (this.#keptClusters.get(name)?.size ?? 0);
+    this.#clusterCount -= this.#clusters.get(name)?.size ?? 0;
     this.#clusters.delete(name);
-    this.#keptClusters.delete(name);
   }
 
   #leave({ resource }: Slice, name: string): void {
