@@ -4,7 +4,7 @@
  * never a terminal, because nobody could answer there.
  */
 import { resolve } from 'node:path';
-import { membersOf, textAt, type Members } from '../../domain/base/members.js';
+import { itemsOf, membersOf, textAt, type Members } from '../../domain/base/members.js';
 
 export type ExecCommand = Readonly<{
   /** The version of the plugin's output. */
@@ -72,8 +72,7 @@ export function pluginEnvironment(
 
 function describe(cluster: Members): Members {
   const members = clusterMembers.flatMap((name) => (cluster[name] === undefined ? [] : [[name, cluster[name]]]));
-  const extensions = Array.isArray(cluster['extensions']) ? (cluster['extensions'] as readonly unknown[]) : [];
-  const extension = extensions.find((each) => textAt(each, 'name') === extensionName);
+  const extension = itemsOf(cluster['extensions']).find((each) => textAt(each, 'name') === extensionName);
   return { ...Object.fromEntries(members), ...(extension !== undefined && { config: membersOf(extension)['extension'] }) };
 }
 

@@ -90,7 +90,7 @@ export class ExecPlugin {
     const { command, args, apiVersion } = this.#command;
     try {
       const program = { command, args, environment: pluginEnvironment(this.#command, environment, ca) };
-      const credential = parseExecCredential(await runPlugin(program, { clock, timeoutMs, signal }), apiVersion);
+      const credential = parseExecCredential(await runPlugin(program, clock, signal), apiVersion);
       this.#keep(credential);
       return credential;
     } catch (error) {
@@ -111,11 +111,7 @@ export class ExecPlugin {
   }
 }
 
-type PluginProgram = Readonly<{
-  command: string;
-  args: readonly string[];
-  environment: Readonly<Record<string, string | undefined>>;
-}>;
+type PluginProgram = Pick<ExecCommand, 'command' | 'args'> & Pick<ExecPluginParts, 'environment'>;
 
 /** A token and a chain of certificates take some ten kilobytes. */
 const answerBytesMax = 1024 * 1024;
@@ -136,10 +132,7 @@ class PluginMissing extends Error {}
  * Throws PluginMissing, or Error with what is wrong, or the signal's reason. No error has a cause:
  * Node's errors contain the arguments, which may be secrets.
  */
-function runPlugin(
-  { command, args, environment }: PluginProgram,
-  { clock, timeoutMs, signal }: Readonly<{ clock: Clock; timeoutMs: number; signal: AbortSignal }>,
-): Promise<string> {
+function runPlugin({ command, args, environment }: PluginProgram, clock: Clock, signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, [...args], { env: { ...environment }, stdio: ['ignore', 'pipe', 'inherit'] });
     const chunks: Buffer[] = [];
@@ -211,9 +204,6 @@ class SharedTask<Result> {
 
   /** Resolves once the task has ended, successfully or not. */
   async ended(): Promise<void> {
-    await this.#result.then(
-      () => {},
-      () => {},
-    );
+    await Promise.allSettled([this.#result]);
   }
 }

@@ -64,7 +64,7 @@ export class KubeconfigFiles {
   reload(): KubeconfigContent {
     const file = this.#options.path;
     try {
-      const next = readContent(this.#options, this.#content);
+      const next = readKubeconfig(this.#options, this.#content);
       if (next !== this.#content) this.#log.info('kubeconfig.reloaded', { file });
       this.#content = next;
       this.#problem = '';
@@ -77,13 +77,8 @@ export class KubeconfigFiles {
   }
 }
 
-/** Reads the files once. Throws CacheError. */
-export function readKubeconfig(options: KubeconfigOptions): KubeconfigContent {
-  return readContent(options, undefined);
-}
-
-/** Returns `last` itself if nothing has changed. Throws CacheError. */
-function readContent(options: KubeconfigOptions, last: KubeconfigContent | undefined): KubeconfigContent {
+/** Reads the files once. Returns `last` itself if nothing has changed. Throws CacheError. */
+export function readKubeconfig(options: KubeconfigOptions, last?: KubeconfigContent): KubeconfigContent {
   const text = readText(options.path);
   const entry = text === last?.text ? last.entry : parseKubeconfigEntry(text, options);
   if (last !== undefined && addressOf(entry) !== addressOf(last.entry))

@@ -23,7 +23,7 @@ export async function loadKubeconfig(
 ): Promise<KubeconfigAccess> {
   const files = KubeconfigFiles.open({ log }, options);
   const { server, serverName, insecure } = files.content.entry;
-  const plugins = new CurrentPlugin(parts);
+  const pluginOf = currentPlugin(parts);
   return {
     source: options.path,
     caSource: () => files.content.entry.ca?.name,
@@ -32,7 +32,7 @@ export async function loadKubeconfig(
     insecure,
     credentials: async (signal) => {
       const content = files.reload();
-      const plugin = plugins.of(content);
+      const plugin = pluginOf(content);
       if (plugin === undefined) return credentialsIn(content);
       const issued = await plugin.credential(content.ca, signal);
       const { expiresMs: _, ...credential } = issued;
@@ -46,21 +46,15 @@ export async function loadKubeconfig(
  * The plugin of the kubeconfig's present entry, with its kept credentials. A changed entry gets a
  * new plugin.
  */
-class CurrentPlugin {
-  readonly #parts: ExecPluginParts;
-  #entry = '';
-  #plugin: ExecPlugin | undefined;
-
-  constructor(parts: ExecPluginParts) {
-    this.#parts = parts;
-  }
-
-  of({ entry: { exec } }: KubeconfigContent): ExecPlugin | undefined {
+function currentPlugin(parts: ExecPluginParts): (content: KubeconfigContent) => ExecPlugin | undefined {
+  let present = '';
+  let plugin: ExecPlugin | undefined;
+  return ({ entry: { exec } }) => {
     const entry = exec === undefined ? '' : JSON.stringify(exec);
-    if (entry !== this.#entry) this.#plugin = exec && new ExecPlugin(this.#parts, exec);
-    this.#entry = entry;
-    return this.#plugin;
-  }
+    if (entry !== present) plugin = exec && new ExecPlugin(parts, exec);
+    present = entry;
+    return plugin;
+  };
 }
 
 function credentialsIn({ ca, certificate, key, authorization }: KubeconfigContent): Credentials {
