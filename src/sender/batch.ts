@@ -79,7 +79,7 @@ export function batchFrame(
     case 'put':
       return { kind: 'put', sequence, slice, version: first.version, objects: sent.flatMap(objectOf) };
     case 'delete':
-      return { kind: 'delete', sequence, slice, keys: sent.flatMap(keyOf) };
+      return { kind: 'delete', sequence, slice, keys: sent.flatMap(({ outgoing }) => outgoingKey(outgoing) ?? []) };
     case undefined:
       throw new Error('a frame carries something');
   }
@@ -156,10 +156,6 @@ function sharesFrame(one: Outgoing, other: Outgoing): boolean {
 
 function objectOf({ outgoing }: Pending): readonly PushedObject[] {
   return outgoing.kind === 'put' ? [outgoing.object] : [];
-}
-
-function keyOf({ outgoing }: Pending): readonly PushedKey[] {
-  return outgoing.kind === 'delete' ? [outgoing.key] : [];
 }
 
 /**

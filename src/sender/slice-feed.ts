@@ -94,10 +94,6 @@ export class SliceFeed {
     this.#pace = new ResyncPace(parts);
   }
 
-  get connected(): boolean {
-    return this.#source.connected;
-  }
-
   get syncedAt(): string | undefined {
     return this.#syncedAt;
   }

@@ -6,6 +6,7 @@
  * Bound: `typesMax` types. With more, all types count as changed just now, and the table starts
  * over.
  */
+import { entryOf } from '../../domain/base/entry-of.js';
 import type { Subscription } from '../../domain/ports.js';
 import type { Commits, Revisions } from '../../domain/store-port.js';
 import { formatGroupResource, type Resource } from '../../domain/resource.js';
@@ -26,10 +27,7 @@ export class NewestChanges {
     this.#revisions = revisions;
     this.#others = revisions.published;
     this.#subscription = commits.subscribe(({ changes }) => {
-      for (const [i, { key, revision }] of changes.entries()) {
-        const next = changes[i + 1]?.key.resource;
-        if (next === undefined || !isSame(key.resource, next)) this.#record(key.resource, revision);
-      }
+      for (const { key, revision } of changes) this.#record(key.resource, revision);
     });
   }
 
@@ -48,16 +46,12 @@ export class NewestChanges {
 
   #record(type: Resource, revision: Revision): void {
     const name = formatGroupResource(type);
-    const identities = this.#types.get(name) ?? new Map<string, Revision>();
+    const identities = entryOf(this.#types, name, () => new Map<string, Revision>());
     if (!identities.has(type.identity)) this.#count += 1;
-    this.#types.set(name, identities.set(type.identity, revision));
+    identities.set(type.identity, revision);
     if (this.#count <= typesMax) return;
     this.#types.clear();
     this.#count = 0;
     this.#others = this.#revisions.published;
   }
-}
-
-function isSame(one: Resource, other: Resource): boolean {
-  return one === other || (one.resource === other.resource && one.group === other.group && one.identity === other.identity);
 }
