@@ -6,6 +6,7 @@
  * This class sees at once when a pusher connects or disconnects. Within `checkIntervalMs` it sees
  * when a pusher falls silent or has had no source for too long.
  */
+import { every } from '../domain/base/promises.js';
 import type { Clock, Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
 import type { PublishedState } from '../domain/published-state.js';
@@ -25,12 +26,12 @@ export class HeldShards {
   readonly #parts: HeldShardsParts;
   readonly #subscription: Subscription;
   #held: ReadonlySet<ShardName> = new Set();
-  #cancelCheck = (): void => {};
+  readonly #cancelCheck: () => void;
 
   constructor(parts: HeldShardsParts) {
     this.#parts = parts;
     this.#subscription = parts.pushers.follow((slices) => (slices.length === 0 ? this.#check() : undefined));
-    this.#checkLater();
+    this.#cancelCheck = every(parts.clock, checkIntervalMs, () => this.#check());
   }
 
   isHeld(shard: ShardName): boolean {
@@ -42,13 +43,6 @@ export class HeldShards {
   close(): void {
     this.#subscription.cancel();
     this.#cancelCheck();
-  }
-
-  #checkLater(): void {
-    this.#cancelCheck = this.#parts.clock.after(checkIntervalMs, () => {
-      this.#checkLater();
-      this.#check();
-    });
   }
 
   #check(): void {

@@ -32,6 +32,19 @@ export function pause(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
+/** Calls `task` every `intervalMs`, until the returned function is called. */
+export function every(clock: Pick<Clock, 'after'>, intervalMs: number, task: () => void): () => void {
+  let cancel = (): void => {};
+  const wait = (): void => {
+    cancel = clock.after(intervalMs, () => {
+      wait();
+      task();
+    });
+  };
+  wait();
+  return () => cancel();
+}
+
 /**
  * Resolves like `work`, or rejects with the signal's reason once it is aborted. Does not cancel the
  * work; leaves no listener.

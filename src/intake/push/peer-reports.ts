@@ -6,6 +6,7 @@
  * a shard every `writesReportedMs` at most. A server that is alone reports nothing.
  */
 import { isDeepStrictEqual } from 'node:util';
+import { every } from '../../domain/base/promises.js';
 import type { Clock, Subscription } from '../../domain/ports.js';
 import type { Peers, PeerState } from '../../domain/store-port.js';
 import type { ShardName } from '../../domain/shard.js';
@@ -33,7 +34,7 @@ export class PeerReports {
    */
   #receivedWrites = new Map<ShardName, number>();
   #reported: PeerState = { pushers: new Map(), lastWrites: new Map() };
-  #cancelReport = (): void => {};
+  readonly #cancelReport: () => void;
 
   constructor(parts: PeerReportsParts) {
     this.#parts = parts;
@@ -45,19 +46,12 @@ export class PeerReports {
       }),
       sessions.follow((slices) => (slices.length === 0 ? this.#report() : undefined)),
     ];
-    this.#reportLater();
+    this.#cancelReport = every(parts.clock, reportIntervalMs, () => this.#report());
   }
 
   close(): void {
     for (const subscription of this.#subscriptions) subscription.cancel();
     this.#cancelReport();
-  }
-
-  #reportLater(): void {
-    this.#cancelReport = this.#parts.clock.after(reportIntervalMs, () => {
-      this.#reportLater();
-      this.#report();
-    });
   }
 
   #report(): void {

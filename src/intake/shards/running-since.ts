@@ -7,6 +7,7 @@
  *   runs ──────── paused ──────── runs ────▶
  *   └ ms() before                 └ ms() after: a late tick, or an earlier call, noticed the pause
  */
+import { every } from '../../domain/base/promises.js';
 import type { Clock } from '../../domain/ports.js';
 
 const tickMs = 1_000;
@@ -17,13 +18,13 @@ export class RunningSince {
   readonly #clock: Clock;
   #sinceMs: number;
   #checkedMs: number;
-  #cancel: () => void;
+  readonly #cancel: () => void;
 
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#sinceMs = clock.now();
     this.#checkedMs = this.#sinceMs;
-    this.#cancel = this.#tickLater();
+    this.#cancel = every(clock, tickMs, () => void this.ms());
   }
 
   /** In milliseconds of the clock. */
@@ -36,12 +37,5 @@ export class RunningSince {
 
   close(): void {
     this.#cancel();
-  }
-
-  #tickLater(): () => void {
-    return this.#clock.after(tickMs, () => {
-      this.ms();
-      this.#cancel = this.#tickLater();
-    });
   }
 }

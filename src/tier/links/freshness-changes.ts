@@ -15,7 +15,8 @@
  * costs one entry for each pusher and link, however many slices there are. In each turn of the
  * event loop, one link is notified.
  */
-import type { Clock } from '../../domain/ports.js';
+import { every } from '../../domain/base/promises.js';
+import type { Clock, Subscription } from '../../domain/ports.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Neighbour } from '../../domain/via.js';
 import type { Slice } from '../../domain/slice.js';
@@ -53,16 +54,14 @@ export class FreshnessChanges {
    */
   #incomplete: readonly Neighbour[] = [];
   #isNotifying = false;
-  #cancelCheck = (): void => {};
-  readonly #cancelFollow: () => void;
+  readonly #cancelCheck: () => void;
+  readonly #subscription: Subscription;
 
   constructor(parts: FreshnessChangesParts) {
     this.#parts = parts;
-    const { pushers } = parts;
-    const subscription = pushers.follow((slices) => (slices.length === 0 ? this.check() : this.notify(slices)));
-    this.#cancelFollow = () => subscription.cancel();
+    this.#subscription = parts.pushers.follow((slices) => (slices.length === 0 ? this.check() : this.notify(slices)));
     this.#checkLinks();
-    this.#checkLater();
+    this.#cancelCheck = every(parts.clock, checkIntervalMs, () => this.check());
   }
 
   /**
@@ -107,14 +106,7 @@ export class FreshnessChanges {
 
   close(): void {
     this.#cancelCheck();
-    this.#cancelFollow();
-  }
-
-  #checkLater(): void {
-    this.#cancelCheck = this.#parts.clock.after(checkIntervalMs, () => {
-      this.#checkLater();
-      this.check();
-    });
+    this.#subscription.cancel();
   }
 
   #checkLinks(): void {
