@@ -5,6 +5,7 @@
  *
  * Bound: `shardsMax` for each child.
  */
+import { entryOf } from '../domain/base/entry-of.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Neighbour, Via } from '../domain/via.js';
 import type { PublishedState } from '../domain/published-state.js';
@@ -60,8 +61,6 @@ export class ChildShards {
   }
 
   #of(via: Via): Set<ShardName> {
-    const shards = this.#byVia.get(via) ?? new Set<ShardName>();
-    this.#byVia.set(via, shards);
-    return shards;
+    return entryOf(this.#byVia, via, () => new Set<ShardName>());
   }
 }

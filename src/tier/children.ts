@@ -13,6 +13,7 @@
  * Bounds: the endpoint limits the sessions; one lane for each name that ever connected.
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
+import { entryOf } from '../domain/base/entry-of.js';
 import { isMaster, type Caller } from '../domain/caller.js';
 import type { Clock } from '../domain/ports.js';
 import type { PushLane, Writer } from '../domain/store-port.js';
@@ -97,7 +98,7 @@ export class Children {
       await connection.closed;
       return;
     }
-    const lane = this.#lane(name);
+    const lane = entryOf(this.#lanes, name, () => this.#parts.writer.lane());
     const session = this.#parts.open(connection, lane, { neighbour: childNeighbour(name), cacheId, credit, limits }, name);
     const before = this.#connected.get(name);
     const running = this.#run(session, frames, before);
@@ -137,13 +138,5 @@ export class Children {
     const before = this.#connected.get(name);
     if (before === undefined || term >= before.term) return undefined;
     return { reason: 'forbidden', message: 'a later process of that name is connected: is its disk or its certificate used twice?' };
-  }
-
-  #lane(name: string): PushLane {
-    const known = this.#lanes.get(name);
-    if (known !== undefined) return known;
-    const lane = this.#parts.writer.lane();
-    this.#lanes.set(name, lane);
-    return lane;
   }
 }

@@ -8,6 +8,7 @@
  * Bound: one entry for each shard that a pusher came for since the start.
  */
 import type { ShardState } from '../../domain/claim.js';
+import { entryOf } from '../../domain/base/entry-of.js';
 import { Listeners } from '../../domain/base/listeners.js';
 import type { Subscription } from '../../domain/ports.js';
 import type { PeerPusher, PushLane, Writer } from '../../domain/store-port.js';
@@ -51,9 +52,9 @@ export type Presence = Readonly<{
 type Entry = {
   readonly lane: PushLane;
   holder: Holder | undefined;
-  sinceMs: number;
+  /** Undefined until a session gets the shard. */
+  sinceMs: number | undefined;
   reported: SliceReports;
-  wasHeld: boolean;
 };
 
 type Elsewhere = Pick<PushersElsewhere, 'of' | 'isHeld' | 'present' | 'follow'>;
@@ -83,8 +84,8 @@ export class PushSessions {
     this.#startedMs = nowMs;
     this.#elsewhere = elsewhere;
     elsewhere?.follow((slices) => {
-      this.#notify([]);
-      if (slices.length > 0) this.#notify(slices);
+      this.#listeners.notify([]);
+      if (slices.length > 0) this.#listeners.notify(slices);
     });
   }
 
@@ -102,11 +103,10 @@ export class PushSessions {
     const entry = this.#entry(shard);
     const before = entry.holder;
     entry.holder = holder;
-    entry.wasHeld = true;
     entry.sinceMs = nowMs;
     // The reports of the previous session are outdated. The new pusher reports at once.
     entry.reported = new SliceReports();
-    this.#notify([]);
+    this.#listeners.notify([]);
     if (before === undefined) return;
     if (before.process === holder.process) before.bye('replaced', 'the same process has connected again');
     else before.bye('fenced', `the shard ${shard} belongs to the term ${holder.term}`);
@@ -117,7 +117,7 @@ export class PushSessions {
     if (entry.holder !== holder) return;
     entry.holder = undefined;
     entry.sinceMs = nowMs;
-    this.#notify([]);
+    this.#listeners.notify([]);
   }
 
   evict(shard: ShardName, { reason, message, retryAfterMs }: Readonly<{ reason: ByeReason; message: string; retryAfterMs: number }>): void {
@@ -173,7 +173,7 @@ export class PushSessions {
    */
   keeps(shard: ShardName, nowMs: number): boolean {
     if (this.isHeld(shard, nowMs)) return true;
-    const hadPusher = this.#entries.get(shard)?.wasHeld === true;
+    const hadPusher = this.#entries.get(shard)?.sinceMs !== undefined;
     return !hadPusher && nowMs - this.#startedMs < returnMs;
   }
 
@@ -199,7 +199,7 @@ export class PushSessions {
    * it has named all.
    */
   notifyNames(slices: readonly Slice[] | undefined): void {
-    if (slices === undefined || slices.length > 0) this.#notify(slices ?? []);
+    if (slices === undefined || slices.length > 0) this.#listeners.notify(slices ?? []);
   }
 
   /**
@@ -213,7 +213,7 @@ export class PushSessions {
   recordStatus(shard: ShardName, { freshness, withdrawn }: Omit<FrameOf<'status'>, 'kind'>, nowMs: number): void {
     const { reported } = this.#entry(shard);
     const changed = [...reported.update(freshness, nowMs), ...reported.withdraw(withdrawn, nowMs)];
-    if (changed.length > 0) this.#notify(changed);
+    if (changed.length > 0) this.#listeners.notify(changed);
   }
 
   /**
@@ -257,9 +257,8 @@ export class PushSessions {
 
   #presenceHere(shard: ShardName): Presence {
     const entry = this.#entries.get(shard);
-    if (entry === undefined) return { peer: undefined, sinceMs: this.#startedMs, reported: () => undefined };
-    const { holder, sinceMs } = entry;
-    const reported = (slice: Slice): SliceReport | undefined => entry.reported.slice(slice);
+    const { holder, sinceMs = this.#startedMs } = entry ?? {};
+    const reported = (slice: Slice): SliceReport | undefined => entry?.reported.slice(slice);
     const silentMs = holder?.silentSinceMs();
     return silentMs === undefined ? { peer: holder?.peer, sinceMs, reported } : { peer: undefined, sinceMs: silentMs, reported };
   }
@@ -271,21 +270,8 @@ export class PushSessions {
     return { connected: peer !== undefined && connected, lagMs, whole };
   }
 
-  #notify(slices: readonly Slice[]): void {
-    this.#listeners.notify(slices);
-  }
-
   #entry(shard: ShardName): Entry {
-    const known = this.#entries.get(shard);
-    if (known !== undefined) return known;
-    const entry: Entry = {
-      lane: this.#writer.lane(),
-      holder: undefined,
-      sinceMs: this.#startedMs,
-      reported: new SliceReports(),
-      wasHeld: false,
-    };
-    this.#entries.set(shard, entry);
-    return entry;
+    const create = () => ({ lane: this.#writer.lane(), holder: undefined, sinceMs: undefined, reported: new SliceReports() });
+    return entryOf<ShardName, Entry>(this.#entries, shard, create);
   }
 }
