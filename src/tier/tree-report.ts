@@ -84,19 +84,12 @@ function parentStatus(view: View): ParentStatus | null {
   const { parent, policies } = view.tier;
   if (parent === undefined) return null;
   const { origin, host } = new URL(parent.url);
+  const open = parent.kind === 'open' ? parent : undefined;
+  const connection = open === undefined ? away('parent', view) : connected(open.sinceMs, host, view.nowMs);
   const own: EndPolicy = { up: policies.forward, down: policies.follow };
-  if (parent.kind === 'open') {
-    const connection = connected(parent.sinceMs, host, view.nowMs);
-    const link = linkStatus('parent', { connection, session: parent.session, cacheId: parent.cacheId, own }, view);
-    return { url: origin, failures: 0, message: null, ...link };
-  }
-  const link = linkStatus('parent', { connection: away('parent', view), session: undefined, cacheId: undefined, own }, view);
-  return {
-    url: origin,
-    failures: parent.failures,
-    message: parent.message === '' ? null : cut(parent.message, textCharactersMax),
-    ...link,
-  };
+  const link = linkStatus('parent', { connection, session: open?.session, cacheId: open?.cacheId, own }, view);
+  const { failures, message } = parent.kind === 'connecting' ? parent : { failures: 0, message: '' };
+  return { url: origin, failures, message: message === '' ? null : cut(message, textCharactersMax), ...link };
 }
 
 function childStatuses(view: View): readonly ChildStatus[] {

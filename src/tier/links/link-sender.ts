@@ -62,13 +62,13 @@ export class LinkSender {
   readonly #sliceSender: SliceSender;
   /** Shards for which the other end has not yet sent whether it takes them from here. */
   readonly #unanswered: Set<ShardName>;
-  #filters: LinkFilters;
+  /** Those to change to. */
+  #nextFilters: LinkFilters | undefined;
   #isTailsTurn = false;
   /** The last position sent. Everything up to it was sent first. */
   #sent: Revision | undefined;
   /** When `#sent` was sent. */
   #sentMs: number;
-  #haveFiltersChanged = false;
   #resynced = 0;
   /** Slices of the shards that the other end chose since the last turn of the event loop. */
   #chosen = 0;
@@ -83,7 +83,6 @@ export class LinkSender {
     this.#parts = parts;
     this.#options = options;
     this.#to = to;
-    this.#filters = filters;
     const resumed = locatePosition(store.revisions, receiver.position);
     if (resumed === undefined && receiver.position !== '') parts.log.info('link.position-unknown', { to, position: receiver.position });
     const notify = (): void => this.#notifier.notify();
@@ -221,8 +220,7 @@ export class LinkSender {
   }
 
   changeFilters(filters: LinkFilters): void {
-    this.#filters = filters;
-    this.#haveFiltersChanged = true;
+    this.#nextFilters = filters;
     this.#notifier.notify();
   }
 
@@ -230,7 +228,7 @@ export class LinkSender {
     const { connection, turn } = this.#parts;
     while (!signal.aborted) {
       const seen = this.#notifier.notified;
-      if (this.#haveFiltersChanged) await this.#followFilters();
+      if (this.#nextFilters !== undefined) await this.#followFilters(this.#nextFilters);
       await this.#sendClaims();
       if (this.#send()) {
         await turn();
@@ -252,9 +250,9 @@ export class LinkSender {
     return true;
   }
 
-  async #followFilters(): Promise<void> {
-    this.#haveFiltersChanged = false;
-    await this.#syncs.changeFilter(this.#filters.towards(this.#to), this.#parts.turn);
+  async #followFilters(filters: LinkFilters): Promise<void> {
+    this.#nextFilters = undefined;
+    await this.#syncs.changeFilter(filters.towards(this.#to), this.#parts.turn);
     // Under the new policies the other end may accept claims that it ignored.
     this.#claims.addAll();
   }

@@ -23,8 +23,6 @@ import { formatKey, type Key } from '../../domain/key.js';
 import { isResourceVersion, type Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
 
-export type TailChunk = Readonly<{ changes: readonly Change[]; upTo: Revision }>;
-
 export type TailParts = Readonly<{
   history: Pick<History, 'everyChange'>;
   /** Whether changes of the key are sent. Other changes need not be read. */
@@ -37,7 +35,7 @@ export type TailParts = Readonly<{
 const liveChangesMax = 4_096;
 const liveBytesMax = 16 * 1024 * 1024;
 
-type Run = Readonly<{ after: Revision; upTo: Revision; changes: readonly Change[] }>;
+type Run = LogChunk & Readonly<{ after: Revision }>;
 
 type LiveRun = Run & Readonly<{ bytes: number }>;
 
@@ -77,7 +75,7 @@ export class Tail {
    * Returns the next chunk, which may have no changes. Throws Refused(Expired) if the log does not
    * reach back far enough.
    */
-  async next(): Promise<TailChunk> {
+  async next(): Promise<LogChunk> {
     this.#rereadIfWanted();
     this.#run ??= this.#takeLive() ?? (await this.#read());
     const { changes, upTo } = this.#run;

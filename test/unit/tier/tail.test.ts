@@ -3,7 +3,8 @@ import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { Refused } from '../../../src/domain/errors.js';
-import { Tail, type TailChunk } from '../../../src/tier/links/tail.js';
+import type { LogChunk } from '../../../src/domain/store-port.js';
+import { Tail } from '../../../src/tier/links/tail.js';
 import { FakeHistory } from './some-changes.js';
 
 const content = {};
@@ -17,13 +18,13 @@ function aTail(history: FakeHistory, position = 0) {
   return { tail, rung };
 }
 
-async function readAll(tail: Tail): Promise<readonly TailChunk[]> {
-  const chunks: TailChunk[] = [];
+async function readAll(tail: Tail): Promise<readonly LogChunk[]> {
+  const chunks: LogChunk[] = [];
   while (tail.isBehind) chunks.push(await tail.next());
   return chunks;
 }
 
-function revisions(chunks: readonly TailChunk[]): readonly number[] {
+function revisions(chunks: readonly LogChunk[]): readonly number[] {
   return chunks.flatMap(({ changes }) => changes.map(({ revision }) => revision));
 }
 
@@ -58,7 +59,7 @@ test('a tail gives every change once and in order, no partial revision, no key t
       for (const some of before) commit(some);
       const start = Math.min(from, history.published);
       const { tail, rung } = aTail(history, start);
-      const chunks: TailChunk[] = [];
+      const chunks: LogChunk[] = [];
       let taking: Promise<void> | undefined;
       const take = async (): Promise<void> => void chunks.push(await tail.next());
       for (const step of steps) {
