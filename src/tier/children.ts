@@ -21,8 +21,7 @@ import { childNeighbour, parseCacheName } from '../domain/via.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
-import type { LinkSession } from './links/link-session.js';
-import type { LinkPeer } from './links/link-session-parts.js';
+import type { LinkPeer, LinkSession } from './links/link-session.js';
 
 export type ChildrenParts = Readonly<{
   writer: Pick<Writer, 'lane'>;

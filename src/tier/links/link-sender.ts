@@ -13,9 +13,12 @@
  * Q3 A shard's claim is sent before anything else of the shard.
  * Q4 A link whose position is behind the log resyncs everything, so there is never a gap.
  */
-import { shown } from '../../diagnostics/bounded-log.js';
+import { shown, type BoundedLog } from '../../diagnostics/bounded-log.js';
+import type { Log } from '../../diagnostics/log.js';
 import { Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
+import type { Clock } from '../../domain/ports.js';
+import type { History, Store } from '../../domain/store-port.js';
 import { pause } from '../../domain/base/promises.js';
 import type { Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
@@ -23,21 +26,61 @@ import type { ShardName } from '../../domain/shard.js';
 import { flows, type Neighbour } from '../../domain/via.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';
 import type { SendingStatus } from '../../domain/status.js';
-import type { FrameOf, HeldSlice } from '../../frames/frame.js';
+import type { FrameConnection } from '../../frames/frame-connection.js';
+import type { Credit, FrameLimits, FrameOf, HeldSlice } from '../../frames/frame.js';
 import { AckWatch } from '../../sender/ack-watch.js';
 import { Notifier } from '../../sender/notifier.js';
 import type { Outgoing } from '../../sender/source.js';
 import { SliceSyncs, slicesPerTurn } from '../syncs/slice-syncs.js';
 import { filterChanges, pathMovesIn } from '../filters/filtered-changes.js';
 import type { LinkFilters } from '../filters/link-filters.js';
-import { OutgoingClaims } from './outgoing-claims.js';
-import { OutgoingReports } from './outgoing-reports.js';
-import type { LinkSenderOptions, LinkSenderParts, Receiver } from './link-sender-options.js';
-import { LinkSenderQueue, outgoingChange, placeOf } from './link-sender-queue.js';
+import { OutgoingClaims, type OutgoingClaimsParts } from './outgoing-claims.js';
+import { OutgoingReports, type FreshnessOf } from './outgoing-reports.js';
+import type { PeerInventory } from './inventory.js';
+import { LinkSenderQueue, outgoingChange, placeOf, type LinkSenderBounds } from './link-sender-queue.js';
 import { SliceSender, type SliceSenderParts } from '../syncs/slice-sender.js';
 import type { SliceSync } from '../syncs/slice-sync.js';
 import { locatePosition, Tail } from './tail.js';
 import type { FreshnessChange } from './freshness-changes.js';
+
+export type LinkSenderParts = Readonly<{
+  store: Pick<Store, 'objects' | 'revisions' | 'commits' | 'paths' | 'state'>;
+  /** Reads the change log through the chunks that all links of this cache share. */
+  history: Pick<History, 'everyChange'>;
+  /** Whether this cache holds the whole slice, or nothing of the slice can ever come here. */
+  isSynced: (slice: Slice) => boolean;
+  /** Whether the shard's via could bring a slice that this cache does not know. */
+  canCome: (slice: Slice) => boolean;
+  /** Asks the shard's via about a slice that the other end holds and this cache does not know. */
+  unknown: (slice: Slice) => void;
+  connection: FrameConnection;
+  freshnessOf: FreshnessOf;
+  /**
+   * Whether all neighbours that this cache ever had, except `but`, are connected and know all
+   * shards behind them.
+   */
+  isComplete: (but: Neighbour) => boolean;
+  clock: Clock;
+  random: () => number;
+  turn: () => Promise<void>;
+  log: Log;
+  /** For events that a peer can cause as often as it likes. */
+  boundedLog: BoundedLog;
+}> &
+  Pick<OutgoingClaimsParts, 'inventory' | 'claimFor'>;
+
+export type LinkSenderOptions = LinkSenderBounds &
+  Readonly<{
+    /** How often the sender sends its position while no object crosses. */
+    progressIntervalMs: number;
+    /** The link closes if the other end owes acknowledgements and sends none for this long. */
+    ackTimeoutMs: number;
+    /** How often the sender sends the digests of all slices. */
+    digestIntervalMs: number;
+  }>;
+
+/** What the other end has sent about itself. */
+export type Receiver = Readonly<{ position: string; held: PeerInventory; credit: Credit; limits: FrameLimits }>;
 
 /**
  * One turn of the event loop sends at most this many frames. The turn stops once `turnBytesMax`

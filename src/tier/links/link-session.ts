@@ -11,24 +11,62 @@
  * Bound: NamedSlices limits how many slices the other end may report, at the opening and again
  * later.
  */
+import type { PushOutcome } from '../../domain/push.js';
 import type { Resource } from '../../domain/resource.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Slice } from '../../domain/slice.js';
+import type { Neighbour } from '../../domain/via.js';
 import { BadFrame } from '../../frames/bad-frame.js';
 import { unavailableRetryMs, type ByeReason } from '../../frames/bye.js';
 import type { FrameConnection } from '../../frames/frame-connection.js';
-import type { Frame, FrameOf } from '../../frames/frame.js';
+import type { Credit, Frame, FrameLimits, FrameOf } from '../../frames/frame.js';
+import type { IntakeRules } from '../../intake/push/receiver-state.js';
+import type { HeldRemovals } from '../../intake/shards/held-removals.js';
 import { capCredit, creditMax } from './link-sender-queue.js';
-import { LinkFilters, formatEndPolicy, parseEndPolicy, type EndPolicy } from '../filters/link-filters.js';
+import { LinkFilters, formatEndPolicy, parseEndPolicy, type EndPolicy, type EqualFilters } from '../filters/link-filters.js';
 import { Inventory, PeerInventory } from './inventory.js';
 import { slicesPerTurn } from '../syncs/slice-syncs.js';
-import { whyNotMet, type LinkEnd, type LinkPeer, type LinkSessionParts } from './link-session-parts.js';
 import { LinkReceiver, type LinkReceiverTally, type LinkReceiverParts } from './link-receiver.js';
-import { LinkSender } from './link-sender.js';
+import { LinkSender, type LinkSenderOptions, type LinkSenderParts } from './link-sender.js';
 import { PolicyRemovals } from './policy-removals.js';
 import { UncoveredSlices } from './uncovered-slices.js';
-import type { LinkSenderOptions, LinkSenderParts } from './link-sender-options.js';
 import type { FreshnessChange } from './freshness-changes.js';
+import type { Routes } from '../routes.js';
+
+export type LinkSessionParts = Omit<LinkSenderParts, 'connection' | 'claimFor' | 'inventory'> &
+  Pick<LinkReceiverParts, 'metrics' | 'reported'> &
+  Readonly<{
+    rules: IntakeRules;
+    /**
+     * Slices of the shard that a neighbour holds and this cache asks about, because it does not
+     * know them.
+     */
+    unknownOf: (shard: ShardName) => Iterable<Slice>;
+    /** The store has accepted the id of the other end. */
+    met: () => void;
+    removals: HeldRemovals;
+    /**
+     * The parent has sent its id and those above it. Returns 'loop' if this cache is among them.
+     */
+    routed: (route: readonly string[]) => 'loop' | undefined;
+    /** The policies of both ends are known, or have changed. */
+    settled: () => void;
+    equalFilters: EqualFilters;
+    /** The other end has removed objects that a sync of this cache did not name. */
+    swept: (frame: FrameOf<'swept'>) => Promise<void>;
+    routes: Pick<Routes, 'receiveClaim' | 'room' | 'down' | 'claimFor'>;
+    /**
+     * Whether the position that the other end sends back shows, for the first time, that this store
+     * was rolled back (rollback.ts).
+     */
+    isRolledBack: (neighbour: Neighbour, position: string) => boolean;
+  }>;
+
+/** The cache at the other end, as its greeting describes it. */
+export type LinkPeer = Readonly<{ neighbour: Neighbour; cacheId: string; credit: Credit; limits: FrameLimits }>;
+
+/** How the session ended: with the bye of either end. Without a reason, the connection broke. */
+export type LinkEnd = Readonly<{ reason: ByeReason | undefined; message: string; retryAfterMs: number | undefined }>;
 
 export class LinkSession {
   readonly #connection: FrameConnection;
@@ -123,10 +161,6 @@ export class LinkSession {
   bye(reason: ByeReason, message: string, retryAfterMs?: number): void {
     this.#end ??= { reason, message, retryAfterMs };
     this.#connection.close(reason, message, retryAfterMs);
-  }
-
-  terminate(): void {
-    this.#connection.terminate();
   }
 
   /**
@@ -306,4 +340,10 @@ export class LinkSession {
   #sendPolicy(): void {
     this.#connection.send({ kind: 'policy', ...formatEndPolicy(this.#own) });
   }
+}
+
+/** The message to the other end when the store refuses its id. */
+function whyNotMet(outcome: Extract<PushOutcome, { kind: 'bound' | 'full' }>): string {
+  if (outcome.kind === 'bound') return `the id of this cache is that of ${outcome.name}: was its disk copied?`;
+  return 'too many caches were children here: some are to be forgotten';
 }

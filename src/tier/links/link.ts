@@ -22,8 +22,7 @@ import {
   type Parting,
   type ReconnectBounds,
 } from '../../sender/reconnect.js';
-import type { LinkSession } from './link-session.js';
-import type { LinkPeer } from './link-session-parts.js';
+import type { LinkPeer, LinkSession } from './link-session.js';
 
 /**
  * All children of a parent lose it at the same moment, so each reconnects after a random delay. The

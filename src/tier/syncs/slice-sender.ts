@@ -158,7 +158,7 @@ export class SliceSender {
   }
 
   checkAll(): void {
-    for (const sync of this.#parts.syncs.all) this.#digestsDue.add(sync);
+    for (const sync of this.#parts.syncs.all()) this.#digestsDue.add(sync);
   }
 
   /**

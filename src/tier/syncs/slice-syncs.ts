@@ -35,7 +35,7 @@ import { WaitingSyncs } from './waiting-syncs.js';
 
 export type SliceSyncsParts = Readonly<{
   known: PublishedState;
-  /** As in LinkSenderParts (link-sender-options.ts). */
+  /** As in LinkSenderParts (link-sender.ts). */
   isSynced: (slice: Slice) => boolean;
   canCome: (slice: Slice) => boolean;
   unknown: (slice: Slice) => void;
@@ -158,8 +158,8 @@ export class SliceSyncs {
     return this.#filter;
   }
 
-  get all(): Iterable<SliceSync> {
-    return this.#each();
+  *all(): Iterable<SliceSync> {
+    for (const ofShard of this.#byShard.values()) yield* ofShard.values();
   }
 
   /** Changes usually come slice by slice, so the last result is tried first. */
@@ -267,7 +267,7 @@ export class SliceSyncs {
    * They need no `begin` now: the sender's empty position makes all of them stale at the other end.
    */
   makeAllDue(): void {
-    for (const sync of this.#each()) if (!sync.isToBeSynced) this.makeDue(sync);
+    for (const sync of this.all()) if (!sync.isToBeSynced) this.makeDue(sync);
     this.#invalidations.clear();
   }
 
@@ -278,7 +278,7 @@ export class SliceSyncs {
   async changeFilter(filter: LinkFilter, turn: () => Promise<void>): Promise<void> {
     this.#filter = filter;
     let looks = 0;
-    for (const sync of this.#each()) {
+    for (const sync of this.all()) {
       looks += 1;
       if (looks % slicesPerTurn === 0) await turn();
       const hash = filter.hashOf(sync.slice);
@@ -318,7 +318,7 @@ export class SliceSyncs {
   }
 
   close(): void {
-    for (const sync of this.#each()) sync.leave();
+    for (const sync of this.all()) sync.leave();
     this.#byShard.clear();
     this.#last = undefined;
     this.marked.clear();
@@ -447,9 +447,5 @@ export class SliceSyncs {
   #leaveSets(sync: SliceSync): void {
     this.#due.delete(sync);
     this.#waiting.delete(sync);
-  }
-
-  *#each(): Iterable<SliceSync> {
-    for (const ofShard of this.#byShard.values()) yield* ofShard.values();
   }
 }

@@ -94,7 +94,7 @@ async function someSyncs({
     syncs.followSlices(received.map(({ slice }) => slice));
   };
   const phases = (): Readonly<Record<string, string>> =>
-    Object.fromEntries([...syncs.all].map(({ slice, phase }) => [slice.resource.resource, phase]));
+    Object.fromEntries([...syncs.all()].map(({ slice, phase }) => [slice.resource.resource, phase]));
   return { syncs, clock, report, phases, rung, filter, store };
 }
 
@@ -121,7 +121,7 @@ function endAll(syncs: SliceSyncs): readonly string[] {
 }
 
 function only(syncs: SliceSyncs): SliceSync {
-  const [sync] = syncs.all;
+  const [sync] = syncs.all();
   if (sync === undefined) throw new Error('there is no slice sync');
   return sync;
 }
@@ -393,7 +393,7 @@ test('close cancels every timer and slice', async (t) => {
   syncs.close();
 
   t.is(clock.pending, 0);
-  t.deepEqual([...syncs.all], []);
+  t.deepEqual([...syncs.all()], []);
 });
 
 test('slices are counted as they move, are refused, are resynced and leave', async (t) => {
