@@ -57,9 +57,8 @@ const versionBytesMax = 64 * 1024;
 
 export class ShardAgent {
   readonly #sink: SliceSink;
-  readonly #shard: ShardName;
+  readonly #options: ShardAgentOptions;
   readonly #systemClusters: ReadonlySet<string>;
-  readonly #pushesPaths: boolean;
   readonly #access: KubeAccess;
   readonly #client: KubeClient;
   readonly #reading: ReaderParts;
@@ -70,17 +69,13 @@ export class ShardAgent {
   #objectsRead = 0;
   #isReached = false;
 
-  constructor(
-    { access, sink, clock, random, log }: ShardAgentParts,
-    { shard, types, systemClusters, pushesPaths, userAgent }: ShardAgentOptions,
-  ) {
+  constructor({ access, sink, clock, random, log }: ShardAgentParts, options: ShardAgentOptions) {
     this.#sink = sink;
-    this.#types = types;
-    this.#shard = shard;
-    this.#systemClusters = new Set(systemClusters);
-    this.#pushesPaths = pushesPaths;
+    this.#options = options;
+    this.#types = options.types;
+    this.#systemClusters = new Set(options.systemClusters);
     this.#access = access;
-    this.#client = new KubeClient({ access, clock, userAgent, inspect: (headers) => this.#inspect(headers) });
+    this.#client = new KubeClient({ access, clock, userAgent: options.userAgent, inspect: (headers) => this.#inspect(headers) });
     this.#passedOverLog = new BoundedLog({ clock, log }, { linesMax: passedOverLinesMax });
     this.#reading = {
       client: this.#client,
@@ -134,9 +129,9 @@ export class ShardAgent {
    */
   start(): void {
     for (const type of replicatedTypes(this.#types)) this.#add(type);
-    if (!this.#pushesPaths) return;
+    if (!this.#options.pushesPaths) return;
     for (const { resource, collection, form } of pathEntryForms)
-      this.#sink.add({ shard: this.#shard, resource }, this.#sliceReader(collection, { form }));
+      this.#sink.add({ shard: this.#options.shard, resource }, this.#sliceReader(collection, { form }));
   }
 
   /**
@@ -177,7 +172,7 @@ export class ShardAgent {
   }
 
   #sliceOf({ group, resource }: ReplicatedType): Slice {
-    return { shard: this.#shard, resource: { group, resource, identity: '' } };
+    return { shard: this.#options.shard, resource: { group, resource, identity: '' } };
   }
 
   #add(type: ReplicatedType): void {
@@ -199,7 +194,7 @@ export class ShardAgent {
     const { clock, log } = this.#reading;
     const needsNoDeclaration: DeclaringShard['needsNoDeclaration'] = ({ group, resource }) =>
       this.#types.some((type) => type.group === group && type.resource === resource);
-    const options = { shard: this.#shard, needsNoDeclaration, after, rule: this.#rule(false), areFollowed };
+    const options = { shard: this.#options.shard, needsNoDeclaration, after, rule: this.#rule(false), areFollowed };
     this.#declared = new DeclaredSlices({ sink: this.#sink, clock, log, readerOf }, options);
     return this.#declared;
   }
@@ -209,7 +204,8 @@ export class ShardAgent {
     const onSkipped = ({ cluster, namespace, name, shard }: SourceObject): void =>
       this.#passedOverLog.warn('source.object.of-other-shard', { group, resource, cluster, namespace, name, shard });
     const read = (objects: number): void => void (this.#objectsRead += objects);
-    return new SliceReader({ reader: new KubeReader(this.#reading, collection), read, onSkipped }, { ...options, shard: this.#shard });
+    const parts = { reader: new KubeReader(this.#reading, collection), read, onSkipped };
+    return new SliceReader(parts, { ...options, shard: this.#options.shard });
   }
 
   #inspect(headers: Readonly<Record<string, unknown>>): void {

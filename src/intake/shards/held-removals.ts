@@ -16,6 +16,7 @@
  * Bound: one hold for each slice.
  */
 import type { Log } from '../../diagnostics/log.js';
+import { Listeners } from '../../domain/base/listeners.js';
 import type { Clock, Removals, Subscription } from '../../domain/ports.js';
 import { formatResource } from '../../domain/resource.js';
 import type { ShardName } from '../../domain/shard.js';
@@ -37,13 +38,11 @@ export type HoldLimits = Readonly<{ percentMax: number; removesMin: number; grac
 
 type Entry = { readonly removal: HeldRemoval; readonly cancel: () => void; isReleased: boolean };
 
-type Listener = (slice: Slice) => void;
-
 export class HeldRemovals implements Removals {
   readonly #parts: Readonly<{ clock: Clock; log: Pick<Log, 'info' | 'warn'> }>;
   readonly #limits: HoldLimits;
   readonly #entries = new Map<string, Entry>();
-  readonly #listeners = new Set<Listener>();
+  readonly #listeners = new Listeners<Slice>();
 
   constructor(parts: Readonly<{ clock: Clock; log: Pick<Log, 'info' | 'warn'> }>, limits: HoldLimits) {
     this.#parts = parts;
@@ -72,10 +71,6 @@ export class HeldRemovals implements Removals {
     this.#entries.set(name, { removal: { ...wanted, sinceMs: clock.now() }, cancel, isReleased: false });
     log.warn('removal.held', { slice: name, removes, objects, graceMs: this.#limits.graceMs });
     return true;
-  }
-
-  isHeld(slice: Slice): boolean {
-    return this.held(slice) !== undefined;
   }
 
   held(slice: Slice): HeldRemoval | undefined {
@@ -117,9 +112,8 @@ export class HeldRemovals implements Removals {
    * Calls `listener` with each slice whose removal was released. The caller that wants the removal
    * asks again.
    */
-  follow(listener: Listener): Subscription {
-    this.#listeners.add(listener);
-    return { cancel: () => this.#listeners.delete(listener) };
+  follow(listener: (slice: Slice) => void): Subscription {
+    return this.#listeners.subscribe(listener);
   }
 
   close(): void {
@@ -133,6 +127,6 @@ export class HeldRemovals implements Removals {
     entry.cancel();
     entry.isReleased = true;
     this.#parts.log.info('removal.released', { slice: name, why });
-    for (const listener of this.#listeners) listener(entry.removal.slice);
+    this.#listeners.notify(entry.removal.slice);
   }
 }

@@ -36,7 +36,7 @@ export type LinkReceiverParts = Readonly<{
    * until then this end accepts no object.
    */
   filters: () => LinkFilters | undefined;
-  removals: Pick<HeldRemovals, 'isHeld' | 'made'>;
+  removals: Pick<HeldRemovals, 'held' | 'made'>;
   rules: IntakeRules;
   store: Pick<Store, 'objects' | 'revisions' | 'paths' | 'state'>;
   connection: FrameConnection;
@@ -87,7 +87,7 @@ export class LinkReceiver {
       takes: (slice) => filters()?.ownFrom(neighbour).covers(slice) ?? false,
       accepts: (object) => this.#paths.accepts(object),
       holds: (slice) => store.state.slice(slice) !== undefined,
-      hasHeldRemoval: (slice) => removals.isHeld(slice),
+      hasHeldRemoval: (slice) => removals.held(slice) !== undefined,
     };
     this.#receiver = new Receiver({
       ...parts,
