@@ -75,7 +75,12 @@ export class ReportedFreshness {
     };
     this.#neighbours.set(neighbour, reported);
     return {
-      record: (report, askedMs) => record(reported, report, { askedMs, nowMs: this.#clock.now() }),
+      record: ({ freshness, isAll, isComplete }, askedMs) => {
+        if (isAll) reported.hasReported = true;
+        reported.isComplete = isComplete;
+        if (askedMs !== undefined) reported.asOfMs = askedMs;
+        return reported.slices.update(freshness, this.#clock.now());
+      },
       down: () => {
         reported.isOpen = false;
         reported.sinceMs = this.#clock.now();
@@ -131,15 +136,4 @@ export class ReportedFreshness {
   syncedAt(neighbour: Neighbour): readonly Slice[] {
     return this.#neighbours.get(neighbour)?.slices.synced ?? [];
   }
-}
-
-function record(
-  reported: NeighbourReports,
-  { freshness, isAll, isComplete }: Omit<Report, 'heartbeat'>,
-  { askedMs, nowMs }: Readonly<{ askedMs: number | undefined; nowMs: number }>,
-): readonly Slice[] {
-  if (isAll) reported.hasReported = true;
-  reported.isComplete = isComplete;
-  if (askedMs !== undefined) reported.asOfMs = askedMs;
-  return reported.slices.update(freshness, nowMs);
 }

@@ -239,13 +239,12 @@ export class Routes {
     const now = this.#parts.known.shard(shard);
     const recalled = now && this.#recall(shard, now);
     if (recalled !== undefined) return this.#ask(recalled);
-    const { own, known, changed } = this.#parts;
+    const { own, changed } = this.#parts;
     const { highest, offers } = this.#claims.get(shard) ?? { highest: undefined, offers: new Map<Neighbour, Offer>() };
     const before = this.#choice(shard);
     const choice = choose(own, before, { shard, highest, offers });
     if (choice === undefined) return;
-    const state = known.shard(shard);
-    if (state === undefined || !isSame(choice.state, state)) return this.#ask(choice.state);
+    if (now === undefined || !isSame(choice.state, now)) return this.#ask(choice.state);
     this.#choices.set(shard, choice);
     if (choice.reached) this.#unreachedMs.delete(shard);
     else if (!this.#unreachedMs.has(shard)) this.#unreachedMs.set(shard, this.#parts.clock.now());

@@ -80,9 +80,7 @@ export class MigratedClusters {
 
   #follow({ changes }: Commit): void {
     for (const change of changes) {
-      const { group, resource } = change.key.resource;
-      if (resource === logicalClusterType.resource && group === logicalClusterType.group && change.kind === 'put')
-        this.#record(change.object);
+      if (change.kind === 'put' && isLogicalCluster(change.key.resource)) this.#record(change.object);
     }
   }
 
@@ -158,9 +156,11 @@ export class MigratedClusters {
 
   async #remove(shard: ShardName, cluster: ClusterName): Promise<number> {
     const { objects, revisions, known } = this.#parts;
+    // The LogicalCluster is deleted last, because a later check finds the remaining objects only
+    // while it is stored.
     const types = [...known.slicesOf(shard)]
       .map(({ slice }) => slice.resource)
-      .toSorted((one, other) => Number(isLast(one)) - Number(isLast(other)));
+      .toSorted((one, other) => Number(isLogicalCluster(one)) - Number(isLogicalCluster(other)));
     let removed = 0;
     for (const type of types)
       for await (const page of snapshotPages(objects.snapshot({ ...type, shard, cluster }, revisions.published))) {
@@ -189,10 +189,6 @@ function uidOf({ body }: StoredObject): string {
   return annotationsOf(body).get(uidAtShard) ?? '';
 }
 
-/**
- * The LogicalCluster is deleted last, because a later check finds the remaining objects only while
- * it is stored.
- */
-function isLast({ group, resource }: Resource): boolean {
+function isLogicalCluster({ group, resource }: Resource): boolean {
   return group === logicalClusterType.group && resource === logicalClusterType.resource;
 }

@@ -134,7 +134,7 @@ function grantsOf(rule: LinkRule): readonly Grant[] {
   const { types } = rule;
   const shards = rule.shards === undefined || rule.shards === '*' ? undefined : setOf(rule.shards);
   const declared = types?.filter((type) => !builtIn.has(formatGroupResource(type))) ?? [];
-  const grant = { types: TypeSet.of(types), shards, predicate: Predicate.of(rule) };
+  const grant = { types: TypeSet.of(types), shards, predicate: new Predicate(rule) };
   if (declared.length === 0) return [grant];
   return [grant, { types: TypeSet.of([{ ...declaring, identity: undefined }]), shards, predicate: Predicate.declaring(declared) }];
 }
@@ -173,7 +173,7 @@ function sliceFilterOf(ends: readonly ReadonlyMap<string, Predicate>[]): SliceFi
 function declaredBy(predicates: ReadonlyMap<string, Predicate>): TypeSet | undefined {
   const declared = [...predicates.values()].map(({ declares }) => declares);
   const known = declared.filter((types) => types !== undefined);
-  return known.length === declared.length ? TypeSet.union(known) : undefined;
+  return known.length === declared.length ? TypeSet.of(known.flat()) : undefined;
 }
 
 function meet([own, other]: readonly (TypeSet | undefined)[]): boolean {

@@ -27,22 +27,21 @@ export class Predicate {
   readonly #pathPrefix: string | undefined;
   readonly #labels: readonly Requirement[];
   readonly #annotations: readonly AnnotationTerm[];
+  readonly #declared: TypeSet | undefined;
   /**
    * The types whose declarations this predicate lets through. Undefined: it may let other objects
    * through too.
    */
-  readonly declares: TypeSet | undefined;
+  readonly declares: readonly TypePattern[] | undefined;
 
-  private constructor(
-    rule: Pick<LinkRule, 'clusters' | 'pathPrefix' | 'labels' | 'annotations'>,
-    declares: readonly TypePattern[] | undefined,
-  ) {
+  constructor(rule: Pick<LinkRule, 'clusters' | 'pathPrefix' | 'labels' | 'annotations'>, declares?: readonly TypePattern[]) {
     const { clusters, pathPrefix, labels, annotations } = rule;
     this.#clusters = clusters === undefined ? undefined : new Set(clusters);
     this.#pathPrefix = pathPrefix;
     this.#labels = labels;
     this.#annotations = annotations;
-    this.declares = declares === undefined ? undefined : TypeSet.of(declares);
+    this.declares = declares;
+    this.#declared = declares && TypeSet.of(declares);
     const parts = {
       clusters,
       pathPrefix,
@@ -51,10 +50,6 @@ export class Predicate {
       declares: declares?.map(formatTypePattern).toSorted(),
     };
     this.text = Object.values(parts).every((part) => part === undefined) ? '' : JSON.stringify(parts);
-  }
-
-  static of(rule: LinkRule): Predicate {
-    return new Predicate(rule, undefined);
   }
 
   /** Lets through only the ClusterCachedResources that declare one of these types. */
@@ -73,7 +68,7 @@ export class Predicate {
     if (this.#labels.length > 0 && !matchesLabels(this.#labels, labelsOf(body))) return false;
     if (this.#pathPrefix !== undefined && !isWithin(this.#pathPrefix, ownPathOf(body) ?? path)) return false;
     if (this.#annotations.length > 0 && !matchesAnnotations(this.#annotations, annotationsOf(body))) return false;
-    return this.declares === undefined || this.#letsDeclaration(this.declares, object);
+    return this.#declared === undefined || this.#letsDeclaration(this.#declared, object);
   }
 
   #letsDeclaration(types: TypeSet, { key, body }: Pick<StoredObject, 'key' | 'body'>): boolean {

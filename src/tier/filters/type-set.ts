@@ -34,19 +34,6 @@ export class TypeSet {
     return new TypeSet(identities);
   }
 
-  static union(sets: readonly TypeSet[]): TypeSet {
-    const all = new Map<string, Set<string> | undefined>();
-    for (const set of sets) {
-      if (set.#identities === undefined) return set;
-      for (const [family, identities] of set.#identities) {
-        const known = all.has(family) ? all.get(family) : new Set<string>();
-        if (identities !== undefined) for (const identity of identities) known?.add(identity);
-        all.set(family, identities === undefined ? undefined : known);
-      }
-    }
-    return new TypeSet(all);
-  }
-
   has(resource: Resource): boolean {
     if (this.#identities === undefined) return !isPathType(resource);
     const family = formatGroupResource(resource);
