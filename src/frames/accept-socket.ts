@@ -15,13 +15,11 @@ type AcceptorParts = Readonly<{ clock: Clock; turn?: (peer: string) => Promise<v
 
 export class SocketAcceptor {
   readonly #server: WebSocketServer;
-  readonly #clock: Clock;
-  readonly #turn: AcceptorParts['turn'];
+  readonly #parts: AcceptorParts;
   readonly #options: FrameSocketOptions;
 
-  constructor({ clock, turn }: AcceptorParts, options: FrameSocketOptions) {
-    this.#clock = clock;
-    this.#turn = turn;
+  constructor(parts: AcceptorParts, options: FrameSocketOptions) {
+    this.#parts = parts;
     this.#options = options;
     this.#server = new WebSocketServer({
       ...websocketLimits(options),
@@ -44,9 +42,8 @@ export class SocketAcceptor {
     // handleUpgrade calls back in this tick or never, because no asynchronous verification is
     // configured.
     this.#server.handleUpgrade(request, socket, head, (websocket: WebSocket) => {
-      const turn = this.#turn;
-      const parts = { socket: websocket, peer, clock: this.#clock, turn: turn && (() => turn(peer)) };
-      accepted.push(new FrameSocket(parts, this.#options));
+      const { clock, turn } = this.#parts;
+      accepted.push(new FrameSocket({ socket: websocket, peer, clock, turn: turn && (() => turn(peer)) }, this.#options));
     });
     return accepted[0];
   }

@@ -4,7 +4,7 @@
  * gives the same frame.
  */
 import assert from 'node:assert/strict';
-import { Packr, Unpackr, type Options } from 'msgpackr/index-no-eval';
+import { Packr, Unpackr } from 'msgpackr/index-no-eval';
 import { BadFrame } from './bad-frame.js';
 import { readMember, record } from './frame-fields.js';
 import { frames, type Frame } from './frame.js';
@@ -35,7 +35,7 @@ export function writeFrame(frame: Frame): Uint8Array {
 }
 
 // msgpackr changes the options object it gets, so packer and unpacker get copies.
-const options: Options = Object.freeze({
+const options = Object.freeze({
   useRecords: false,
   mapsAsObjects: false,
   moreTypes: false,

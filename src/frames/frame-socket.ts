@@ -193,8 +193,7 @@ export class FrameSocket implements FrameConnection {
     this.#liveness.stop();
     this.#cancelGrace?.();
     this.#unread.end();
-    this.#drained?.resolve();
-    this.#drained = undefined;
+    this.#checkDrained();
   }
 
   #hasDrained(): boolean {

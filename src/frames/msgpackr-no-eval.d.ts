@@ -3,21 +3,8 @@
  * frames use.
  */
 declare module 'msgpackr/index-no-eval' {
-  export type Options = Readonly<{
-    useRecords: false;
-    mapsAsObjects: false;
-    moreTypes: false;
-    structuredClone: false;
-    bundleStrings: false;
-    copyBuffers: false;
-    useToJSON: false;
-    encodeUndefinedAsNil: false;
-    useFloat32: 0;
-    int64AsType: 'number';
-  }>;
-
   export class Packr {
-    constructor(options: Options);
+    constructor(options: Readonly<Record<string, unknown>>);
     /**
      * The result is a view of a buffer that stays in use; later calls do not overwrite the result.
      */
@@ -25,7 +12,7 @@ declare module 'msgpackr/index-no-eval' {
   }
 
   export class Unpackr {
-    constructor(options: Options);
+    constructor(options: Readonly<Record<string, unknown>>);
     unpack(bytes: Uint8Array): unknown;
   }
 }

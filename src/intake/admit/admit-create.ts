@@ -84,9 +84,6 @@ function systemStamp(meta: ObjectMeta, { uid, nowMs }: CreateInputs): MetadataSt
 
 /** Cuts between characters, because half a surrogate pair is no valid name. */
 function generateName(prefix: string, suffix: string): string {
-  return (
-    Array.from(prefix.slice(0, 2 * prefixCharactersMax))
-      .slice(0, prefixCharactersMax)
-      .join('') + suffix
-  );
+  const characters = Array.from(prefix.slice(0, 2 * prefixCharactersMax));
+  return [...characters.slice(0, prefixCharactersMax), suffix].join('');
 }

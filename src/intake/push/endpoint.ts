@@ -132,7 +132,8 @@ export class Endpoint {
     const connection = await this.#parts.accept(request, socket, head);
     if (connection === undefined) return;
     const open: OpenConnection = { user: caller.user, role: roleOf(caller), bye: (...why) => connection.close(...why) };
-    const cancel = this.#endWithCertificate(open, caller);
+    // The handshake checked the certificate once. The session must still end when it expires.
+    const cancel = atExpiry(caller, this.#parts.clock, () => open.bye('forbidden', 'the certificate has expired', 0));
     this.#sessions.set(connection, open);
     try {
       if (this.#isClosing) open.bye('shutdown', 'the server is stopping', 0);
@@ -167,14 +168,6 @@ export class Endpoint {
     const session = new PushSession(connection, caller, parts);
     open.bye = (...why) => session.bye(...why);
     await session.run(first, frames);
-  }
-
-  /**
-   * The handshake checked the certificate once. The session must still end when the certificate
-   * expires.
-   */
-  #endWithCertificate(open: OpenConnection, caller: Caller): () => void {
-    return atExpiry(caller, this.#parts.clock, () => open.bye('forbidden', 'the certificate has expired', 0));
   }
 }
 

@@ -23,8 +23,8 @@ export const answerAgeMsMax = 3 * intervalMs;
 export class Heartbeat {
   readonly #parts: HeartbeatParts;
   #number = 0;
-  #askedMs = 0;
-  #isAnswered = true;
+  /** When the last question was asked; undefined once it is answered. */
+  #askedMs: number | undefined;
   #cancel = (): void => {};
 
   constructor(parts: HeartbeatParts) {
@@ -35,7 +35,6 @@ export class Heartbeat {
   ask(): void {
     this.#number += 1;
     this.#askedMs = this.#parts.clock.now();
-    this.#isAnswered = false;
     this.#parts.send(this.#number);
   }
 
@@ -44,15 +43,16 @@ export class Heartbeat {
    * question, or was answered already.
    */
   answered(number: number): number | undefined {
-    if (number !== this.#number || this.#isAnswered) return undefined;
-    this.#isAnswered = true;
+    const askedMs = this.#askedMs;
+    if (number !== this.#number || askedMs === undefined) return undefined;
+    this.#askedMs = undefined;
     const { clock } = this.#parts;
-    this.#cancel = clock.after(Math.max(0, this.#askedMs + intervalMs - clock.now()), () => this.ask());
-    return this.#askedMs;
+    this.#cancel = clock.after(Math.max(0, askedMs + intervalMs - clock.now()), () => this.ask());
+    return askedMs;
   }
 
   close(): void {
-    this.#isAnswered = true;
+    this.#askedMs = undefined;
     this.#cancel();
   }
 }
