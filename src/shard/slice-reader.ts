@@ -97,16 +97,9 @@ function send(read: Read, syncing: boolean, form: PushedForm): Outgoing | undefi
       return form.select(read.object) === 'ignored' ? undefined : gone(read.object);
     case 'object': {
       const selected = form.select(read.object);
-      switch (selected) {
-        case 'keep':
-          return syncing ? put(read.object, form, undefined) : undefined;
-        case 'gone':
-          return read.changed ? gone(read.object) : undefined;
-        case 'ignored':
-          return undefined;
-        default:
-          return put(read.object, form, selected());
-      }
+      if (selected === 'keep') return syncing ? put(read.object, form, undefined) : undefined;
+      if (selected === 'gone') return read.changed ? gone(read.object) : undefined;
+      return selected === 'ignored' ? undefined : put(read.object, form, selected());
     }
   }
 }

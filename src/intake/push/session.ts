@@ -28,16 +28,10 @@ export function parsePusherHello(
 
 /** The `bye` for a session that did not get its shard, or lost it. */
 export function byeTo({ shard, process }: Pick<Arrival, 'shard' | 'process'>, outcome: PushOutcome): FrameOf<'bye'> {
-  switch (outcome.kind) {
-    case 'fenced': {
-      const { reason, retryAfterMs } = displaced(process, outcome.holder);
-      return bye(reason, fencedBy(outcome.holder, shard), retryAfterMs);
-    }
-    case 'unavailable':
-      return bye('unavailable', outcome.refusal.message, unavailableRetryMs);
-    default:
-      throw new Error(`no session ends as ${outcome.kind}`);
-  }
+  if (outcome.kind === 'unavailable') return bye('unavailable', outcome.refusal.message, unavailableRetryMs);
+  if (outcome.kind !== 'fenced') throw new Error(`no session ends as ${outcome.kind}`);
+  const { reason, retryAfterMs } = displaced(process, outcome.holder);
+  return bye(reason, fencedBy(outcome.holder, shard), retryAfterMs);
 }
 
 /**

@@ -219,12 +219,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
 }
 
 function sweptBy(outcome: PushOutcome | undefined): number {
-  switch (outcome?.kind) {
-    case 'swept':
-      return outcome.removed;
-    case 'unavailable':
-      throw new Refused(outcome.refusal);
-    default:
-      throw new Error(`clearing a shard ended as ${outcome?.kind}`);
-  }
+  if (outcome?.kind === 'unavailable') throw new Refused(outcome.refusal);
+  if (outcome?.kind !== 'swept') throw new Error(`clearing a shard ended as ${outcome?.kind}`);
+  return outcome.removed;
 }

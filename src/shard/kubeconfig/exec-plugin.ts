@@ -171,7 +171,6 @@ function runPlugin({ command, args, environment }: PluginProgram, clock: Clock, 
         else reject(new Error(name === null ? `it ended with the exit code ${code}` : `it was ended by ${name}`));
       }),
     );
-    if (signal.aborted) abort();
   });
 }
 
