@@ -177,13 +177,10 @@ export class ShardAgent {
 
   #add(type: ReplicatedType): void {
     const slice = this.#sliceOf(type);
-    const source: SliceReader = this.#readerOf(type, isDeclaring(type) ? this.#declaredBy(slice, () => source.connected) : undefined);
+    const onlooker = isDeclaring(type) ? this.#declaredBy(slice, () => source.connected) : undefined;
+    const form = this.#replicas(type, this.#rule(type.marked));
+    const source: SliceReader = this.#sliceReader({ ...type, cluster: '*', labelSelector: '' }, { form, onlooker });
     this.#sink.add(slice, source);
-  }
-
-  #readerOf(type: ReplicatedType, onlooker: SliceReaderOptions['onlooker']): SliceReader {
-    const collection: Collection = { ...type, cluster: '*', labelSelector: '' };
-    return this.#sliceReader(collection, { form: this.#replicas(type, this.#rule(type.marked)), onlooker });
   }
 
   #declaredBy(after: Slice, areFollowed: () => boolean): DeclaredSlices {
@@ -209,7 +206,7 @@ export class ShardAgent {
   }
 
   #inspect(headers: Readonly<Record<string, unknown>>): void {
-    if (!comesFromCache(headers)) return;
+    if (headers[serverHeader] !== cacheServer) return;
     const error = new SourceIsCache(this.#access);
     this.#isCache.resolve(error);
     throw error;
@@ -272,10 +269,6 @@ function named({ source, server }: Source): string {
  */
 function isForbiddenByKcp(error: unknown): error is KubeRefusal {
   return error instanceof KubeRefusal && error.status === 403 && error.reason === 'Forbidden';
-}
-
-function comesFromCache(headers: Readonly<Record<string, unknown>>): boolean {
-  return headers[serverHeader] === cacheServer;
 }
 
 /** `answer`: the response to a request of `versionPath`. */

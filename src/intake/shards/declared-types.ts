@@ -21,7 +21,6 @@ import type { Key } from '../../domain/key.js';
 import { pause } from '../../domain/base/promises.js';
 import type { Clock, Subscription, Watches } from '../../domain/ports.js';
 import type { Commits, Objects, PushLane, Writer, Revisions } from '../../domain/store-port.js';
-import type { PushOutcome } from '../../domain/push.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
@@ -149,7 +148,8 @@ export class DeclaredTypes {
         await pause(clock, retryMs, signal);
         continue;
       }
-      const removed = sweptBy(outcome);
+      if (outcome?.kind !== 'swept') throw new Error(`dropping a type ended as ${outcome?.kind}`);
+      const { removed } = outcome;
       sessions.drop(resource);
       const isLeft = (await objects.count(everything(resource), undefined, 0)) !== 0;
       if (removed > 0 || !isLeft) log.info('type.removed', { ...resource, objects: removed });
@@ -162,11 +162,6 @@ export class DeclaredTypes {
     const isServed = former === undefined ? catalogue.declares(resource) : catalogue.covers(former);
     if (!signal.aborted && !isServed) watches.endOf(resource);
   }
-}
-
-function sweptBy(outcome: PushOutcome | undefined): number {
-  if (outcome?.kind !== 'swept') throw new Error(`dropping a type ended as ${outcome?.kind}`);
-  return outcome.removed;
 }
 
 function everything({ group, resource, identity }: Resource): Scope {

@@ -24,7 +24,6 @@ import type { Clock, Shards, Subscription } from '../../domain/ports.js';
 import type { PublishedState } from '../../domain/published-state.js';
 import type { Commits, Objects, PushLane, Writer, Revisions } from '../../domain/store-port.js';
 import type { Revision } from '../../domain/revision.js';
-import type { PushOutcome } from '../../domain/push.js';
 import type { ShardState } from '../../domain/claim.js';
 import { parseShardName, rootShard, type ShardName } from '../../domain/shard.js';
 import type { Neighbour } from '../../domain/via.js';
@@ -108,7 +107,9 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     const [outcome] = await this.#lane.push([
       { kind: 'clear', shard, fence, nowMs: clock.wallMs(), ...(through !== undefined && { through }) },
     ]);
-    const removed = sweptBy(outcome);
+    if (outcome?.kind === 'unavailable') throw new Refused(outcome.refusal);
+    if (outcome?.kind !== 'swept') throw new Error(`clearing a shard ended as ${outcome?.kind}`);
+    const { removed } = outcome;
     const state = this.#parts.state.shard(shard);
     // Whoever has claimed the shard since keeps it. Without a fence, its pusher must resync what it
     // pushed meanwhile.
@@ -216,10 +217,4 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     if (via !== undefined && via !== 'local' && nowMs - seenMs(shard, via) < ms) return false;
     return [...state.slicesOf(shard)].every(({ changedMs }) => nowMs - changedMs >= ms);
   }
-}
-
-function sweptBy(outcome: PushOutcome | undefined): number {
-  if (outcome?.kind === 'unavailable') throw new Refused(outcome.refusal);
-  if (outcome?.kind !== 'swept') throw new Error(`clearing a shard ended as ${outcome?.kind}`);
-  return outcome.removed;
 }
