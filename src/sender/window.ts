@@ -9,6 +9,7 @@
  *    nothing else is unacknowledged.
  * V3 Nothing is forgotten before it is acknowledged or taken back.
  */
+import { entryOf } from '../domain/base/entry-of.js';
 import type { Credit } from '../frames/frame.js';
 import type { Pending } from './batch.js';
 
@@ -94,11 +95,7 @@ export class Window<Owner> {
   /** Removes and returns all unacknowledged mutations, by owner and in order. */
   takeBack(): ReadonlyMap<Owner, readonly Pending[]> {
     const back = new Map<Owner, Pending[]>();
-    for (const { owner, item } of this.#sent) {
-      const items = back.get(owner);
-      if (items === undefined) back.set(owner, [item]);
-      else items.push(item);
-    }
+    for (const { owner, item } of this.#sent) entryOf(back, owner, (): Pending[] => []).push(item);
     this.#sent = [];
     this.#owned.clear();
     this.#bytes = 0;
@@ -108,12 +105,9 @@ export class Window<Owner> {
   tally(): ReadonlyMap<Owner, Tally> {
     const tallies = new Map<Owner, { mutations: number; bytes: number; oldestMs: number }>();
     for (const { owner, item } of this.#sent) {
-      const tally = tallies.get(owner);
-      if (tally === undefined) tallies.set(owner, { mutations: 1, bytes: item.bytes, oldestMs: item.sinceMs });
-      else {
-        tally.mutations += 1;
-        tally.bytes += item.bytes;
-      }
+      const tally = entryOf(tallies, owner, () => ({ mutations: 0, bytes: 0, oldestMs: item.sinceMs }));
+      tally.mutations += 1;
+      tally.bytes += item.bytes;
     }
     return tallies;
   }

@@ -13,6 +13,7 @@
  * and must keep.
  */
 import type { Log } from '../diagnostics/log.js';
+import { entryOf } from '../domain/base/entry-of.js';
 import type { Clock } from '../domain/ports.js';
 import { formatResource, type Resource } from '../domain/resource.js';
 import type { Slice } from '../domain/slice.js';
@@ -134,10 +135,8 @@ export class DeclaredSlices implements ReadObserver {
   }
 
   #enter(place: string, cached: CachedResource): void {
-    const type = formatResource(cached.resource);
-    const ofType = this.#byType.get(type) ?? new Map<ClusterName, Places>();
-    const ofCluster: Places = ofType.get(cached.cluster) ?? new Map();
-    this.#byType.set(type, ofType.set(cached.cluster, ofCluster.set(place, cached)));
+    const ofType = entryOf(this.#byType, formatResource(cached.resource), () => new Map<ClusterName, Places>());
+    entryOf(ofType, cached.cluster, (): Places => new Map()).set(place, cached);
   }
 
   #leave(place: string, { resource, cluster }: CachedResource): void {

@@ -15,6 +15,7 @@
  *
  * Bound: `typesKeptMax` types; the type reported longest ago goes first.
  */
+import { entryOf } from '../../domain/base/entry-of.js';
 import { isWrittenPlainly, type ShardState } from '../../domain/claim.js';
 import type { Clock, Freshness as FreshnessPort, RecentReport } from '../../domain/ports.js';
 import type { Revisions, StoreIdentity } from '../../domain/store-port.js';
@@ -256,11 +257,7 @@ function byShard(identities: SlicesOfType): (shard: ShardName) => readonly Slice
   if (identities.length < 2) return (shard) => slicesAt(shard, identities);
   const gathered = new Map<ShardName, SlicesOfType[number][]>();
   for (const slices of identities) {
-    for (const shard of slices.keys()) {
-      const known = gathered.get(shard);
-      if (known === undefined) gathered.set(shard, [slices]);
-      else known.push(slices);
-    }
+    for (const shard of slices.keys()) entryOf(gathered, shard, (): SlicesOfType[number][] => []).push(slices);
   }
   return (shard) => slicesAt(shard, gathered.get(shard) ?? []);
 }

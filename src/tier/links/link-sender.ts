@@ -15,6 +15,7 @@
  */
 import { shown, type BoundedLog } from '../../diagnostics/bounded-log.js';
 import type { Log } from '../../diagnostics/log.js';
+import { entryOf } from '../../domain/base/entry-of.js';
 import { Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
 import type { Clock } from '../../domain/ports.js';
@@ -354,9 +355,7 @@ export class LinkSender {
       const sync = this.#syncs.of(change.key);
       if (sync?.sendsChanges !== true) continue;
       sync.walk?.apply(change, left, after);
-      const before = bySync.get(sync);
-      if (before === undefined) bySync.set(sync, [outgoingChange(change, after)]);
-      else before.push(outgoingChange(change, after));
+      entryOf(bySync, sync, (): Outgoing[] => []).push(outgoingChange(change, after));
     }
     // No key occurs twice in a chunk (A2 in tail.ts), so the order is free. With deletes last, the
     // items of a slice make two frames.
