@@ -10,7 +10,7 @@ import { parseShardName, type ShardName } from '../../src/domain/shard.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-socket.js';
 import type { FrameSocket } from '../../src/frames/frame-socket.js';
-import { protocolVersion, type Frame, type FrameOf, type HeldSlice } from '../../src/frames/frame.js';
+import { protocolVersion, type Frame, type FrameOf, type InventorySlice } from '../../src/frames/frame.js';
 import type { TestAuthority } from '../../test/support/test-authority.js';
 import { connectPath } from '../../src/frames/socket-options.js';
 
@@ -46,7 +46,7 @@ export function manySlices(count: number): readonly OfSlice[] {
   });
 }
 
-export type Memory = Readonly<{ position: string; held: readonly HeldSlice[] }>;
+export type Memory = Readonly<{ position: string; held: readonly InventorySlice[] }>;
 
 type Server = Readonly<{ port: number; certificate: string; authority: TestAuthority }>;
 
@@ -62,7 +62,7 @@ export class BareCache {
   #refused = 0;
   #changes = 0;
   #position = '';
-  readonly #held = new Map<string, HeldSlice>();
+  readonly #held = new Map<string, InventorySlice>();
   readonly #terms = new Map<ShardName, number>();
   readonly #chosen = new Set<ShardName>();
   #moved = new AbortController();

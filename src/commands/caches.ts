@@ -8,7 +8,7 @@ import { SettingsError } from '../config/settings-error.js';
 import { childNeighbour, parseCacheName, type Neighbour } from '../domain/via.js';
 import type { LinkConnection, LinkStatus, StatusReport } from '../domain/status.js';
 import { alignedRows } from './terminal-text.js';
-import { answered, askCache, askStatus, countOf } from './ask-cache.js';
+import { answered, requestCache, requestStatus, countOf } from './cache-request.js';
 import { command, type Command } from './command.js';
 import { parseStatusReport } from './parse-status-report.js';
 
@@ -33,7 +33,7 @@ export const cachesList: Command = command({
   help: 'List the caches that a cache knows as its parent and its children',
   options: operatorOptions,
   run: async ({ options }, { print, clock }) => {
-    const caches = knownCaches(parseStatusReport(await askStatus({ clock }, options)));
+    const caches = knownCaches(parseStatusReport(await requestStatus({ clock }, options)));
     print(options.output === 'json' ? `${JSON.stringify(caches)}\n` : formatCaches(caches));
   },
 });
@@ -46,7 +46,7 @@ export const cachesForget: Command = command({
   run: async ({ operands: [text = ''], options }, { print, clock }) => {
     const name = parseCacheName(text);
     if (name === undefined) throw new SettingsError([`${JSON.stringify(text)} is not the name of a cache`]);
-    const answer = await askCache({ clock }, options, { method: 'DELETE', path: `/services/cache/caches/${name}` });
+    const answer = await requestCache({ clock }, options, { method: 'DELETE', path: `/services/cache/caches/${name}` });
     const shards = countOf(answer, 'shards', 'shards are left');
     print(answered(options, answer, `Forgot the cache ${name}; ${shards} shards that came by it are nobody's.`));
   },

@@ -4,7 +4,7 @@
  */
 import { operatorOptions } from '../config/options/command-options.js';
 import { formatDuration } from '../config/options/quantity.js';
-import { answered, askOpened } from './ask-cache.js';
+import { answered, requestOver } from './cache-request.js';
 import { openCacheAccess } from './cache-access.js';
 import { command, type Command } from './command.js';
 import { numberOf, recordOf, textOf } from './members.js';
@@ -16,7 +16,7 @@ export const consoleLink: Command = command({
   options: operatorOptions,
   run: async ({ options }, { print, clock }) => {
     const access = await openCacheAccess(options);
-    const answer = await askOpened({ clock }, access, { method: 'POST', path: '/console/links' });
+    const answer = await requestOver({ clock }, access, { method: 'POST', path: '/console/links' });
     const members = recordOf(JSON.parse(answer));
     const [url, expiresInMs] = [new URL(textOf(members['path']), access.cache).href, numberOf(members['expiresInMs'])];
     const good = formatDuration(expiresInMs);

@@ -7,7 +7,7 @@ import { CacheError } from '../domain/errors.js';
 import { CacheReader, defaultLookupBounds } from '../lookup/cache-reader.js';
 import { exportIdentities, type ExportIdentities, type ExportIdentity } from '../lookup/export-identities.js';
 import { alignedRows, formatFreshness } from './terminal-text.js';
-import { openQuestions } from './ask-cache.js';
+import { openQuestions } from './cache-request.js';
 import { command, type Command } from './command.js';
 
 const none = '–';

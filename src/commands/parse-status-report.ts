@@ -6,7 +6,7 @@ import { parseShardName, type ShardName } from '../domain/shard.js';
 import type {
   CertificateStatus,
   ChildStatus,
-  HeldStatus,
+  HeldRemovalStatus,
   KeptStatus,
   LinkConnection,
   LinkStatus,
@@ -122,7 +122,7 @@ function sliceOf(value: unknown): SliceStatus {
   };
 }
 
-function heldOf(value: unknown): HeldStatus {
+function heldOf(value: unknown): HeldRemovalStatus {
   const held = recordOf(value);
   return { removes: numberOf(held['removes']), forMs: numberOf(held['forMs']), releaseInMs: numberOf(held['releaseInMs']) };
 }

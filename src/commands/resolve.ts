@@ -8,7 +8,7 @@ import { SettingsError } from '../config/settings-error.js';
 import { unreachable } from '../domain/errors.js';
 import { parsePathAnswer, resolveTarget, type ResolvedPath } from '../lookup/path-resolver.js';
 import { alignedRows, formatFreshness } from './terminal-text.js';
-import { askCache } from './ask-cache.js';
+import { requestCache } from './cache-request.js';
 import { command, type Command } from './command.js';
 
 const none = '–';
@@ -26,7 +26,7 @@ export const resolve: Command = command({
   },
   run: async ({ operands: [path = ''], options }, { print, clock }) => {
     if (path === '') throw new SettingsError(['a path is needed, such as root:org:team, user:alice or the name of a logical cluster']);
-    const text = await askCache({ clock }, options, { method: 'GET', path: resolveTarget(path) });
+    const text = await requestCache({ clock }, options, { method: 'GET', path: resolveTarget(path) });
     const resolved = parsePathAnswer(text);
     print(options.output === 'json' ? `${text.trimEnd()}\n` : `${formatResolved(path, resolved)}\n`);
     return exitCodeOf(resolved);

@@ -5,7 +5,7 @@
 import { operatorOptions } from '../config/options/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
-import { answered, askCache, askStatus, countOf } from './ask-cache.js';
+import { answered, requestCache, requestStatus, countOf } from './cache-request.js';
 import { command, type Command } from './command.js';
 import { listOf, numberOf, recordOf, textOf } from './members.js';
 import { parseStatusReport } from './parse-status-report.js';
@@ -17,7 +17,7 @@ export const shardsList: Command = command({
   help: 'List the shards that a cache knows',
   options: operatorOptions,
   run: async ({ options }, { print, clock }) => {
-    const { shards } = parseStatusReport(await askStatus({ clock }, options));
+    const { shards } = parseStatusReport(await requestStatus({ clock }, options));
     print(options.output === 'json' ? `${JSON.stringify(shards)}\n` : formatShardList(shards));
   },
 });
@@ -29,7 +29,10 @@ export const shardsRemove: Command = command({
   options: operatorOptions,
   run: async ({ operands: [text = ''], options }, { print, clock }) => {
     const shard = shardNamed(text);
-    const answer = await askCache({ clock }, options, { method: 'DELETE', path: `/services/cache/shards/${encodeURIComponent(shard)}` });
+    const answer = await requestCache({ clock }, options, {
+      method: 'DELETE',
+      path: `/services/cache/shards/${encodeURIComponent(shard)}`,
+    });
     const objects = countOf(answer, 'objectsRemoved', 'objects were removed');
     print(answered(options, answer, `Removed the shard ${shard} and ${objects} objects of it.`));
   },
@@ -43,7 +46,7 @@ export const shardsForget: Command = command({
   run: async ({ operands: [text = ''], options }, { print, clock }) => {
     const shard = shardNamed(text);
     const path = `/services/cache/shards/${encodeURIComponent(shard)}/record`;
-    print(answered(options, await askCache({ clock }, options, { method: 'DELETE', path }), `Forgot the shard ${shard}.`));
+    print(answered(options, await requestCache({ clock }, options, { method: 'DELETE', path }), `Forgot the shard ${shard}.`));
   },
 });
 
@@ -64,7 +67,7 @@ export const removalsConfirm: Command = command({
     const shard = shardNamed(text);
     const held = `/services/cache/shards/${encodeURIComponent(shard)}/held`;
     const path = type === undefined ? held : `${held}/${encodeURIComponent(type)}`;
-    const answer = await askCache({ clock }, options, { method: 'DELETE', path });
+    const answer = await requestCache({ clock }, options, { method: 'DELETE', path });
     const confirmed = listOf(recordOf(JSON.parse(answer))['confirmed']).map(recordOf);
     const sentences = confirmed.map(
       (one) => `Confirmed: ${numberOf(one['removes'])} objects of ${textOf(one['type'])} of the shard ${shard} leave the cache.`,

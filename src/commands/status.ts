@@ -2,7 +2,7 @@
 import { statusOptions } from '../config/options/command-options.js';
 import { CacheError } from '../domain/errors.js';
 import { pause } from '../domain/base/promises.js';
-import { askStatus } from './ask-cache.js';
+import { requestStatus } from './cache-request.js';
 import { command, type Command } from './command.js';
 import { parseStatusReport } from './parse-status-report.js';
 import { formatStatusTable } from './status-table.js';
@@ -19,7 +19,7 @@ export const status: Command = command({
   options: statusOptions,
   run: async ({ options }, { print, isTerminal, logStream, clock }) => {
     const show = async (): Promise<string> => {
-      const text = await askStatus({ clock }, options);
+      const text = await requestStatus({ clock }, options);
       return options.output === 'json' ? `${text.trimEnd()}\n` : formatStatusTable(parseStatusReport(text), { isTerminal });
     };
     if (!options.watch) return print(await show());

@@ -7,7 +7,7 @@ import type { StatsFs } from 'node:fs';
 import type { Clock } from '../domain/ports.js';
 
 /** `availableBytes`: what a user without privileges may use. */
-export type DiskRoom = Readonly<{ availableBytes: number; sizeBytes: number }>;
+export type DiskCapacity = Readonly<{ availableBytes: number; sizeBytes: number }>;
 
 /** `ask`: statfs of the folder. */
 export type DiskSpaceParts = Readonly<{ clock: Clock; ask: () => Promise<Pick<StatsFs, 'bavail' | 'blocks' | 'bsize'>> }>;
@@ -16,26 +16,26 @@ const answerMsMax = 1_000;
 
 export class DiskSpace {
   readonly #parts: DiskSpaceParts;
-  #asked: Promise<DiskRoom | undefined> | undefined;
+  #asked: Promise<DiskCapacity | undefined> | undefined;
 
   constructor(parts: DiskSpaceParts) {
     this.#parts = parts;
   }
 
   /** Undefined if the disk does not answer in time, or with an error. */
-  async room(): Promise<DiskRoom | undefined> {
+  async capacity(): Promise<DiskCapacity | undefined> {
     this.#asked ??= this.#ask().finally(() => (this.#asked = undefined));
     const asked = this.#asked;
     return new Promise((resolve) => {
       const cancel = this.#parts.clock.after(answerMsMax, () => resolve(undefined));
-      void asked.then((room) => {
+      void asked.then((capacity) => {
         cancel();
-        resolve(room);
+        resolve(capacity);
       });
     });
   }
 
-  async #ask(): Promise<DiskRoom | undefined> {
+  async #ask(): Promise<DiskCapacity | undefined> {
     try {
       const { bavail, blocks, bsize } = await this.#parts.ask();
       return { availableBytes: bavail * bsize, sizeBytes: blocks * bsize };

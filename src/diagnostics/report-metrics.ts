@@ -8,7 +8,15 @@
 import { formatResource } from '../domain/resource.js';
 import { sumSlices } from '../domain/slices/slice-sums.js';
 import { childNeighbour } from '../domain/via.js';
-import type { CertificateStatus, HeldStatus, LinkStatus, ShardStatus, SliceStatus, StatusReport, TreeStatus } from '../domain/status.js';
+import type {
+  CertificateStatus,
+  HeldRemovalStatus,
+  LinkStatus,
+  ShardStatus,
+  SliceStatus,
+  StatusReport,
+  TreeStatus,
+} from '../domain/status.js';
 import type { Metrics } from './metrics.js';
 
 export function showReport(
@@ -39,7 +47,7 @@ type ShownSlice = Pick<
   SliceStatus,
   'group' | 'resource' | 'identity' | 'everSynced' | 'whole' | 'objects' | 'bytes' | 'changedAgoMs' | 'lagMs'
 > &
-  Readonly<{ held: Pick<HeldStatus, 'removes'> | null }>;
+  Readonly<{ held: Pick<HeldRemovalStatus, 'removes'> | null }>;
 type ShownShard = Pick<ShardStatus, 'shard' | 'removed' | 'connection'> & Readonly<{ slices: readonly ShownSlice[] }>;
 
 /**

@@ -17,11 +17,11 @@
 import { labelKeyFlaws } from './syntax/label-syntax.js';
 import { formatGroupResource, type Resource } from './resource.js';
 
-export const keptPlaces = ['annotations', 'labels'] as const;
+export const keptMaps = ['annotations', 'labels'] as const;
 
 export type KeptName = Readonly<{ group: string; resource: string; name: string }>;
 
-export type NamesOfType = Pick<KeptName, 'group' | 'resource'> & Readonly<Record<(typeof keptPlaces)[number], readonly string[]>>;
+export type NamesOfType = Pick<KeptName, 'group' | 'resource'> & Readonly<Record<(typeof keptMaps)[number], readonly string[]>>;
 
 /** By group and resource, as `formatGroupResource` writes them; covers all identities. */
 export type KeptNames = ReadonlyMap<string, NamesOfType>;
@@ -50,9 +50,9 @@ function parseKeptName(text: string): KeptName | undefined {
   return { group: group === 'core' ? '' : group, resource, name };
 }
 
-export function keptNames(listed: Readonly<Record<(typeof keptPlaces)[number], readonly KeptName[]>>): KeptNames {
+export function keptNames(listed: Readonly<Record<(typeof keptMaps)[number], readonly KeptName[]>>): KeptNames {
   const byType = new Map<string, NamesOfType>();
-  for (const place of keptPlaces)
+  for (const place of keptMaps)
     for (const { group, resource, name } of listed[place]) {
       const type = formatGroupResource({ group, resource });
       const known = byType.get(type) ?? { group, resource, annotations: [], labels: [] };

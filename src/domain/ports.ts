@@ -9,7 +9,7 @@ import type { StoredObject } from './object.js';
 import type { PathAnswer, PathResolution } from './path-resolution.js';
 import type { Resource } from './resource.js';
 import type { Revision } from './revision.js';
-import type { Room } from './base/room.js';
+import type { MemoryReservation } from './base/memory-reservation.js';
 import type { Scope } from './scope.js';
 import type { Selector } from './syntax/selector.js';
 import type { ShardName } from './shard.js';
@@ -116,7 +116,7 @@ export type WatchStart = Readonly<
 export interface Sink {
   /** Whether the reader must take something before more is written. */
   readonly isFull: boolean;
-  /** Writes pieces in the tick of the call; room for them is already reserved. */
+  /** Writes pieces in the tick of the call; memory for them is already reserved. */
   writeNow(pieces: readonly Uint8Array[]): void;
 }
 
@@ -127,8 +127,8 @@ export type WatchRequest = Readonly<{
   start: WatchStart;
   bookmarks: boolean;
   timeoutMs: number;
-  /** The watch reserves room here for every piece that it returns. */
-  room: Room;
+  /** The watch reserves memory here for every piece that it returns. */
+  memory: MemoryReservation;
   /** The exchange reads everything else from the open watch. */
   sink: Sink;
 }>;

@@ -194,7 +194,7 @@ export type ShardConnection =
  * `removes`: the number of objects. The removal happens in `releaseInMs`, or when an operator
  * confirms it.
  */
-export type HeldStatus = Readonly<{ removes: number; forMs: number; releaseInMs: number }>;
+export type HeldRemovalStatus = Readonly<{ removes: number; forMs: number; releaseInMs: number }>;
 
 export type SliceStatus = Readonly<{
   group: string;
@@ -230,5 +230,5 @@ export type SliceStatus = Readonly<{
   /** Whether the pusher is connected to its source; null if nobody reports it. */
   sourceConnected: boolean | null;
   /** A held removal of much of the slice; null if there is none. */
-  held: HeldStatus | null;
+  held: HeldRemovalStatus | null;
 }>;

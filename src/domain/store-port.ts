@@ -137,7 +137,7 @@ export interface PushLane {
   /**
    * Resolves once the lane has room for more. Pushers wait, so no push is refused for lack of room.
    */
-  room(): Promise<void>;
+  drained(): Promise<void>;
   /**
    * Decides all pushes, in order and after the lane's earlier pushes; resolves when all outcomes
    * are durable and published. An `acquire` given alone does not wait for an `end` of its shard

@@ -109,7 +109,7 @@ export type FrameLimits = ReturnType<typeof limits.read>;
  * has.
  */
 const held = record({ slice, filterHash: hash, syncedTerm: count });
-export type HeldSlice = ReturnType<typeof held.read>;
+export type InventorySlice = ReturnType<typeof held.read>;
 
 /**
  * What a sender knows of the freshness of a slice. `connected`: whether its source is connected.

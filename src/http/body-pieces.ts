@@ -7,7 +7,7 @@
  * until the request ends. Longer pieces and ended requests reduce the count.
  *
  * Bound: `shortBytesMax` of these bytes on a connection; beyond `shortBytesFree`, only while the
- * caller has room.
+ * caller's budget is not full.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
@@ -18,22 +18,22 @@ import { isHttp2 } from './transport.js';
 const pieceBytesMin = 256;
 const shortBytesMax = 4_096 * pieceBytesMin;
 /**
- * Allowed even without room, so that a caller that buffers much elsewhere can still send a short
- * body.
+ * Allowed even if the budget is full, so that a caller that buffers much elsewhere can still send
+ * a short body.
  */
 const shortBytesFree = 256 * pieceBytesMin;
 /** What an ended request takes off the count, because even a short body has a few short pieces. */
 const shortBytesOfRequest = 16 * pieceBytesMin;
 
 export class BodyPieces<Request> {
-  readonly #room: Budget;
+  readonly #budget: Budget;
   /** The missing bytes of all short pieces, less what longer pieces and ended requests took off. */
   #shortBytes = 0;
-  /** Bytes taken from the room, by request. */
+  /** Bytes taken from the budget, by request. */
   readonly #held = new Map<Request, number>();
 
-  constructor(room: Budget) {
-    this.#room = room;
+  constructor(budget: Budget) {
+    this.#budget = budget;
   }
 
   /** Counts a piece of the request's body. Returns false if the limit is exceeded. */
@@ -41,8 +41,8 @@ export class BodyPieces<Request> {
     const shortBytes = pieceBytesMin - bytes;
     if (shortBytes > 0) {
       if (this.#shortBytes + shortBytes > shortBytesMax) return false;
-      if (this.#shortBytes < shortBytesFree) this.#room.add(shortBytes);
-      else if (!this.#room.tryReserve(shortBytes)) return false;
+      if (this.#shortBytes < shortBytesFree) this.#budget.add(shortBytes);
+      else if (!this.#budget.tryReserve(shortBytes)) return false;
       this.#held.set(request, (this.#held.get(request) ?? 0) + shortBytes);
     }
     this.#shortBytes = Math.max(0, this.#shortBytes + shortBytes);
@@ -50,7 +50,7 @@ export class BodyPieces<Request> {
   }
 
   ended(request: Request): void {
-    this.#room.release(this.#held.get(request) ?? 0);
+    this.#budget.release(this.#held.get(request) ?? 0);
     this.#held.delete(request);
     this.#shortBytes = Math.max(0, this.#shortBytes - shortBytesOfRequest);
   }

@@ -105,7 +105,7 @@ export class Connection implements ExchangeOwner {
   readonly bufferedBytes: Budget;
   readonly sendTimeoutMs: number;
   readonly pace: Pick<Pace, 'turn'>;
-  partsTaken = 0;
+  partsDelivered = 0;
   /** How many more requests the peer has cancelled than it let the server answer. */
   #cancelled = 0;
   readonly #exchanges = new Set<Exchange>();
@@ -198,7 +198,7 @@ export class Connection implements ExchangeOwner {
     this.#destroySoon();
   }
 
-  take(request: IncomingMessage, response: ServerResponse): void {
+  receive(request: IncomingMessage, response: ServerResponse): void {
     if (this.#isClosed) return;
     this.#unasked.request(headerBytesOf(request));
     if (hasBody(request)) readPieces(request, (bytes) => this.#takePiece(request, bytes));
@@ -233,11 +233,11 @@ export class Connection implements ExchangeOwner {
   }
 
   /**
-   * If the peer takes nothing and other exchanges of the connection wait for room, the whole
+   * If the peer takes nothing and other exchanges of the connection wait for memory, the whole
    * connection ends. Cutting its exchanges one by one would take too long.
    */
   stalled(exchange: Exchange, anythingTaken: boolean): void {
-    if (!anythingTaken && [...this.#exchanges].some(({ room }) => room.isAwaited)) this.destroy();
+    if (!anythingTaken && [...this.#exchanges].some(({ memory }) => memory.isAwaited)) this.destroy();
     else exchange.cut();
   }
 
@@ -256,13 +256,13 @@ export class Connection implements ExchangeOwner {
   }
 
   /**
-   * Reserves room for a request until its turn, and returns a function that releases it. Ends the
-   * connection if the caller has no room left.
+   * Reserves memory for a request until its turn, and returns a function that releases it. Ends the
+   * connection if the caller has no memory left.
    */
   tryWait(request: IncomingMessage): (() => void) | undefined {
-    const room = this.quota.waitingBytes;
+    const waitingBytes = this.quota.waitingBytes;
     const bytes = requestBytes + headerBytesOf(request);
-    if (room.tryReserve(bytes)) return () => room.release(bytes);
+    if (waitingBytes.tryReserve(bytes)) return () => waitingBytes.release(bytes);
     this.#cutOff('waitingBytes');
     return undefined;
   }

@@ -4,21 +4,21 @@
  *  admitted ─▶ body ─▶ answer, or watch ─▶ all of it taken ─▶ rest of the body dropped ─▶ ended
  *     └──────────┴───────────┴─ time is up, the reader stopped, the connection is gone ────▶ ended
  *
- * X1 An exchange keeps its slot, its deadline and its room until the peer has taken the last
+ * X1 An exchange keeps its slot, its deadline and its memory until the peer has taken the last
  *    byte or the stream is destroyed. It returns all of them at its end, whatever Node emits.
  * X2 An exchange ends once, and then releases everybody who waits for it.
  * X3 The rest of the body is dropped only after the peer has taken the whole answer. At most
  *    `dropMs` of it is read.
  * X4 A reader that takes nothing for `sendTimeoutMs` is cut off. That ends the exchange, or the
- *    whole connection if the peer takes nothing else and other exchanges wait for room.
+ *    whole connection if the peer takes nothing else and other exchanges wait for memory.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Budget } from '../domain/base/budget.js';
 import type { Caller } from '../domain/caller.js';
 import type { Pace } from '../domain/base/pace.js';
 import type { Clock } from '../domain/ports.js';
-import type { Room } from '../domain/base/room.js';
-import { ExchangeRoom } from './exchange-room.js';
+import type { MemoryReservation } from '../domain/base/memory-reservation.js';
+import { ExchangeMemory } from './exchange-memory.js';
 import type { LimitName, Quota } from './quotas.js';
 import { headerBytesOf } from './session-settings.js';
 import { transportOf, type Transport } from './transport.js';
@@ -41,7 +41,7 @@ export interface ExchangeOwner {
   /** When the caller's certificate expires; undefined without one. */
   readonly validUntilMs: number | undefined;
   /** How many parts the peer has taken, of all exchanges on the connection. */
-  partsTaken: number;
+  partsDelivered: number;
   /**
    * Resolves in a later turn of the event loop, when it is the caller's turn to have a body or a
    * page read.
@@ -60,7 +60,7 @@ export class Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   /** Memory for the body, and for the part of the answer that the peer has not taken. */
-  readonly room: ExchangeRoom;
+  readonly memory: ExchangeMemory;
   readonly #owner: ExchangeOwner;
   readonly #transport: Transport;
   readonly #endTasks = new Set<() => void>();
@@ -75,7 +75,7 @@ export class Exchange {
     this.request = request;
     this.response = response;
     this.#owner = owner;
-    this.room = new ExchangeRoom(owner.bufferedBytes, () => owner.turn());
+    this.memory = new ExchangeMemory(owner.bufferedBytes, () => owner.turn());
     this.#transport = transportOf(request, response);
     this.#transport.listen({ taken: () => this.#onTaken(), gone: () => this.end() });
   }
@@ -120,13 +120,13 @@ export class Exchange {
     return () => void this.#endTasks.delete(task);
   }
 
-  /** Room for bytes that came from the server behind a front door, until the peer takes them. */
-  get unread(): Pick<Room, 'tryReserve' | 'release'> {
+  /** Memory for bytes that came from the server behind a front door, until the peer takes them. */
+  get unread(): Pick<MemoryReservation, 'tryReserve' | 'release'> {
     const { unreadBytes } = this.#owner.quota;
     const tryReserve = (bytes: number): boolean => {
-      const hasRoom = unreadBytes.tryReserve(bytes);
-      if (!hasRoom) this.refused('unreadBytes');
-      return hasRoom;
+      const fits = unreadBytes.tryReserve(bytes);
+      if (!fits) this.refused('unreadBytes');
+      return fits;
     };
     return { tryReserve, release: (bytes) => unreadBytes.release(bytes) };
   }
@@ -190,8 +190,8 @@ export class Exchange {
   }
 
   /**
-   * Writes pieces, and releases their reserved room as the peer takes them. Resolves when more may
-   * be written.
+   * Writes pieces, and releases their reserved memory as the peer takes them. Resolves when more
+   * may be written.
    */
   async write(pieces: readonly Uint8Array[]): Promise<void> {
     if (this.isOver) return;
@@ -219,7 +219,7 @@ export class Exchange {
     if (this.#transport.isFull) await this.#drained();
   }
 
-  /** Ends the answer. `last`: a last piece, for which room is reserved. */
+  /** Ends the answer. `last`: a last piece, for which memory is reserved. */
   finish(last?: Uint8Array): void {
     if (!this.isOver) this.response.end(last);
     this.answered();
@@ -243,7 +243,7 @@ export class Exchange {
     this.#isEnded = true;
     this.#cancelDeadline?.();
     this.#cancelStall?.();
-    this.room.close();
+    this.memory.close();
     for (const { limit, amount } of this.#acquired.splice(0)) this.#owner.quota[limit].release(amount);
     for (const task of this.#endTasks) task();
     this.#endTasks.clear();
@@ -251,13 +251,13 @@ export class Exchange {
   }
 
   #partTaken(bytes: number): void {
-    this.#owner.partsTaken += 1;
-    this.room.release(bytes);
+    this.#owner.partsDelivered += 1;
+    this.memory.release(bytes);
   }
 
   #onTaken(): void {
-    this.#owner.partsTaken += 1;
-    this.room.clear();
+    this.#owner.partsDelivered += 1;
+    this.memory.clear();
     if (this.#isEnded) return;
     this.#dropBody();
     if (this.#transport.bodyIsIn) return;
@@ -278,9 +278,9 @@ export class Exchange {
     this.#cancelStall?.();
     if (this.#isEnded) return;
     const owner = this.#owner;
-    const before = owner.partsTaken;
+    const before = owner.partsDelivered;
     this.#cancelStall = owner.clock.after(owner.sendTimeoutMs, () => {
-      if (!isTaken()) owner.stalled(this, owner.partsTaken !== before);
+      if (!isTaken()) owner.stalled(this, owner.partsDelivered !== before);
     });
   }
 

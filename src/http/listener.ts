@@ -25,7 +25,7 @@ import { CacheError } from '../domain/errors.js';
 import { Connection, type ConnectionOptions, type ConnectionParts, type TrustedAuthorities, type Upgrade } from './connection.js';
 import type { Exchange } from './exchange.js';
 import { hasShortHeaders, sessionSettings, withoutHttp2 } from './session-settings.js';
-import { isHttp2, isOfHttp1, takeBytesOnlyWhenAsked } from './transport.js';
+import { isHttp2, isOfHttp1, readThroughStream } from './transport.js';
 import { Turns } from './turns.js';
 import { endOf, EvictableSockets, type End } from './evictable-sockets.js';
 
@@ -143,7 +143,7 @@ export class Listener {
     // Must run before Node's own listener, which creates an HTTP/2 session with the current
     // settings.
     this.#server.prependListener('secureConnection', (socket) => this.#introduce(socket));
-    this.#server.on('secureConnection', takeBytesOnlyWhenAsked);
+    this.#server.on('secureConnection', readThroughStream);
     this.#server.on('session', (session) => this.#carry(session));
     this.#server.on('sessionError', () => {});
     this.#server.on('tlsClientError', (_, socket) => socket.destroy());
@@ -322,7 +322,7 @@ export class Listener {
     if (connection.isLimited && !hasShortHeaders(request)) return connection.destroy();
     // CONNECT has no path.
     request.url ??= '';
-    connection.take(request, response);
+    connection.receive(request, response);
   }
 
   #connectionOf(request: IncomingMessage | Http2ServerRequest): Connection | undefined {

@@ -167,7 +167,7 @@ class Http2 implements Transport {
  * as an error (HPE_PAUSED). That loses a request, and a client cannot repeat every request. With a
  * `data` listener the bytes wait in the stream, which Node does pause.
  */
-export function takeBytesOnlyWhenAsked(socket: TLSSocket): void {
+export function readThroughStream(socket: TLSSocket): void {
   if (socket.alpnProtocol !== 'h2') socket.on('data', () => {});
 }
 

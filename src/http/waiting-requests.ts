@@ -1,7 +1,7 @@
 /**
  * Pipelined requests of one HTTP/1.1 connection. Nothing is done for a request before its turn.
  *
- * Bounds: `waitingMax` requests, and the room in memory of their caller.
+ * Bounds: `waitingMax` requests, and the memory of their caller.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Budget } from '../domain/base/budget.js';
@@ -19,11 +19,11 @@ const unreadBodyBytesMax = 32 * 1024;
 type Waiting = Readonly<{ request: IncomingMessage; response: ServerResponse; bytes: number }>;
 
 export class WaitingRequests {
-  readonly #room: Budget;
+  readonly #budget: Budget;
   readonly #waiting: Waiting[] = [];
 
-  constructor(room: Budget) {
-    this.#room = room;
+  constructor(budget: Budget) {
+    this.#budget = budget;
   }
 
   /** The answer that will be sent last. */
@@ -33,14 +33,14 @@ export class WaitingRequests {
 
   tryAdd(request: IncomingMessage, response: ServerResponse): boolean {
     const bytes = bytesOf(request);
-    if (this.#waiting.length >= waitingMax || !this.#room.tryReserve(bytes)) return false;
+    if (this.#waiting.length >= waitingMax || !this.#budget.tryReserve(bytes)) return false;
     this.#waiting.push({ request, response, bytes });
     return true;
   }
 
   next(): Waiting | undefined {
     const next = this.#waiting.shift();
-    if (next !== undefined) this.#room.release(next.bytes);
+    if (next !== undefined) this.#budget.release(next.bytes);
     return next;
   }
 

@@ -4,12 +4,12 @@
  * inserted at the front in a fixed order, so equal inputs give equal bytes. Everything else stays
  * as it is.
  */
-import { keptAnnotation, keptPlaces, type NamesOfType } from '../domain/kept-names.js';
+import { keptAnnotation, keptMaps, type NamesOfType } from '../domain/kept-names.js';
 import type { Body } from '../domain/object.js';
 import { member, memberText, scanObject, type ObjectText } from './object-text.js';
 import { applyEdits, mapEdits, mergeEdits, removals, type Edit } from './text-edits.js';
 
-type Place = (typeof keptPlaces)[number];
+type Place = (typeof keptMaps)[number];
 
 export type Kept = Readonly<Record<Place, ReadonlyMap<string, string>>>;
 
@@ -85,7 +85,7 @@ export function withoutNames(body: Body, names: NamesOfType): Body {
 
 /** The marks in their text form: `x.io/cordon`, `label x.io/zone`. */
 export function marksOf(kept: Kept): readonly string[] {
-  return keptPlaces.flatMap((place) => [...kept[place].keys()].map((name) => markOf(place, name)));
+  return keptMaps.flatMap((place) => [...kept[place].keys()].map((name) => markOf(place, name)));
 }
 
 function marksIn({ bytes, annotations }: ObjectText): ReadonlySet<string> {
@@ -97,7 +97,7 @@ function markOf(place: Place, name: string): string {
 }
 
 function isEmpty(kept: Kept): boolean {
-  return keptPlaces.every((place) => kept[place].size === 0);
+  return keptMaps.every((place) => kept[place].size === 0);
 }
 
 /**

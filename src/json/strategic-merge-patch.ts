@@ -57,7 +57,7 @@ const shapesOfTypes: ReadonlyMap<string, Shape> = new Map([
   ['mutatingadmissionpolicies.admissionregistration.k8s.io', members({ metadata, spec: members({ matchConditions: named }) })],
 ]);
 
-export function takesStrategicMergePatch(group: string): boolean {
+export function supportsStrategicMergePatch(group: string): boolean {
   return shapes.has(group);
 }
 

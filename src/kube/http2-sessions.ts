@@ -21,7 +21,7 @@ import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { untilAborted } from '../domain/base/promises.js';
 import { limitInterim } from '../domain/base/interim-answers.js';
-import { UnreadBody, type UnreadRoom } from './unread-body.js';
+import { UnreadBody, type UnreadMemory } from './unread-body.js';
 
 /**
  * `tls`: the client's certificate, and the authorities that verify the server's. `origin`: the
@@ -35,12 +35,12 @@ export type Http2Request = Readonly<{
   headers: Readonly<OutgoingHttpHeaders>;
   hasBody?: boolean;
   /** Counts the bytes of the answer that nobody has read. */
-  unread?: UnreadRoom;
+  unread?: UnreadMemory;
   signal: AbortSignal;
 }>;
 
 /** `body` can still be read after Node has ended the stream with its connection. */
-export type Asked = Readonly<{ stream: ClientHttp2Stream; body: UnreadBody }>;
+export type SentRequest = Readonly<{ stream: ClientHttp2Stream; body: UnreadBody }>;
 
 export type Http2SessionsOptions = Readonly<{
   openMsMax: number;
@@ -105,7 +105,7 @@ export class Http2Sessions {
    * Sends a request; returns undefined if the server does not speak HTTP/2. Throws the reason why
    * no connection could be opened, or the signal's reason.
    */
-  async request(asked: Http2Request): Promise<Asked | undefined> {
+  async request(asked: Http2Request): Promise<SentRequest | undefined> {
     this.#waiting += 1;
     try {
       while (this.#parts.clock.now() >= this.#http1UntilMs) {
@@ -151,9 +151,9 @@ export class Http2Sessions {
     return undefined;
   }
 
-  #send(session: ClientHttp2Session, { path, headers, hasBody = false, unread, signal }: Http2Request): Asked {
+  #send(session: ClientHttp2Session, { path, headers, hasBody = false, unread, signal }: Http2Request): SentRequest {
     const stream = session.request({ ...headers, [constants.HTTP2_HEADER_PATH]: path }, { endStream: !hasBody, signal });
-    const body = new UnreadBody(stream, { room: unread, signal });
+    const body = new UnreadBody(stream, { memory: unread, signal });
     // A server may send interim responses without end, even for a stream that was reset.
     limitInterim(stream, (error) => session.destroy(error));
     const of = this.#sessions.get(session);

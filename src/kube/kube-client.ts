@@ -92,7 +92,7 @@ export class KubeClient {
       body.add(chunk);
       if (body.bytes > bytesMax) return undefined;
     }
-    return body.takeWhole().toString('utf8');
+    return body.takeJoined().toString('utf8');
   }
 
   close(): void {

@@ -10,7 +10,7 @@ import type { Readable } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
-import { Http2Sessions, type Asked } from './http2-sessions.js';
+import { Http2Sessions, type SentRequest } from './http2-sessions.js';
 import { limitInterim } from '../domain/base/interim-answers.js';
 import type { Credentials, KubeAccess } from './kube-access.js';
 import { UnreadBody } from './unread-body.js';
@@ -103,10 +103,10 @@ function retire({ sessions, agent }: Kept): void {
   for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
 }
 
-function answered({ stream, body }: Asked): Promise<KubeAnswer> {
+function answered({ stream, body }: SentRequest): Promise<KubeAnswer> {
   return new Promise((resolve, reject) => {
     stream.once('response', (headers: IncomingHttpHeaders & { ':status'?: number }) =>
-      resolve({ status: headers[':status'] ?? 0, headers, body, isCutOff: () => !body.isWhole }),
+      resolve({ status: headers[':status'] ?? 0, headers, body, isCutOff: () => !body.isComplete }),
     );
     stream.once('close', () => reject(new CacheError('the server has closed the request')));
     // After the answer has begun, the body reports the error.

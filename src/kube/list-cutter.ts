@@ -82,7 +82,7 @@ export class ListCutter {
         }
       } else if (byte === closeBrace || byte === closeBracket) {
         this.#depth -= 1;
-        if (this.#inItems && this.#depth === 2) items.push(this.#begun.takeWholeWith(chunk.subarray(from, i + 1)));
+        if (this.#inItems && this.#depth === 2) items.push(this.#begun.takeJoinedWith(chunk.subarray(from, i + 1)));
         else if (this.#inItems && this.#depth === 1) {
           this.#inItems = false;
           from = i;

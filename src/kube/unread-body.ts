@@ -4,20 +4,20 @@
  */
 import { Readable } from 'node:stream';
 import { GatheredBytes } from '../domain/base/gathered-bytes.js';
-import type { Room } from '../domain/base/room.js';
+import type { MemoryReservation } from '../domain/base/memory-reservation.js';
 
-export type UnreadRoom = Pick<Room, 'tryReserve' | 'release'>;
+export type UnreadMemory = Pick<MemoryReservation, 'tryReserve' | 'release'>;
 
 /** `signal`: ends the body, even once all of it has arrived. */
-export type UnreadBodyOptions = Readonly<{ room?: UnreadRoom | undefined; signal?: AbortSignal | undefined }>;
+export type UnreadBodyOptions = Readonly<{ memory?: UnreadMemory | undefined; signal?: AbortSignal | undefined }>;
 
-const uncounted: UnreadRoom = Object.freeze({ tryReserve: () => true, release: () => {} });
+const uncounted: UnreadMemory = Object.freeze({ tryReserve: () => true, release: () => {} });
 
 /**
  * Passes the bytes of `source`, a message of HTTP/1.1 or a stream of HTTP/2, to one reader. Source
  * and body end separately. No bytes wait in the source, so it closes as soon as it has ended. When
  * a connection closes, Node drops the unread bytes of its streams, but not those in the body. If
- * `room` has no space for a piece, the body is destroyed.
+ * `memory` has no space for a piece, the body is destroyed.
  *
  * Create it before the first piece can have arrived. Its reader must read all that there is, never
  * a given number of bytes. An error of the source destroys the body; a source that is cut off
@@ -25,22 +25,22 @@ const uncounted: UnreadRoom = Object.freeze({ tryReserve: () => true, release: (
  */
 export class UnreadBody extends Readable {
   readonly #source: Readable;
-  readonly #room: UnreadRoom;
+  readonly #memory: UnreadMemory;
   readonly #unread = new GatheredBytes();
   #hasSourceEnded = false;
-  #isWhole = false;
+  #isComplete = false;
 
-  constructor(source: Readable, { room = uncounted, signal }: UnreadBodyOptions = {}) {
+  constructor(source: Readable, { memory = uncounted, signal }: UnreadBodyOptions = {}) {
     super({ highWaterMark: source.readableHighWaterMark, ...(signal !== undefined && { signal }) });
     this.#source = source;
-    this.#room = room;
+    this.#memory = memory;
     const end = source.push.bind(source, null);
     source.push = (piece: Uint8Array | null) => {
       if (piece !== null) return this.#take(piece);
       // Node also pushes null when a source is destroyed, and when a stream was reset without an
       // error.
-      this.#isWhole ||= !source.destroyed && !source.closed;
-      if (this.#isWhole) this.#endSource();
+      this.#isComplete ||= !source.destroyed && !source.closed;
+      if (this.#isComplete) this.#endSource();
       return end();
     };
     // `close` reports the source's error, unless the whole body had arrived. The reader gets the
@@ -56,8 +56,8 @@ export class UnreadBody extends Readable {
   }
 
   /** Whether the whole body has arrived. A later end of the connection does not change that. */
-  get isWhole(): boolean {
-    return this.#isWhole;
+  get isComplete(): boolean {
+    return this.#isComplete;
   }
 
   override read(size?: number): unknown {
@@ -65,7 +65,7 @@ export class UnreadBody extends Readable {
     // `push` passes each piece on at once.
     while (size !== 0 && this.#unread.bytes > 0 && this.readableLength === 0 && !this.#isPaused()) {
       const piece = this.#unread.shift();
-      this.#room.release(piece?.length ?? 0);
+      this.#memory.release(piece?.length ?? 0);
       this.push(piece);
       if (this.#unread.bytes === 0 && this.#hasSourceEnded) this.push(null);
     }
@@ -77,7 +77,7 @@ export class UnreadBody extends Readable {
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    this.#room.release(this.#unread.bytes);
+    this.#memory.release(this.#unread.bytes);
     this.#unread.take();
     if (!this.#hasSourceEnded) this.#source.destroy();
     done(error);
@@ -92,7 +92,7 @@ export class UnreadBody extends Readable {
   #take(piece: Uint8Array): boolean {
     if (this.destroyed) return false;
     if (this.#unread.bytes === 0 && this.readableLength === 0 && !this.#isPaused()) return this.push(piece);
-    if (this.#room.tryReserve(piece.length)) this.#unread.add(piece);
+    if (this.#memory.tryReserve(piece.length)) this.#unread.add(piece);
     else this.destroy();
     return this.readableLength + this.#unread.bytes < this.readableHighWaterMark;
   }

@@ -55,7 +55,7 @@ export async function* lines(chunks: AsyncIterable<Uint8Array>, lineBytesMax: nu
     const batch: Uint8Array[] = [];
     let from = 0;
     for (let end = chunk.indexOf(newline); end !== -1; end = chunk.indexOf(newline, from)) {
-      batch.push(begun.takeWholeWith(chunk.subarray(from, end)));
+      batch.push(begun.takeJoinedWith(chunk.subarray(from, end)));
       from = end + 1;
     }
     if (from < chunk.length) {

@@ -134,7 +134,7 @@ export class CacheConnection {
       if (body.bytes > answerBytesMax)
         throw new CacheFault('too-long', `the answer of ${this.#origin} is longer than ${answerBytesMax} bytes`);
     }
-    return { status: response.statusCode ?? 0, text: body.takeWhole().toString(), retryAfterMs: retryAfterMs(response) };
+    return { status: response.statusCode ?? 0, text: body.takeJoined().toString(), retryAfterMs: retryAfterMs(response) };
   }
 
   #faultOf(cause: unknown): CacheFault {

@@ -29,7 +29,7 @@ import type { Objects } from '../domain/store-port.js';
 import type { ShardName } from '../domain/shard.js';
 import { provesAbsence } from '../domain/type-freshness.js';
 import { parsePathSegments } from './kcp-path.js';
-import { walk, type ClusterPlace, type PathEntries, type WalkResult } from './resolve.js';
+import { walk, type EntryOnShard, type PathEntries, type WalkResult } from './resolve.js';
 
 export type PathIndexParts = Readonly<{
   objects: Pick<Objects, 'get' | 'shardsWith'>;
@@ -110,7 +110,7 @@ export class PathIndex implements Paths {
     if (this.#found.size > foundMax && oldest !== undefined) this.#found.delete(oldest);
   }
 
-  async #clusterOn(shard: ShardName, cluster: ClusterName): Promise<ClusterPlace | undefined> {
+  async #clusterOn(shard: ShardName, cluster: ClusterName): Promise<EntryOnShard | undefined> {
     const found = await this.#parts.objects.get({ shard, ...clusterPlace(cluster) });
     if (found === undefined) return undefined;
     const entry = entryOf(found.key, found.body);

@@ -30,12 +30,12 @@ import type { Revision } from '../domain/revision.js';
 import { rootShard, type ShardName } from '../domain/shard.js';
 import { parsePathSegments, type PathSegments } from './kcp-path.js';
 
-export type ClusterPlace = Readonly<{ shard: ShardName; revision: Revision; entry: ClusterEntry }>;
+export type EntryOnShard = Readonly<{ shard: ShardName; revision: Revision; entry: ClusterEntry }>;
 
 export interface PathEntries {
   /** Every shard that has an entry of the logical cluster. */
   shardsOf(cluster: ClusterName): Promise<readonly ShardName[]>;
-  clusterOn(shard: ShardName, cluster: ClusterName): Promise<ClusterPlace | undefined>;
+  clusterOn(shard: ShardName, cluster: ClusterName): Promise<EntryOnShard | undefined>;
   workspace(shard: ShardName, parent: ClusterName, name: string): Promise<WorkspaceEntry | undefined>;
   /** Logical clusters without an owner that claim this path. */
   ownersOf(path: CanonicalPath): Promise<readonly ClusterName[]>;
@@ -182,7 +182,7 @@ async function reportClaims({ cluster, shards }: Dispute, entries: PathEntries):
   if (settled.length > 1) entries.conflict({ cluster, shards: settled.map(({ shard }) => shard) });
 }
 
-async function placesOf({ cluster, shards }: Dispute, entries: PathEntries): Promise<readonly ClusterPlace[]> {
+async function placesOf({ cluster, shards }: Dispute, entries: PathEntries): Promise<readonly EntryOnShard[]> {
   return (await Promise.all(shards.map((shard) => entries.clusterOn(shard, cluster)))).filter((place) => place !== undefined);
 }
 

@@ -19,8 +19,8 @@ import type { Duplex, Readable, Writable } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
-import { Http2Sessions, type Asked, type Http2SessionsOptions } from '../kube/http2-sessions.js';
-import { UnreadBody, type UnreadRoom } from '../kube/unread-body.js';
+import { Http2Sessions, type SentRequest, type Http2SessionsOptions } from '../kube/http2-sessions.js';
+import { UnreadBody, type UnreadMemory } from '../kube/unread-body.js';
 import {
   answerMsMax,
   failed,
@@ -35,7 +35,7 @@ import {
 } from './backend-requests.js';
 import { headerBlockBytesMax, type HeaderLines } from './forwarded-headers.js';
 import { pourBody } from './paced-copy.js';
-import { askUpgrade, type UpgradeAnswer, type UpgradeRequest } from './upgrade-request.js';
+import { requestUpgrade, type UpgradeAnswer, type UpgradeRequest } from './upgrade-request.js';
 import { singly, writable } from './written-headers.js';
 
 /** `target`: path and query. `body`: undefined if the request has none. */
@@ -50,7 +50,7 @@ export type BackendRequest = Readonly<{
   /** Whether the answer may take any time to begin, as with a watch. */
   lasts: boolean;
   /** The memory budget for answer bytes that the client has not read yet. */
-  unread: UnreadRoom;
+  unread: UnreadMemory;
   signal: AbortSignal;
 }>;
 
@@ -108,7 +108,7 @@ export class Backends {
     const sent = { ':method': method, ':path': target, ':scheme': 'https', ...headers };
     if (headerBlockBytesMax(sent) > blockBytesMax) throw new TooLong('the headers are longer than a connection takes');
     const kept = this.#keptFor(asked.origin, credentials);
-    let to: Asked | undefined;
+    let to: SentRequest | undefined;
     try {
       to = await (lasts ? kept.lasting : kept.sessions).request({
         path: target,
@@ -127,7 +127,7 @@ export class Backends {
   }
 
   upgrade(asked: UpgradeRequest, credentials: BackendCredentials): Promise<UpgradeAnswer> {
-    return askUpgrade(asked, credentials, this.#clock);
+    return requestUpgrade(asked, credentials, this.#clock);
   }
 
   /** Requests under way end by themselves. */
@@ -207,7 +207,7 @@ export class Backends {
         resolve({
           status: incoming.statusCode ?? 0,
           headers: incoming.headers,
-          body: new UnreadBody(incoming, { room: unread, signal }),
+          body: new UnreadBody(incoming, { memory: unread, signal }),
           isCutOff: () => hasFailed || !incoming.complete,
           endRequest: () => endUnlessSent(outgoing),
         });
@@ -231,7 +231,7 @@ export class Backends {
   }
 }
 
-function answered({ stream, body }: Asked, signal: AbortSignal): Promise<BackendAnswer> {
+function answered({ stream, body }: SentRequest, signal: AbortSignal): Promise<BackendAnswer> {
   return new Promise((resolve, reject) => {
     const fail = (error?: unknown): void => reject(failed(stream.rstCode !== constants.NGHTTP2_REFUSED_STREAM, error, signal));
     stream.once('close', fail);
@@ -242,7 +242,7 @@ function answered({ stream, body }: Asked, signal: AbortSignal): Promise<Backend
         status: headers[':status'] ?? 0,
         headers,
         body,
-        isCutOff: () => !body.isWhole,
+        isCutOff: () => !body.isComplete,
         endRequest: () => endUnlessSent(stream),
       });
     });

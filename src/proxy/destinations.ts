@@ -9,7 +9,7 @@ import type { Paths } from '../domain/ports.js';
 import type { PathResolution } from '../domain/path-resolution.js';
 import type { ShardName } from '../domain/shard.js';
 import { accessNotPermitted, malformed, notAvailable, pageNotFound, redirect, notSent, type OwnAnswer } from './answers.js';
-import { clustersPath, mostSpecificFirst, placeOf, type Mapping, type Place } from './mapping.js';
+import { clustersPath, mostSpecificFirst, backendUrlOf, type Mapping, type BackendUrl } from './mapping.js';
 import { routeOf, type Route } from './route.js';
 import { ShardUrls, type ShardUrlsParts } from './shard-urls.js';
 
@@ -93,8 +93,8 @@ export class Destinations {
   }
 
   /** Undefined while no Shard object says where the shard is. */
-  async #place(resolution: PathResolution): Promise<Place | undefined> {
-    if (resolution.kind === 'mount') return placeOf(new URL(resolution.url));
+  async #place(resolution: PathResolution): Promise<BackendUrl | undefined> {
+    if (resolution.kind === 'mount') return backendUrlOf(new URL(resolution.url));
     if (resolution.kind !== 'cluster') return undefined;
     const place = await this.#urls.of(resolution.shard);
     return place === undefined ? undefined : { origin: place.origin, path: `${place.path}/clusters/${resolution.cluster}` };

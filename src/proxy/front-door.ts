@@ -248,7 +248,7 @@ function passBodyOn(
   const gathered = new GatheredBytes();
   const writeSlowly = async (pieces: readonly Uint8Array[], bytes: number): Promise<void> => {
     body.pause();
-    if (!(await exchange.room.reserve(bytes))) return;
+    if (!(await exchange.memory.reserve(bytes))) return;
     await exchange.write(pieces);
     if (missing === 0) exchange.finish();
     body.resume();
@@ -276,7 +276,7 @@ function passBodyOn(
       const { bytes } = gathered;
       if (bytes === 0) return;
       const pieces = gathered.take();
-      if (exchange.isFull || !exchange.room.tryReserve(bytes)) pending = writeSlowly(pieces, bytes);
+      if (exchange.isFull || !exchange.memory.tryReserve(bytes)) pending = writeSlowly(pieces, bytes);
       else if (missing !== 0) exchange.writeNow(pieces);
       else {
         exchange.writeNow(pieces.slice(0, -1));

@@ -15,7 +15,7 @@ import { usualHeaders, type IdentityHeaders } from './forwarded-headers.js';
  * `origin`: scheme, host and port. `path`: the prefix of the request's path, without a slash at its
  * end.
  */
-export type Place = Readonly<{ origin: string; path: string }>;
+export type BackendUrl = Readonly<{ origin: string; path: string }>;
 
 export type Mapping = Readonly<{
   /**
@@ -23,7 +23,7 @@ export type Mapping = Readonly<{
    * `/e2e/clusters/{cluster}`.
    */
   path: string;
-  backend: Place;
+  backend: BackendUrl;
   caFile: string;
   certFile: string;
   keyFile: string;
@@ -80,25 +80,25 @@ function parseMapping(value: unknown, at: number, problems: MappingProblem[]): M
   );
   if (path !== '' && !pathPattern.test(path)) report('path', 'must be a path that begins with a slash');
   if (path === '/') report('path', 'may not be everything: what is mapped nowhere is answered 404');
-  const to = backend === '' ? undefined : parsePlace(backend);
+  const to = backend === '' ? undefined : parseBackendUrl(backend);
   if (backend !== '' && to === undefined) report('backend', 'must be an https URL without credentials, query or fragment');
   if (problems.length > before || to === undefined) return undefined;
   return { path: withoutEnd(path), backend: to, caFile, certFile, keyFile, identityHeaders: { user, group, extraPrefix } };
 }
 
-export function placeOf({ origin, pathname }: URL): Place {
+export function backendUrlOf({ origin, pathname }: URL): BackendUrl {
   return { origin, path: withoutEnd(pathname) };
 }
 
 /**
  * Parses a URL to which requests may be sent in the name of callers; undefined for any other text.
  */
-export function parsePlace(text: string): Place | undefined {
+export function parseBackendUrl(text: string): BackendUrl | undefined {
   if (!URL.canParse(text)) return undefined;
   const url = new URL(text);
   const { protocol, username, password, search, hash } = url;
   const isPlain = [username, password, search, hash].every((part) => part === '');
-  return protocol === 'https:' && isPlain ? placeOf(url) : undefined;
+  return protocol === 'https:' && isPlain ? backendUrlOf(url) : undefined;
 }
 
 /**

@@ -14,7 +14,7 @@ import type { Body } from '../domain/object.js';
 import type { Objects, Revisions } from '../domain/store-port.js';
 import { rootShard, type ShardName } from '../domain/shard.js';
 import { textAt } from '../domain/base/members.js';
-import { parsePlace, type Place } from './mapping.js';
+import { parseBackendUrl, type BackendUrl } from './mapping.js';
 
 const shards = { group: 'core.kcp.io', resource: 'shards', identity: '', shard: rootShard, namespace: '' } as const;
 const clusters: readonly ClusterName[] = ['system:shard', rootCluster].flatMap((text) => parseClusterName(text) ?? []);
@@ -24,7 +24,7 @@ export type ShardUrlsParts = Readonly<{ objects: Pick<Objects, 'find'>; revision
 
 export class ShardUrls {
   readonly #parts: ShardUrlsParts;
-  readonly #known = new Map<ShardName, Place>();
+  readonly #known = new Map<ShardName, BackendUrl>();
   /** The published revision at which `#known` was read. */
   #revision: Revisions['published'] | undefined;
 
@@ -33,7 +33,7 @@ export class ShardUrls {
   }
 
   /** Undefined while no Shard object says where the shard is. */
-  async of(shard: ShardName): Promise<Place | undefined> {
+  async of(shard: ShardName): Promise<BackendUrl | undefined> {
     const { published } = this.#parts.revisions;
     if (published !== this.#revision) this.#known.clear();
     this.#revision = published;
@@ -44,10 +44,10 @@ export class ShardUrls {
     return found;
   }
 
-  async #find(shard: ShardName): Promise<Place | undefined> {
+  async #find(shard: ShardName): Promise<BackendUrl | undefined> {
     for (const cluster of clusters) {
       const [found] = await this.#parts.objects.find({ ...shards, cluster, name: shard });
-      const place = found && parsePlace(urlIn(found.body));
+      const place = found && parseBackendUrl(urlIn(found.body));
       if (place !== undefined) return place;
     }
     return undefined;

@@ -32,7 +32,7 @@ const refusalBytesMax = 1024 * 1024;
  * websocket. If it answers in HTTP, `socket` is undefined and `body` is the whole body. Throws
  * NotSent, BrokenOff, or the reason of `signal`.
  */
-export function askUpgrade(
+export function requestUpgrade(
   { origin, target, headers, signal }: UpgradeRequest,
   { ca, cert, key }: BackendCredentials,
   clock: Clock,
@@ -88,5 +88,5 @@ async function wholeOf(answer: IncomingMessage, unread: UnreadBody): Promise<Buf
     if (body.bytes > refusalBytesMax) throw new BrokenOff('the server refuses the upgrade at too great length');
   }
   if (!answer.complete) throw new BrokenOff('the answer was broken off');
-  return body.takeWhole();
+  return body.takeJoined();
 }

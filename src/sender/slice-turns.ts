@@ -56,11 +56,11 @@ export class SliceTurns {
   serveNext(): boolean {
     const { window } = this.#parts;
     const feed = this.#line.first;
-    if (feed === undefined || !window.hasRoom) return false;
+    if (feed === undefined || !window.hasCredit) return false;
     if (feed.hasPending && !this.#send(feed)) return false;
     this.#line.next();
     if (feed.mayOpen) this.#open(feed);
-    if (feed.hasPending || (feed.mayRead && !window.hasRoom)) this.#line.add(feed);
+    if (feed.hasPending || (feed.mayRead && !window.hasCredit)) this.#line.add(feed);
     else if (feed.mayRead) feed.read();
     return true;
   }

@@ -46,12 +46,12 @@ export class Window<Owner> {
   }
 
   /** Whether the credit allows anything to be sent at present. */
-  get hasRoom(): boolean {
+  get hasCredit(): boolean {
     return this.#sent.length < this.#credit.mutations && this.#bytes < this.#credit.bytes;
   }
 
   fits(mutations: number, bytes: number): boolean {
-    if (!this.hasRoom || this.#sent.length + mutations > this.#credit.mutations) return false;
+    if (!this.hasCredit || this.#sent.length + mutations > this.#credit.mutations) return false;
     return this.#sent.length === 0 || this.#bytes + bytes <= this.#credit.bytes;
   }
 
@@ -88,7 +88,7 @@ export class Window<Owner> {
     return this.#sent[sequence - this.#acknowledged - 1];
   }
 
-  holds(owner: Owner): boolean {
+  has(owner: Owner): boolean {
     return this.#owned.has(owner);
   }
 

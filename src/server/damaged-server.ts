@@ -22,7 +22,7 @@ const reason = 'the store is damaged and was moved out of the way: see the log, 
 const refusal: Refusal = { reason: 'ServiceUnavailable', message: reason };
 const healthPath = /^\/(healthz|livez|readyz)(?:\?|$)/;
 
-export async function standAside(settings: Settings, { file, problem }: DamagedStore, parts: ServingParts): Promise<OpenServer> {
+export async function openDamagedServer(settings: Settings, { file, problem }: DamagedStore, parts: ServingParts): Promise<OpenServer> {
   const { log, health, certificates } = parts;
   log.error('store.damaged', { file, problem, consequence: 'nothing is served until a store is restored, or this file is moved away' });
   health.add('readyz', { name: 'store', isPublic: true, failure: () => reason });

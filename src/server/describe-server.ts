@@ -4,7 +4,7 @@
  */
 import { statfs } from 'node:fs/promises';
 import type { Settings } from '../config/settings.js';
-import { DiskSpace, type DiskRoom } from '../diagnostics/disk-space.js';
+import { DiskSpace, type DiskCapacity } from '../diagnostics/disk-space.js';
 import type { EventLoopDelay } from '../diagnostics/event-loop-delay.js';
 import type { Health } from '../diagnostics/health.js';
 import type { Metrics } from '../diagnostics/metrics.js';
@@ -61,7 +61,7 @@ export function describeServer(server: DescribedServer, { metricsSlicesMax, data
   metrics.beforeRender(async () => showReport(metrics, await freshness.report(), { slicesMax: metricsSlicesMax }));
   if (etcdServers.length === 0) {
     const disk = new DiskSpace({ clock, ask: () => statfs(dataDirectory) });
-    metrics.beforeRender(async () => showDisk(metrics, await disk.room()));
+    metrics.beforeRender(async () => showDisk(metrics, await disk.capacity()));
   }
   metrics.beforeRender(() => {
     metrics.ready.set(health.isReady ? 1 : 0);
@@ -90,12 +90,12 @@ export function describeServer(server: DescribedServer, { metricsSlicesMax, data
   health.add('readyz', { name: 'parent', failure: () => (tier.isReady ? undefined : 'what the parent has is not here yet') });
 }
 
-function showDisk({ diskAvailableBytes, diskSizeBytes }: Metrics, room: DiskRoom | undefined): void {
+function showDisk({ diskAvailableBytes, diskSizeBytes }: Metrics, capacity: DiskCapacity | undefined): void {
   diskAvailableBytes.reset();
   diskSizeBytes.reset();
-  if (room === undefined) return;
-  diskAvailableBytes.set(room.availableBytes, { folder: 'data' });
-  diskSizeBytes.set(room.sizeBytes, { folder: 'data' });
+  if (capacity === undefined) return;
+  diskAvailableBytes.set(capacity.availableBytes, { folder: 'data' });
+  diskSizeBytes.set(capacity.sizeBytes, { folder: 'data' });
 }
 
 /** Sets every kind of caller, also to 0, because an alert cannot compare with a missing series. */

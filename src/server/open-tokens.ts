@@ -9,7 +9,7 @@ import type { Members } from '../domain/base/members.js';
 import type { Clock } from '../domain/ports.js';
 import { isIssuerUrl, parseAuthenticationConfig } from '../tokens/authentication-config.js';
 import { IssuerTokens, type Issuer } from '../tokens/issuer-tokens.js';
-import { askJson } from '../tokens/json-over-tls.js';
+import { fetchJson } from '../tokens/json-over-tls.js';
 import { signingAlgorithms } from '../tokens/jwt.js';
 import { parseServiceAccountKeys, ServiceAccountTokens, serviceAccountTokensOfShards } from '../tokens/service-account-token.js';
 import { parseTokenFile, tokenFileReader } from '../tokens/token-file.js';
@@ -132,7 +132,7 @@ async function webhookReaders(settings: TokenSettings, { clock, log }: Parts): P
   if (kubeconfig.content.entry.exec !== undefined) throw new SettingsError([`${path}: an exec plugin is not run for a webhook`]);
   const ask = async (review: string): Promise<Members> => {
     const { entry, ca, certificate: cert, key, authorization } = kubeconfig.reload();
-    return askJson(entry.server, { ca, cert, key, servername: entry.serverName, authorization }, review);
+    return fetchJson(entry.server, { ca, cert, key, servername: entry.serverName, authorization }, review);
   };
   return [new WebhookTokens({ clock, ask }, { version, cacheTtlMs })];
 }

@@ -68,8 +68,8 @@ export async function startServer(
   const [store, { openCache }] = await Promise.all([openStore(settings, storeParts, startCommitter), import('./open-cache.js')]);
   const parts = { log, clock, metrics, health, certificates, quotas };
   if (store instanceof DamagedStore) {
-    const { standAside } = await import('./damaged-server.js');
-    return reachable(settings, await standAside(settings, store, parts));
+    const { openDamagedServer } = await import('./damaged-server.js');
+    return reachable(settings, await openDamagedServer(settings, store, parts));
   }
   return reachable(settings, await openCache(settings, { ...parts, store, random, typesFile, watchPolicies, frontDoor, lastLines }));
 }

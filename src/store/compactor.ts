@@ -91,34 +91,34 @@ function shareOf(over: number, most: number): number {
 }
 
 /** Revisions that snapshots in progress still read, each for at most `holdMs`. */
-export class SnapshotHolds {
+export class SnapshotPins {
   readonly #holdMs: number;
-  readonly #held = new Set<Readonly<{ revision: Revision; untilMs: number }>>();
+  readonly #pinned = new Set<Readonly<{ revision: Revision; untilMs: number }>>();
 
   constructor(holdMs: number) {
     this.#holdMs = holdMs;
   }
 
-  hold(revision: Revision, nowMs: number): () => void {
-    const hold = { revision, untilMs: nowMs + this.#holdMs };
-    this.#held.add(hold);
-    return () => this.#held.delete(hold);
+  pin(revision: Revision, nowMs: number): () => void {
+    const pin = { revision, untilMs: nowMs + this.#holdMs };
+    this.#pinned.add(pin);
+    return () => this.#pinned.delete(pin);
   }
 
   /**
-   * Holds the history that a snapshot at `revision` needs, until `release` or for `holdMs`. This
+   * Pins the history that a snapshot at `revision` needs, until `release` or for `holdMs`. This
    * call and `assertCovered` throw Refused(Expired) if it is no longer complete.
    */
   cover(revisions: Revisions, revision: Revision, nowMs: number): Readonly<{ assertCovered: () => void; release: () => void }> {
     assert(revision <= revisions.published, 'a snapshot of the future');
     const isCovered = (): void => assertCovered(revisions, revision);
     isCovered();
-    return { assertCovered: isCovered, release: this.hold(revision, nowMs) };
+    return { assertCovered: isCovered, release: this.pin(revision, nowMs) };
   }
 
   lowest(nowMs: number): Revision | undefined {
     let lowest: Revision | undefined;
-    for (const { revision, untilMs } of this.#held)
+    for (const { revision, untilMs } of this.#pinned)
       if (untilMs > nowMs && (lowest === undefined || revision < lowest)) lowest = revision;
     return lowest;
   }

@@ -38,7 +38,7 @@ export type PushJob = {
   aheadOf: number | undefined;
 };
 
-export type PushPart = Readonly<{ kind: 'pushes'; lane: Lane; job: PushJob; asked: readonly BatchItem[] }>;
+export type PushPart = Readonly<{ kind: 'pushes'; lane: Lane; job: PushJob; items: readonly BatchItem[] }>;
 
 export type Part = MutationJob | PushPart;
 
@@ -105,7 +105,7 @@ export class Lane {
     };
     const before = parts.length;
     const hasMore = this.#move(parts, admit);
-    for (const part of parts.slice(before)) this.#length -= part.kind === 'mutation' ? 1 : part.asked.length;
+    for (const part of parts.slice(before)) this.#length -= part.kind === 'mutation' ? 1 : part.items.length;
     left.mutations -= taken.mutations;
     left.bytes -= taken.bytes;
     this.#bytes -= taken.bytes;
@@ -157,8 +157,8 @@ export function aPushJob(pushes: readonly Push[], answer: PushJob['answer']): Pu
   return { kind: 'pushes', pushes, answer, outcomes: [], taken: 0, sweep: undefined, aheadOf: undefined };
 }
 
-export function askedOf(part: Part): readonly BatchItem[] {
-  return part.kind === 'mutation' ? [part.mutation] : part.asked;
+export function itemsOf(part: Part): readonly BatchItem[] {
+  return part.kind === 'mutation' ? [part.mutation] : part.items;
 }
 
 /** The bytes of a waiting item: its body, and an allowance for its key. */
@@ -182,7 +182,7 @@ function movePushes(
   parts: Part[],
   admit: Admit,
 ): 'full' | 'sweeping' | undefined {
-  const asked: BatchItem[] = [];
+  const items: BatchItem[] = [];
   let stopped: 'full' | 'sweeping' | undefined;
   for (let i = job.taken; i < job.pushes.length && stopped === undefined; i++) {
     const push = job.pushes[i];
@@ -192,10 +192,10 @@ function movePushes(
       break;
     }
     if (deletesMax === sweepDeletesMax) stopped = 'sweeping';
-    asked.push(isSweeping(push) && job.sweep !== undefined ? { kind: 'resume', push, walk: job.sweep.walk } : push);
+    items.push(isSweeping(push) && job.sweep !== undefined ? { kind: 'resume', push, walk: job.sweep.walk } : push);
   }
-  job.taken += asked.length;
-  if (asked.length > 0) parts.push({ kind: 'pushes', lane, job, asked });
+  job.taken += items.length;
+  if (items.length > 0) parts.push({ kind: 'pushes', lane, job, items });
   return stopped;
 }
 

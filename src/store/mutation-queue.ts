@@ -34,7 +34,7 @@ export type QueueLimits = Readonly<{
 }>;
 
 export type QueueParts = Readonly<{
-  /** Sends a batch to the committer. Once it is decided, `settled` must be called. */
+  /** Sends a batch to the committer. Once it is decided, `batchDecided` must be called. */
   send: (batch: readonly Part[]) => void;
   /** Runs a task at the end of this turn of the event loop. */
   soon: (task: () => void) => void;
@@ -107,11 +107,11 @@ export class MutationQueue implements Writer {
   lane(): PushLane {
     const lane = new Lane(this.#parts.objectsOf);
     this.#pushers.push(lane);
-    return { room: () => this.#room(lane), push: (pushes) => this.#push(lane, pushes) };
+    return { drained: () => this.#drained(lane), push: (pushes) => this.#push(lane, pushes) };
   }
 
   /** A part of the batch is decided. The last of `outcomes` may be a sweep that is not done. */
-  settlePushes({ job, lane }: PushPart, outcomes: readonly PushDecision[]): void {
+  answerPushes({ job, lane }: PushPart, outcomes: readonly PushDecision[]): void {
     for (const outcome of outcomes) {
       const before = job.sweep?.removed ?? 0;
       job.sweep = outcome.kind === 'partial' ? { walk: outcome.walk, removed: before + outcome.removed } : undefined;
@@ -140,15 +140,15 @@ export class MutationQueue implements Writer {
     for (const part of parts) {
       if (part.kind === 'mutation') part.answer({ kind: 'unavailable', refusal });
       else
-        this.settlePushes(
+        this.answerPushes(
           part,
-          part.asked.map(() => ({ kind: 'unavailable', refusal })),
+          part.items.map(() => ({ kind: 'unavailable', refusal })),
         );
     }
   }
 
   /** The committer is free again. */
-  settled(): void {
+  batchDecided(): void {
     this.#busy = false;
   }
 
@@ -216,7 +216,7 @@ export class MutationQueue implements Writer {
     });
   }
 
-  #room(lane: Lane): Promise<void> {
+  #drained(lane: Lane): Promise<void> {
     if (!this.#isAdmitting && this.#hasRoom(lane)) return Promise.resolve();
     return new Promise((enter) => {
       this.#waiters.push({ lane, enter });

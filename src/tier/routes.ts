@@ -42,7 +42,7 @@ export type RoutesParts = Readonly<{
   /** Whether a child may claim the shard. */
   mayClaim: (shard: ShardName, from: Neighbour) => boolean;
   /** Whether a local shard has a pusher that may keep the shard. */
-  isHeld: (shard: ShardName) => boolean;
+  hasPusher: (shard: ShardName) => boolean;
   /** The claim of the shard that neighbours get has changed. */
   changed: (shard: ShardName) => void;
 }>;
@@ -118,8 +118,8 @@ export class Routes {
   }
 
   /** Resolves once the store's queue has room for more choices. */
-  room(): Promise<void> {
-    return this.#parts.lane.room();
+  drained(): Promise<void> {
+    return this.#parts.lane.drained();
   }
 
   /** The link is down: its claims do not count any more. */
@@ -205,7 +205,7 @@ export class Routes {
   #choice(shard: ShardName): Choice | undefined {
     const state = this.#parts.known.shard(shard);
     if (state === undefined) return undefined;
-    if (state.via === 'local') return { state, path: [], reached: true, held: this.#parts.isHeld(shard) };
+    if (state.via === 'local') return { state, path: [], reached: true, held: this.#parts.hasPusher(shard) };
     const chosen = this.#choices.get(shard);
     return chosen !== undefined && isSame(chosen.state, state) ? chosen : { state, path: [], reached: false, held: false };
   }

@@ -46,8 +46,8 @@ import { Rollback, type RollbackParts } from './rollback.js';
 import { Routes } from './routes.js';
 import { ReportedFreshness, type OpenNeighbour } from './reported-freshness.js';
 import { FreshnessChanges } from './links/freshness-changes.js';
-import { HeldShards } from './held-shards.js';
-import { takeSwept, sendSwept, type SweptTakenParts } from './links/swept-keys.js';
+import { PushedShards } from './pushed-shards.js';
+import { receiveSwept, sendSwept, type ReceiveSweptParts } from './links/swept-keys.js';
 
 export type TierParts = Readonly<{
   store: Store;
@@ -57,7 +57,7 @@ export type TierParts = Readonly<{
   childShards: Pick<ChildShards, 'tryAdd' | 'leave' | 'forget'>;
   connect: LinkParts['connect'];
   sendPushersAway: RollbackParts['sendPushersAway'];
-  reportAbsent: SweptTakenParts['reportAbsent'];
+  reportAbsent: ReceiveSweptParts['reportAbsent'];
   clock: Clock;
   random: () => number;
   turn: () => Promise<void>;
@@ -90,7 +90,7 @@ export class Tier {
   readonly #children: Children;
   readonly #link: Link | undefined;
   readonly #routes: Routes;
-  readonly #held: HeldShards;
+  readonly #pushed: PushedShards;
   readonly forgetting: Forgetting;
   readonly #freshnessChanges: FreshnessChanges;
   readonly #equalFilters = new EqualFilters();
@@ -133,13 +133,13 @@ export class Tier {
       clock,
       log: parts.boundedLog,
       mayClaim: (shard, from) => this.#sessionOf(from)?.acceptsClaim(shard) === true && parts.childShards.tryAdd(from, shard),
-      isHeld: (shard) => this.#held.isHeld(shard),
+      hasPusher: (shard) => this.#pushed.has(shard),
       changed: (shard) => {
         this.#sendClaim(shard);
         this.#freshnessChanges.notify([...known.slicesOf(shard)].map(({ slice }) => slice));
       },
     });
-    this.#held = new HeldShards({ ...parts, known, changed: (shard) => this.#sendClaim(shard) });
+    this.#pushed = new PushedShards({ ...parts, known, changed: (shard) => this.#sendClaim(shard) });
     this.forgetting = new Forgetting({
       ...parts,
       children: this.#children,
@@ -292,7 +292,7 @@ export class Tier {
   close(): void {
     for (const subscription of this.#subscriptions) subscription.cancel();
     this.#freshnessChanges.close();
-    this.#held.close();
+    this.#pushed.close();
     this.#routes.close();
     for (const { session } of this.#children.connected) session.bye('shutdown', 'the cache is stopping', 0);
   }
@@ -335,16 +335,16 @@ export class Tier {
         reported: (report, askedMs) => this.#freshnessChanges.recordReport(neighbour, () => reported?.record(report, askedMs) ?? []),
         routed: (route) => this.#follow(route),
         isSynced: (slice) => this.#isSynced(slice),
-        canCome: (slice) => this.#canCome(slice),
+        canArrive: (slice) => this.#canArrive(slice),
         unknown: (slice) => this.#ask(slice),
         unknownOf: (shard) => this.#unknownOf(shard),
         isComplete: (but) => this.#freshnessChanges.isComplete(but),
-        settled: () => this.#freshnessChanges.check(),
+        filtersChanged: () => this.#freshnessChanges.check(),
         isRolledBack: (from, position) => this.#rollback.detect(from, position),
         routes: this.#routes,
         equalFilters: this.#equalFilters,
         history: this.#history,
-        swept: (frame) => takeSwept(frame, { ...this.#parts, known: this.#known }),
+        swept: (frame) => receiveSwept(frame, { ...this.#parts, known: this.#known }),
       },
       this.#options,
     );
@@ -402,7 +402,7 @@ export class Tier {
    * Whether the slice can come over a link now. Objects of a type that is not declared here wait
    * until the type is.
    */
-  #canCome({ shard, resource }: Slice): boolean {
+  #canArrive({ shard, resource }: Slice): boolean {
     const via = this.#known.shard(shard)?.via;
     return via !== undefined && via !== 'local' && this.#parts.rules.typeOf(resource, shard) !== undefined;
   }
@@ -413,7 +413,7 @@ export class Tier {
    */
   #ask(slice: Slice): void {
     const via = this.#known.shard(slice.shard)?.via;
-    if (via !== undefined && via !== 'local') this.#sessionOf(via)?.ask(slice);
+    if (via !== undefined && via !== 'local') this.#sessionOf(via)?.request(slice);
   }
 
   *#unknownOf(shard: ShardName): Iterable<Slice> {

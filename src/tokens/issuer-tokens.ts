@@ -9,7 +9,7 @@ import type { Log } from '../diagnostics/log.js';
 import { itemsOf, type Members } from '../domain/base/members.js';
 import type { Clock } from '../domain/ports.js';
 import { userOfClaims, type IssuerRules } from './issuer-claims.js';
-import { askJson } from './json-over-tls.js';
+import { fetchJson } from './json-over-tls.js';
 import { claimedIssuer, verifiedClaims } from './jwt.js';
 import { InvalidToken, type TokenReader, type TokenUser } from './token-user.js';
 
@@ -96,11 +96,11 @@ const keysMax = 100;
  */
 async function fetchKeys({ url, discoveryUrl, ca }: IssuerAddress): Promise<Members> {
   const access = { ca };
-  const { issuer, jwks_uri: keysUrl } = await askJson(discoveryUrl ?? `${url.replace(/\/$/, '')}${wellKnown}`, access);
+  const { issuer, jwks_uri: keysUrl } = await fetchJson(discoveryUrl ?? `${url.replace(/\/$/, '')}${wellKnown}`, access);
   if (issuer !== url) throw new Error(`the configuration is of another issuer: ${String(issuer).slice(0, 256)}`);
   if (typeof keysUrl !== 'string' || !URL.canParse(keysUrl) || new URL(keysUrl).protocol !== 'https:')
     throw new Error('the configuration names no https URL of keys');
-  const set = await askJson(keysUrl, access);
+  const set = await fetchJson(keysUrl, access);
   // Bounded, because every key is tried for a token that names no key.
   if (itemsOf(set['keys']).length > keysMax) throw new Error(`${keysUrl} has more than ${keysMax} keys`);
   return set;

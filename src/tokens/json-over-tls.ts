@@ -19,7 +19,7 @@ const bytesMax = 1024 * 1024;
  * Sends GET, or POST with a body. Throws an error whose message says what is wrong and quotes
  * nothing of the body.
  */
-export function askJson(url: string, { authorization, ...tls }: TlsAccess, body?: string): Promise<Members> {
+export function fetchJson(url: string, { authorization, ...tls }: TlsAccess, body?: string): Promise<Members> {
   const method = body === undefined ? 'GET' : 'POST';
   const headers = {
     accept: 'application/json',

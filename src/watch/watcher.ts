@@ -9,8 +9,8 @@
  * W1 No hole: no change of the watch lies between two pieces.
  * W2 No repeat: each revision is sent at most once.
  * W3 At most `queueBytesMax` wait. With one piece more, the watch leaves the stream, and enters it
- *    again at its position once it has room. The watch gets 410 only below the compacted revision,
- *    and by W11 of fan-out.ts.
+ *    again at its position once it has memory. The watch gets 410 only below the compacted
+ *    revision, and by W11 of fan-out.ts.
  * W4 A bookmark never overtakes an event.
  * W12 A client that resumes at a revision of several changes is sent all of them again, because it
  *    may have only some. It gets 410 if they have been compacted.
@@ -25,9 +25,9 @@ import { Refused, type Refusal } from '../domain/errors.js';
 import type { ListEncoding, OpenWatch, Representation, Snapshots, WatchRequest, WatchStart } from '../domain/ports.js';
 import type { History, Objects, Revisions } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
-import { withRoom, type Room } from '../domain/base/room.js';
+import { withMemory, type MemoryReservation } from '../domain/base/memory-reservation.js';
 import { RevisionTooLarge, type Piece, type Receiver } from './fan-out.js';
-import { goneSince } from './gone-since.js';
+import { removedSince } from './removed-since.js';
 import type { Pace } from '../domain/base/pace.js';
 
 /**
@@ -96,7 +96,7 @@ export class Watcher implements OpenWatch, Receiver {
    */
   #position: Revision = 0;
   #isInStream = false;
-  /** The bytes of the piece that found no room, and the room reserved for it since. */
+  /** The bytes of the piece that found no memory, and the memory reserved for it since. */
   #wantedBytes = 0;
   #reservedBytes = 0;
   #ended = false;
@@ -123,7 +123,7 @@ export class Watcher implements OpenWatch, Receiver {
   offer(piece: Piece): void {
     const { length } = piece.bytes;
     if (this.#queuedBytes + length > this.#limits.queueBytesMax && this.#queue.length > 0) return this.fallBack(piece.after);
-    if (!this.#reserveRoom(length)) {
+    if (!this.#reserveMemory(length)) {
       this.#wantedBytes = length;
       return this.fallBack(piece.after);
     }
@@ -156,7 +156,7 @@ export class Watcher implements OpenWatch, Receiver {
     this.#position = this.#queue[0]?.after ?? after;
     this.#dropQueue();
     if (!wasLive) this.#fault = fault;
-    // An abandoned watcher finds no room although it is not slow.
+    // An abandoned watcher finds no memory although it is not slow.
     else if (!this.#isAbandoned) this.#parts.observe.fellBack();
     this.#wake();
   }
@@ -215,7 +215,7 @@ export class Watcher implements OpenWatch, Receiver {
     } finally {
       this.#parts.stream.leave(this);
       this.#dropQueue();
-      this.request.room.release(this.#reservedBytes);
+      this.request.memory.release(this.#reservedBytes);
     }
   }
 
@@ -224,20 +224,20 @@ export class Watcher implements OpenWatch, Receiver {
    * the client would resume with a hole.
    */
   async *#initial({ endsWithBookmark, forgetSince }: InitialStart): AsyncGenerator<readonly Uint8Array[]> {
-    const { scope, selector, representation, room } = this.request;
+    const { scope, selector, representation, memory } = this.request;
     const { revisions, snapshots } = this.#parts;
     const { revision: at, chunks } = await snapshots.present(scope, selector, addedBy(representation));
-    const untilEnded: Pick<Room, 'reserve' | 'add' | 'release'> = {
+    const untilEnded: Pick<MemoryReservation, 'reserve' | 'add' | 'release'> = {
       reserve: (bytes) => this.#reserveUnlessEnded(bytes),
-      add: (bytes) => room.add(bytes),
-      release: (bytes) => room.release(bytes),
+      add: (bytes) => memory.add(bytes),
+      release: (bytes) => memory.release(bytes),
     };
-    for await (const bytes of withRoom(chunks, untilEnded, this.#limits.readBytesMax)) if (bytes.length > 0) yield [bytes];
+    for await (const bytes of withMemory(chunks, untilEnded, this.#limits.readBytesMax)) if (bytes.length > 0) yield [bytes];
     if (this.#ended) return;
     if (endsWithBookmark) yield this.#direct(representation.bookmark(revisions.format(at), true));
     // Even an ended watch sends all of these, because the client has the bookmark and would miss
     // the rest.
-    const forgotten = forgetSince === undefined ? [] : goneSince(this.request, { since: this.#resumed(forgetSince), at }, this.#parts);
+    const forgotten = forgetSince === undefined ? [] : removedSince(this.request, { since: this.#resumed(forgetSince), at }, this.#parts);
     for await (const keys of forgotten) yield this.#direct(representation.forgotten(keys, revisions.format(at)));
     this.#position = at;
   }
@@ -260,7 +260,7 @@ export class Watcher implements OpenWatch, Receiver {
         });
         this.#parts.stream.drained(this);
         await woken;
-      } else if (await this.#hasRoom()) {
+      } else if (await this.#hasMemory()) {
         this.#isInStream = true;
         this.#parts.stream.enter(this, this.#position);
       } else return;
@@ -283,10 +283,10 @@ export class Watcher implements OpenWatch, Receiver {
   }
 
   /**
-   * Waits for the missing room, and occupies no other meanwhile. Returns false if the client is
+   * Waits for the missing memory, and occupies no other meanwhile. Returns false if the client is
    * gone or the watch was ended.
    */
-  async #hasRoom(): Promise<boolean> {
+  async #hasMemory(): Promise<boolean> {
     const wanted = this.#wantedBytes;
     this.#wantedBytes = 0;
     if (wanted === 0) return true;
@@ -297,35 +297,35 @@ export class Watcher implements OpenWatch, Receiver {
 
   async #reserveUnlessEnded(bytes: number): Promise<boolean> {
     if (this.#ended) return false;
-    const { room } = this.request;
-    const taking = room.reserve(bytes);
+    const { memory } = this.request;
+    const taking = memory.reserve(bytes);
     const ended = new Promise<'ended'>((resolve) => (this.#wake = () => resolve('ended')));
     const first = await Promise.race([taking, ended]);
-    if (first === 'ended') void taking.then((isTaken) => isTaken && room.release(bytes));
+    if (first === 'ended') void taking.then((isTaken) => isTaken && memory.release(bytes));
     return first === true;
   }
 
   /**
-   * Uses the room reserved before, and releases the surplus; releases all of it if the bytes do not
-   * fit.
+   * Uses the memory reserved before, and releases the surplus; releases all of it if the bytes do
+   * not fit.
    */
-  #reserveRoom(bytes: number): boolean {
-    const { room } = this.request;
+  #reserveMemory(bytes: number): boolean {
+    const { memory } = this.request;
     const reserved = this.#reservedBytes;
     this.#reservedBytes = 0;
-    const fits = bytes <= reserved || room.tryReserve(bytes - reserved);
-    room.release(fits ? Math.max(0, reserved - bytes) : reserved);
+    const fits = bytes <= reserved || memory.tryReserve(bytes - reserved);
+    memory.release(fits ? Math.max(0, reserved - bytes) : reserved);
     return fits;
   }
 
-  /** A small piece that is sent even without room. */
+  /** A small piece that is sent even without memory. */
   #direct(bytes: Uint8Array): readonly Uint8Array[] {
-    this.request.room.add(bytes.length);
+    this.request.memory.add(bytes.length);
     return [bytes];
   }
 
   #dropQueue(): void {
-    this.request.room.release(this.#queuedBytes);
+    this.request.memory.release(this.#queuedBytes);
     this.#queue = [];
     this.#queuedBytes = 0;
   }

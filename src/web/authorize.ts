@@ -11,7 +11,7 @@ import type { ResourcePath, Verb } from './kube/kube-request.js';
 import { findReviewType } from './reviews/review-types.js';
 import type { ViewPath } from './views/view-path.js';
 
-export type AskedFor = Readonly<{
+export type RequestAttributes = Readonly<{
   path: string;
   method: string;
   shard: ShardName | '*' | undefined;
@@ -21,7 +21,7 @@ export type AskedFor = Readonly<{
 }>;
 
 /** Returns the refusal in Kubernetes' words; undefined if the caller is allowed. */
-export function authorize(caller: Caller, asked: AskedFor): Refusal | undefined {
+export function authorize(caller: Caller, asked: RequestAttributes): Refusal | undefined {
   return mayAsk(caller, asked) ? undefined : forbidden(caller, asked);
 }
 
@@ -29,7 +29,7 @@ export function authorize(caller: Caller, asked: AskedFor): Refusal | undefined 
  * Every GET is a read. A write is one of kube's verbs on a resource of one shard. Only masters may
  * do anything else, such as removing shards.
  */
-function mayAsk(caller: Caller, { method, shard, resource, verb, view }: AskedFor): boolean {
+function mayAsk(caller: Caller, { method, shard, resource, verb, view }: RequestAttributes): boolean {
   if (isMaster(caller)) return true;
   if (view !== undefined) return view.kind === 'syncer' && mayReadFor(caller, view.id);
   if (verb === 'create' && resource !== undefined && findReviewType(resource) !== undefined) return mayRead(caller);
@@ -37,7 +37,7 @@ function mayAsk(caller: Caller, { method, shard, resource, verb, view }: AskedFo
   return verb !== undefined && shard !== undefined && shard !== '*' && mayWriteFor(caller, shard);
 }
 
-function forbidden(caller: Caller, asked: AskedFor): Refusal {
+function forbidden(caller: Caller, asked: RequestAttributes): Refusal {
   const user = JSON.stringify(caller.user);
   const { resource, verb } = asked;
   if (resource === undefined || verb === undefined) {

@@ -36,7 +36,7 @@ export type ConsoleParts = Readonly<{
 /** Answers a read of objects for that caller; `target` is a path of the kube face. */
 export type ReadObjects = (context: Context, target: string, caller: Caller) => Promise<FaceAnswer>;
 
-/** Room to reserve before an overview is made. */
+/** Memory to reserve before an overview is made. */
 const overviewBytesMax = 1024 * 1024;
 const optionsBytesMax = 1024;
 const objectsPrefix = '/console/objects';
@@ -113,7 +113,7 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
     );
   });
   read('/console/overview', async (exchange) => {
-    if (await exchange.room.reserve(overviewBytesMax)) await respond(exchange, jsonAnswer(200, JSON.stringify(await overview())));
+    if (await exchange.memory.reserve(overviewBytesMax)) await respond(exchange, jsonAnswer(200, JSON.stringify(await overview())));
   });
   read(/^\/console\/objects\//, async (exchange, caller, context) => {
     const target = (exchange.request.url ?? '').slice(objectsPrefix.length);

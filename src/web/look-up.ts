@@ -34,7 +34,7 @@ import { notAcceptable } from './formats/accept.js';
 import { answeredAs, type Answer, type Call, type KubePorts } from './kube/call.js';
 import { find } from './kube/get.js';
 import type { LookUpQuestion } from './route-questions.js';
-import { wholeForm } from './formats/object-form.js';
+import { fullForm } from './formats/object-form.js';
 import { encode, type Part } from './formats/parts.js';
 import { failure } from './formats/status.js';
 
@@ -89,7 +89,7 @@ async function readAt(
       const { form, encoding } = answeredAs(call, 'one');
       if (form !== 'object' || encoding !== 'json') throw new Refused(notAcceptable());
       const object = await find(call, ports);
-      found = { object, body: wholeForm(call.type, call.path.version).single(object, object.resourceVersion) };
+      found = { object, body: fullForm(call.type, call.path.version).single(object, object.resourceVersion) };
       return { kind: 'streamed' };
     });
   } catch (error) {

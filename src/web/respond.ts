@@ -1,4 +1,4 @@
-/** Writes an answer to its exchange, whose room then has exactly the bytes of the answer. */
+/** Writes an answer to its exchange, whose memory then has exactly the bytes of the answer. */
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import fresh from 'fresh';
 import type { Exchange } from '../http/exchange.js';
@@ -24,7 +24,7 @@ export async function respond(exchange: Exchange, answered: FaceAnswer): Promise
     return;
   }
   const length = lengthOf(parts);
-  exchange.room.reserveExactly(length);
+  exchange.memory.reserveExactly(length);
   response.writeHead(code, { ...headers, 'content-length': length });
   if (request.method === 'HEAD') response.end();
   else if (length <= copiedBytesMax) response.end(join(parts));

@@ -49,7 +49,8 @@ export type GetObject = (
 ) => Promise<FaceAnswer>;
 
 /**
- * Room to reserve before a report is made. Metrics and status grow with the contents of the store.
+ * Memory to reserve before a report is made. Metrics and status grow with the contents of the
+ * store.
  */
 const reportBytesMax = 8 * 1024 * 1024;
 /**
@@ -93,7 +94,7 @@ export function routes(
       exchange.admit();
       if (!isOpenTo(exchange.caller)) authorizePath(exchange);
       const query = queryOf(context);
-      if (await exchange.room.reserve(bytesMax)) await respond(exchange, await make(query, context));
+      if (await exchange.memory.reserve(bytesMax)) await respond(exchange, await make(query, context));
     });
   };
   const metricsAnswer = async (): Promise<Answer> => {

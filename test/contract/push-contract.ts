@@ -906,11 +906,11 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   test('a pusher waits for room while too many of its pushes wait, and goes on once they are decided', async (t) => {
     const { lane } = await claimed(t);
-    await lane.room();
+    await lane.drained();
     const flood = lane.push(manyUpserts());
     let entered = false;
 
-    const room = lane.room().then(() => (entered = true));
+    const room = lane.drained().then(() => (entered = true));
     await Promise.resolve();
     t.false(entered);
     await flood;
@@ -936,7 +936,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
   test('a store that closes decides earlier pushes, refuses later ones, and lets nobody wait', async (t) => {
     const { engine, store, lane } = await claimed(t);
     const before = lane.push(manyUpserts());
-    const waiting = lane.room();
+    const waiting = lane.drained();
 
     const closed = store.close();
     const late = await lane.push([anUpsert({ name: 'late' })]);

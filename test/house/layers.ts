@@ -138,7 +138,7 @@ export function unfencedLibraries(dependencies: readonly string[]): readonly str
 }
 
 /** The rooms, and parts of rooms, that have arrows but do not exist. */
-export function goneRooms(sources: readonly Source[]): readonly string[] {
+export function missingRooms(sources: readonly Source[]): readonly string[] {
   return Object.keys(arrows)
     .filter((place) => !sources.some(({ path }) => isWithin(path, place)))
     .map((place) => `there is no ${place}: test/house/layers.ts has arrows for it`);

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from '../support/test.js';
-import type { HeldSlice } from '../../src/frames/frame.js';
+import type { InventorySlice } from '../../src/frames/frame.js';
 import { longestTurnMs, meteredEnvironment } from '../support/longest-turn.js';
 import { greetingChild } from '../support/raw-child.js';
 import { sliceOf, type RawPusher } from '../support/raw-pusher.js';
@@ -19,7 +19,7 @@ const perFrame = 1_000;
 const shards = 100;
 const everything = JSON.stringify([{ types: ['*'] }]);
 
-function heldFrom(at: number): readonly HeldSlice[] {
+function heldFrom(at: number): readonly InventorySlice[] {
   return Array.from({ length: perFrame }, (_, i) => ({
     slice: sliceOf('things', { shard: `s${(at + i) % shards}`, identity: `i${at + i}` }),
     filterHash: 'a filter',

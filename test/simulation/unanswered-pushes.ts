@@ -40,7 +40,7 @@ export class UnansweredPushes {
       return this.#store(lane, pushes);
     };
     return {
-      room: () => lane.room(),
+      drained: () => lane.drained(),
       push: (pushes) => {
         const decided = decide(pushes);
         last = decided;

@@ -1,16 +1,16 @@
-/** Makes exchanges, and room in memory without bounds, for tests of handlers. */
+/** Makes exchanges, and memory without bounds, for tests of handlers. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { systemClock } from '../../src/clock.js';
 import { Budget } from '../../src/domain/base/budget.js';
 import type { Caller } from '../../src/domain/caller.js';
 import { Pace } from '../../src/domain/base/pace.js';
-import type { Room } from '../../src/domain/base/room.js';
+import type { MemoryReservation } from '../../src/domain/base/memory-reservation.js';
 import { Exchange } from '../../src/http/exchange.js';
 import { tooMany } from '../../src/http/limit-reached.js';
 import type { App } from '../../src/web/app.js';
 
-export const endlessRoom: Room = {
+export const endlessMemory: MemoryReservation = {
   tryReserve: () => true,
   reserve: async () => true,
   add: () => {},
@@ -38,7 +38,7 @@ export function anExchange(request: IncomingMessage, response: ServerResponse, c
     turn: async () => {},
     callerNow: caller,
     validUntilMs: undefined,
-    partsTaken: 0,
+    partsDelivered: 0,
     refused: tooMany,
     stalled: (exchange) => exchange.cut(),
     ended: () => {},

@@ -7,18 +7,18 @@
  * The interval grows with the response time, to bound the console's load on the cache.
  */
 import { html, nothing, render, type TemplateResult } from 'lit-html';
-import { askObject, askOverview, askPage } from './ask.js';
+import { fetchObject, fetchOverview, fetchPage } from './requests.js';
 import { Charts } from './charts.js';
 import { objectsView } from './objects-view.js';
 import type { TypeView } from './overview.js';
 import { overviewView } from './overview-view.js';
-import { allObjects, formatPlace, parsePlace, type ObjectsPlace } from './place.js';
+import { allObjects, formatRoute, parseRoute, type ObjectsRoute } from './route.js';
 import { after, begin, isSameList, typeName, typeOf, typesListed, type Event, type State } from './state.js';
 
 const everyMs = 1_000;
 const timesWhatItTook = 10;
 
-let state = begin(parsePlace(location.hash));
+let state = begin(parseRoute(location.hash));
 let charts: Charts | undefined;
 /** Cancels the requests of the list; `showing` cancels that of the open object. */
 let listing = new AbortController();
@@ -31,23 +31,23 @@ function happen(event: Event): void {
 
 function draw(): void {
   render(page(state), document.body);
-  const { place, overview } = state;
+  const { route, overview } = state;
   const room = document.querySelector('#charts');
-  if (room === null || overview === undefined || place.kind !== 'overview') return;
+  if (room === null || overview === undefined || route.kind !== 'overview') return;
   charts ??= new Charts();
   if (charts.element.parentElement !== room) room.append(charts.element);
   charts.show(overview.activity);
 }
 
-function page({ place, overview, failure }: State): TemplateResult {
-  const at = (kind: typeof place.kind): 'page' | 'false' => (place.kind === kind ? 'page' : 'false');
+function page({ route, overview, failure }: State): TemplateResult {
+  const at = (kind: typeof route.kind): 'page' | 'false' => (route.kind === kind ? 'page' : 'false');
   return html`
     <header class="top">
       <h1>Strata</h1>
       ${overview === undefined ? nothing : cacheLine(overview.cache)}
       <nav>
         <a href="#/" aria-current=${at('overview')}>Overview</a>
-        <a href=${formatPlace(allObjects)} aria-current=${at('objects')}>Objects</a>
+        <a href=${formatRoute(allObjects)} aria-current=${at('objects')}>Objects</a>
       </nav>
     </header>
     <main>
@@ -55,9 +55,9 @@ function page({ place, overview, failure }: State): TemplateResult {
       ${
         overview === undefined
           ? html`<p class="empty">asking…</p>`
-          : place.kind === 'overview'
+          : route.kind === 'overview'
             ? overviewView(overview)
-            : objectsView(state, place, overview, { go, more })
+            : objectsView(state, route, overview, { go, more })
       }
     </main>
   `;
@@ -70,38 +70,38 @@ function cacheLine({ id, version, ready, resourceVersion }: NonNullable<State['o
   </p>`;
 }
 
-function go(place: ObjectsPlace): void {
-  location.hash = formatPlace(place);
+function go(route: ObjectsRoute): void {
+  location.hash = formatRoute(route);
 }
 
 function arrive(): void {
-  const place = parsePlace(location.hash);
-  const before = state.place;
-  happen({ kind: 'went', place });
-  if (place.kind === 'overview') return;
-  if (!isSameList(before, place)) more();
-  show(place);
+  const route = parseRoute(location.hash);
+  const before = state.route;
+  happen({ kind: 'went', route });
+  if (route.kind === 'overview') return;
+  if (!isSameList(before, route)) more();
+  show(route);
 }
 
 function more(): void {
-  const { place, list } = state;
-  if (place.kind === 'overview') return;
+  const { route, list } = state;
+  if (route.kind === 'overview') return;
   listing.abort();
-  const types = typesListed(state, place);
+  const types = typesListed(state, route);
   if (types.length === 0) return;
   listing = new AbortController();
   const { signal } = listing;
   happen({ kind: 'listing' });
-  void askPages(types, { place, after: list.pages.at(-1)?.continueWith ?? '', signal });
+  void askPages(types, { route, after: list.pages.at(-1)?.continueWith ?? '', signal });
 }
 
 async function askPages(
   types: readonly TypeView[],
-  { place, after: token, signal }: Readonly<{ place: ObjectsPlace; after: string; signal: AbortSignal }>,
+  { route, after: token, signal }: Readonly<{ route: ObjectsRoute; after: string; signal: AbortSignal }>,
 ): Promise<void> {
   try {
     for (const [at, type] of types.entries()) {
-      const answer = await askPage({ ...place, type }, token, signal);
+      const answer = await fetchPage({ ...route, type }, token, signal);
       happen({ kind: 'page', page: { ...answer, type: typeName(type) }, isLast: at === types.length - 1 });
     }
   } catch (error) {
@@ -109,13 +109,13 @@ async function askPages(
   }
 }
 
-function show(place: ObjectsPlace): void {
+function show(route: ObjectsRoute): void {
   showing.abort();
-  const type = typeOf(state, place);
-  if (place.open === undefined || type === undefined) return;
+  const type = typeOf(state, route);
+  if (route.open === undefined || type === undefined) return;
   showing = new AbortController();
   const { signal } = showing;
-  askObject(type, place.open, signal).then(
+  fetchObject(type, route.open, signal).then(
     (text) => void (signal.aborted || happen({ kind: 'object', text })),
     (error: unknown) => void (signal.aborted || happen({ kind: 'unshown', why: messageOf(error) })),
   );
@@ -126,7 +126,7 @@ async function ask(): Promise<void> {
   const isFirst = state.overview === undefined;
   if (document.visibilityState === 'visible') {
     try {
-      happen({ kind: 'overview', overview: await askOverview() });
+      happen({ kind: 'overview', overview: await fetchOverview() });
       // Types are unknown until the first overview, so resolve the address again.
       if (isFirst) arriveFirst();
     } catch (error) {
@@ -138,9 +138,9 @@ async function ask(): Promise<void> {
 }
 
 function arriveFirst(): void {
-  if (state.place.kind === 'overview') return;
+  if (state.route.kind === 'overview') return;
   more();
-  show(state.place);
+  show(state.route);
 }
 
 function messageOf(error: unknown): string {
@@ -149,10 +149,10 @@ function messageOf(error: unknown): string {
 
 /** '/' focuses the name field, Escape closes the object. */
 function press(event: KeyboardEvent): void {
-  const { place } = state;
-  if (place.kind === 'overview' || event.ctrlKey || event.metaKey || event.altKey) return;
+  const { route } = state;
+  if (route.kind === 'overview' || event.ctrlKey || event.metaKey || event.altKey) return;
   const isTyping = event.target instanceof HTMLInputElement;
-  if (event.key === 'Escape' && place.open !== undefined) go({ ...place, open: undefined });
+  if (event.key === 'Escape' && route.open !== undefined) go({ ...route, open: undefined });
   if (event.key !== '/' || isTyping) return;
   event.preventDefault();
   document.querySelector<HTMLInputElement>('#name')?.focus();

@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit-html';
 import { repeat } from 'lit-html/directives/repeat.js';
 import { formatBytes, formatCount, formatDuration, known } from './format.js';
 import type { NeighbourView, Overview, ShardState, ShardView, TreeView, TypeView } from './overview.js';
-import { allObjects, formatPlace } from './place.js';
+import { allObjects, formatRoute } from './route.js';
 import { typeName } from './state.js';
 import { numbers, tableView } from './table-view.js';
 
@@ -93,7 +93,7 @@ function shardTable(shards: readonly ShardView[]): TemplateResult {
 function shardRow({ shard, state, forMs, via, types, whole, objects, bytes, lagMs, changedAgoMs }: ShardView): TemplateResult {
   return html`
     <tr data-shard=${shard}>
-      <th scope="row"><a href=${formatPlace({ ...allObjects, shard })}>${shard}</a></th>
+      <th scope="row"><a href=${formatRoute({ ...allObjects, shard })}>${shard}</a></th>
       <td title=${shardStates[state]}>
         ${badge(state, state === 'partial' ? 'not whole' : state)} ${known(forMs, (ms) => `for ${formatDuration(ms)}`)}
       </td>
@@ -135,8 +135,8 @@ function typeRow(type: TypeView): TemplateResult {
 
 function typeLink(type: TypeView): TemplateResult {
   const { kind, group, version, identity } = type;
-  const place = formatPlace({ ...allObjects, type: typeName(type) });
-  return html`<a href=${place}>${kind}</a>
+  const route = formatRoute({ ...allObjects, type: typeName(type) });
+  return html`<a href=${route}>${kind}</a>
     <small>${group === '' ? version : `${group}/${version}`}${identity === '' ? '' : ` ${identity.slice(0, 8)}`}</small>`;
 }
 

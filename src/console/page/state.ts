@@ -1,10 +1,10 @@
 /** The state of the page and its reducer. Pure: main.ts sends requests and draws. */
-import type { Page } from './ask.js';
+import type { Page } from './requests.js';
 import type { Overview, TypeView } from './overview.js';
-import type { ObjectsPlace, Place } from './place.js';
+import type { ObjectsRoute, Route } from './route.js';
 
 export type State = Readonly<{
-  place: Place;
+  route: Route;
   overview: Overview | undefined;
   /** Why the last request to the cache failed; undefined if it succeeded. */
   failure: string | undefined;
@@ -17,7 +17,7 @@ export type PageOfType = Page & Readonly<{ type: string }>;
 export type Shown = Readonly<{ text: string | undefined; failure: string | undefined }>;
 
 export type Event =
-  | Readonly<{ kind: 'went'; place: Place }>
+  | Readonly<{ kind: 'went'; route: Route }>
   | Readonly<{ kind: 'overview'; overview: Overview }>
   | Readonly<{ kind: 'unanswered'; why: string }>
   | Readonly<{ kind: 'listing' }>
@@ -30,15 +30,15 @@ export type Event =
 const noList: List = { pages: [], isAsking: false, failure: undefined };
 const nothingShown: Shown = { text: undefined, failure: undefined };
 
-export function begin(place: Place): State {
-  return { place, overview: undefined, failure: undefined, list: noList, object: nothingShown };
+export function begin(route: Route): State {
+  return { route, overview: undefined, failure: undefined, list: noList, object: nothingShown };
 }
 
 export function after(state: State, event: Event): State {
   switch (event.kind) {
     case 'went': {
-      const kept = isSameList(state.place, event.place) ? state.list : noList;
-      return { ...state, place: event.place, list: kept, object: nothingShown };
+      const kept = isSameList(state.route, event.route) ? state.list : noList;
+      return { ...state, route: event.route, list: kept, object: nothingShown };
     }
     case 'overview':
       return { ...state, overview: event.overview, failure: undefined };
@@ -57,14 +57,14 @@ export function after(state: State, event: Event): State {
   }
 }
 
-/** Whether both places list the same objects. The open object may differ. */
-export function isSameList(one: Place, other: Place): boolean {
+/** Whether both routes list the same objects. The open object may differ. */
+export function isSameList(one: Route, other: Route): boolean {
   if (one.kind === 'overview' || other.kind === 'overview') return false;
   return (['type', 'shard', 'cluster', 'name'] as const).every((member) => one[member] === other[member]);
 }
 
 /** The chosen type. Undefined before the first overview, or if no type has that name. */
-export function typeOf({ overview }: State, { type }: ObjectsPlace): TypeView | undefined {
+export function typeOf({ overview }: State, { type }: ObjectsRoute): TypeView | undefined {
   return overview?.types.find((one) => typeName(one) === type);
 }
 
@@ -72,10 +72,10 @@ export function typeOf({ overview }: State, { type }: ObjectsPlace): TypeView | 
  * The types to list: the chosen one. If a name is given without a type, every type that has
  * objects.
  */
-export function typesListed(state: State, place: ObjectsPlace): readonly TypeView[] {
-  const type = typeOf(state, place);
+export function typesListed(state: State, route: ObjectsRoute): readonly TypeView[] {
+  const type = typeOf(state, route);
   if (type !== undefined) return [type];
-  return place.type === '' && place.name !== '' ? (state.overview?.types.filter(({ objects }) => objects > 0) ?? []) : [];
+  return route.type === '' && route.name !== '' ? (state.overview?.types.filter(({ objects }) => objects > 0) ?? []) : [];
 }
 
 export function typeName({ group, resource, identity }: TypeView): string {

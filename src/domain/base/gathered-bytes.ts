@@ -62,20 +62,20 @@ export class GatheredBytes {
     return first;
   }
 
-  takeWhole(): Buffer {
+  takeJoined(): Buffer {
     const pieces = this.take();
     const [first] = pieces;
     return pieces.length === 1 && first !== undefined ? Buffer.from(first.buffer, first.byteOffset, first.length) : Buffer.concat(pieces);
   }
 
   /**
-   * As `takeWhole`, with `last` appended. If nothing was added before, it returns `last` itself,
+   * As `takeJoined`, with `last` appended. If nothing was added before, it returns `last` itself,
    * without a copy.
    */
-  takeWholeWith(last: Uint8Array): Uint8Array {
+  takeJoinedWith(last: Uint8Array): Uint8Array {
     if (this.#bytes === 0) return last;
     this.add(last);
-    return this.takeWhole();
+    return this.takeJoined();
   }
 
   #endCopied(): void {

@@ -19,7 +19,15 @@
  * the identity hash into its status. Until then kcp's own requests get 404, and kcp tries again.
  * `declaration-quotas.ts` bounds how many of each shard declare types; the others wait.
  */
-import { comparePlaces, coreAlias, formatPlace, parseDeclaration, type Declaration, type Declared, type Place } from './declaration.js';
+import {
+  compareDeclarations,
+  coreAlias,
+  formatDeclarationKey,
+  parseDeclaration,
+  type Declaration,
+  type Declared,
+  type DeclarationKey,
+} from './declaration.js';
 import { DeclarationQuotas } from './declaration-quotas.js';
 import { CacheError } from '../errors.js';
 import { entryOf } from '../base/entry-of.js';
@@ -97,7 +105,7 @@ export class Catalogue {
   /** The table, by group and resource. */
   #builtIn: ReadonlyMap<string, ServedType>;
   readonly #unserved: ReadonlyMap<string, ServedType>;
-  readonly #rooms = new DeclarationQuotas();
+  readonly #quotas = new DeclarationQuotas();
   /** By group/resource, then by identity. */
   readonly #declaredTypes = new Map<string, Map<string, DeclaredType>>();
   /** By logical cluster, then by place. */
@@ -166,7 +174,7 @@ export class Catalogue {
 
   /** Whether a ClusterCachedResource declares exactly this resource, or waits until it may. */
   declares(resource: Resource): boolean {
-    return resource.group !== coreAlias && (this.#find(resource) !== undefined || this.#rooms.isAwaited(resource));
+    return resource.group !== coreAlias && (this.#find(resource) !== undefined || this.#quotas.isAwaited(resource));
   }
 
   /**
@@ -174,7 +182,7 @@ export class Catalogue {
    * the types that this ends, as they were served. A type ends if nobody declares it any longer, or
    * if the remaining declarations do not cover it (`covers`).
    */
-  declare(place: Place, body: Uint8Array, revision: Revision): readonly ServedType[] {
+  declare(place: DeclarationKey, body: Uint8Array, revision: Revision): readonly ServedType[] {
     const declaration = parseDeclaration(place, body);
     const family = declaration === undefined ? '' : formatFamily(declaration.group, declaration.resource);
     const isBuiltIn = this.#builtIn.has(family) || this.#unserved.has(family);
@@ -182,7 +190,7 @@ export class Catalogue {
   }
 
   /** Returns the ended types, as `declare` does. */
-  withdraw(place: Place, revision: Revision): readonly ServedType[] {
+  withdraw(place: DeclarationKey, revision: Revision): readonly ServedType[] {
     return this.#replace(place, undefined, revision);
   }
 
@@ -247,13 +255,13 @@ export class Catalogue {
     for (const declaration of this.#byCluster.get(cluster)?.values() ?? []) {
       if (formatFamily(declaration.group, declaration.resource) !== family) continue;
       if (identity !== undefined && declaration.identity !== identity) continue;
-      if (first === undefined || comparePlaces(declaration, first) < 0) first = declaration;
+      if (first === undefined || compareDeclarations(declaration, first) < 0) first = declaration;
     }
     return first;
   }
 
   #declaredIn(cluster: string): readonly ServedType[] {
-    const declarations = [...(this.#byCluster.get(cluster)?.values() ?? [])].sort(comparePlaces);
+    const declarations = [...(this.#byCluster.get(cluster)?.values() ?? [])].sort(compareDeclarations);
     return declarations.map((declaration) => typeOf(this.#find(declaration))).filter((type) => type !== undefined);
   }
 
@@ -274,8 +282,8 @@ export class Catalogue {
     return this.#declaredTypes.get(formatFamily(group, resource))?.get(identity);
   }
 
-  #replace(place: Place, declaration: Declaration | undefined, revision: Revision): readonly ServedType[] {
-    const { former, ended, begun } = this.#rooms.replace(place, declaration);
+  #replace(place: DeclarationKey, declaration: Declaration | undefined, revision: Revision): readonly ServedType[] {
+    const { former, ended, begun } = this.#quotas.replace(place, declaration);
     const changed = [...ended, ...begun];
     const served = new Map(changed.map((each) => [formatResource(each), typeOf(this.#find(each))]));
     // A declaration that only waited counts too, because the store may hold objects of its type.
@@ -288,11 +296,11 @@ export class Catalogue {
     for (const [name, identity] of this.#meantBy(changed))
       if (identity !== undefined && identity !== meant.get(name)) this.#identityChanges.record(name, revision);
     if (changed.length > 0) this.#declared = undefined;
-    return [...served.values()].filter((type) => type !== undefined).filter((type) => !this.#rooms.isAwaited(type) && !this.covers(type));
+    return [...served.values()].filter((type) => type !== undefined).filter((type) => !this.#quotas.isAwaited(type) && !this.covers(type));
   }
 
   #add(declaration: Declaration): void {
-    const place = formatPlace(declaration.place);
+    const place = formatDeclarationKey(declaration.place);
     const identities = entryOf(
       this.#declaredTypes,
       formatFamily(declaration.group, declaration.resource),
@@ -305,7 +313,7 @@ export class Catalogue {
   }
 
   #remove(declaration: Declaration): void {
-    const place = formatPlace(declaration.place);
+    const place = formatDeclarationKey(declaration.place);
     removeFrom(this.#byCluster, declaration.place.cluster, place);
 
     const family = formatFamily(declaration.group, declaration.resource);
@@ -374,7 +382,7 @@ function typeOf(declared: DeclaredType | undefined, shard?: ShardName): ServedTy
 function typeOf(declared: DeclaredType | undefined, shard?: ShardName): ServedType | undefined {
   if (declared === undefined) return undefined;
   return entryOf(declared.types, shard ?? '*', () => {
-    const all = [...declared.declarations.values()].sort(comparePlaces);
+    const all = [...declared.declarations.values()].sort(compareDeclarations);
     const own = all.filter(({ place }) => place.shard === shard);
     return synthesize(own.length === 0 ? all : own);
   });

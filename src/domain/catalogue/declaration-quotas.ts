@@ -15,7 +15,7 @@
  * the server restarts.
  */
 import { entryOf } from '../base/entry-of.js';
-import { formatPlace, type Declaration, type Place } from './declaration.js';
+import { formatDeclarationKey, type Declaration, type DeclarationKey } from './declaration.js';
 import { formatResource, type Resource } from '../resource.js';
 
 export type DeclarationLimits = Readonly<{ ofShardMax: number; ofTypeMax: number; ofClusterMax: number; waitingMax: number }>;
@@ -52,11 +52,11 @@ export class DeclarationQuotas {
    * Sets or clears the declaration at a place. One that declares a type keeps its share of the
    * quotas if it is written again.
    */
-  replace(place: Place, next: Declaration | undefined): Replaced {
-    const rooms = this.#shards.get(place.shard) ?? new ShardQuotas(this.#limits, (type, by) => this.#count(type, by));
-    const replaced = rooms.replace(formatPlace(place), next);
-    if (rooms.isEmpty) this.#shards.delete(place.shard);
-    else this.#shards.set(place.shard, rooms);
+  replace(place: DeclarationKey, next: Declaration | undefined): Replaced {
+    const quotas = this.#shards.get(place.shard) ?? new ShardQuotas(this.#limits, (type, by) => this.#count(type, by));
+    const replaced = quotas.replace(formatDeclarationKey(place), next);
+    if (quotas.isEmpty) this.#shards.delete(place.shard);
+    else this.#shards.set(place.shard, quotas);
     return replaced;
   }
 
@@ -115,11 +115,11 @@ class ShardQuotas {
    */
   #enter(place: string, declaration: Declaration): boolean {
     const { ofTypeMax, ofClusterMax, waitingMax } = this.#limits;
-    const type = roomOf(this.#types, formatResource(declaration), ofTypeMax);
-    const cluster = roomOf(this.#clusters, declaration.place.cluster, ofClusterMax);
+    const type = quotaOf(this.#types, formatResource(declaration), ofTypeMax);
+    const cluster = quotaOf(this.#clusters, declaration.place.cluster, ofClusterMax);
     const declares = this.#hasRoom && !isFull(type) && !isFull(cluster);
     if (declares) {
-      for (const room of [type, cluster]) room.declaring += 1;
+      for (const quota of [type, cluster]) quota.declaring += 1;
       this.#declaring += 1;
     } else if (this.#entries.size - this.#declaring < waitingMax) {
       const group = type.waiting.get(cluster) ?? new Set();
@@ -141,7 +141,7 @@ class ShardQuotas {
     const { type, cluster, declares } = entry;
     this.#entries.delete(place);
     if (declares) {
-      for (const room of [type, cluster]) room.declaring -= 1;
+      for (const quota of [type, cluster]) quota.declaring -= 1;
       this.#declaring -= 1;
     } else {
       const group = type.waiting.get(cluster);
@@ -166,14 +166,14 @@ class ShardQuotas {
       const declaration = place === undefined ? undefined : this.#leave(place)?.declaration;
       if (place !== undefined && declaration !== undefined && this.#enter(place, declaration)) admitted.push(declaration);
     };
-    for (const room of [type, cluster]) {
-      if (this.#hasRoom) enter(firstOf(room));
-      else if (room.waiting.size > 0) this.#ready.add(room);
+    for (const quota of [type, cluster]) {
+      if (this.#hasRoom) enter(firstOf(quota));
+      else if (quota.waiting.size > 0) this.#ready.add(quota);
     }
-    for (const room of this.#ready) {
+    for (const quota of this.#ready) {
       if (!this.#hasRoom) break;
-      const first = firstOf(room);
-      if (first === undefined) this.#ready.delete(room);
+      const first = firstOf(quota);
+      if (first === undefined) this.#ready.delete(quota);
       else enter(first);
     }
     return admitted;
@@ -183,12 +183,12 @@ class ShardQuotas {
   #drop(type: Quota, cluster: Quota): void {
     if (isUnused(type)) this.#types.delete(type.name);
     if (isUnused(cluster)) this.#clusters.delete(cluster.name);
-    for (const room of [type, cluster]) if (room.waiting.size === 0) this.#ready.delete(room);
+    for (const quota of [type, cluster]) if (quota.waiting.size === 0) this.#ready.delete(quota);
   }
 }
 
-function roomOf(rooms: Map<string, Quota>, name: string, max: number): Quota {
-  return entryOf(rooms, name, (): Quota => ({ name, max, waiting: new Map(), declaring: 0 }));
+function quotaOf(quotas: Map<string, Quota>, name: string, max: number): Quota {
+  return entryOf(quotas, name, (): Quota => ({ name, max, waiting: new Map(), declaring: 0 }));
 }
 
 function isFull({ declaring, max }: Quota): boolean {
@@ -200,8 +200,8 @@ function isUnused({ declaring, waiting }: Quota): boolean {
 }
 
 /** The first place of the quota that waits only because the shard is full. */
-function firstOf(room: Quota): string | undefined {
-  if (isFull(room)) return undefined;
-  for (const [other, [place]] of room.waiting) if (!isFull(other)) return place;
+function firstOf(quota: Quota): string | undefined {
+  if (isFull(quota)) return undefined;
+  for (const [other, [place]] of quota.waiting) if (!isFull(other)) return place;
   return undefined;
 }

@@ -8,12 +8,12 @@ import type { Resource } from '../resource.js';
 import { textAt } from '../base/members.js';
 import { compareTexts } from '../syntax/version-order.js';
 
-export type Place = Readonly<{ shard: string; cluster: string; name: string }>;
+export type DeclarationKey = Readonly<{ shard: string; cluster: string; name: string }>;
 
 /** A type that a ClusterCachedResource declares; its identity is never ''. */
 export type Declared = Resource;
 
-export type Declaration = Declared & Readonly<{ place: Place; version: string; kind: string; namespaced: boolean }>;
+export type Declaration = Declared & Readonly<{ place: DeclarationKey; version: string; kind: string; namespaced: boolean }>;
 
 /** The type of the objects that declare types. */
 export const declaring: Resource = { group: 'cache.kcp.io', resource: 'clustercachedresources', identity: '' };
@@ -38,7 +38,7 @@ const nameLengthMax = 253;
  * names become parts of URLs and keys, so an object with an invalid name declares nothing. Nor does
  * one with the identity '*', which would match every identity.
  */
-export function parseDeclaration(place: Place, body: Uint8Array): Declaration | undefined {
+export function parseDeclaration(place: DeclarationKey, body: Uint8Array): Declaration | undefined {
   if (body.length > declarationBytesMax) return undefined;
   const object: unknown = JSON.parse(new TextDecoder().decode(body));
   const group = textAt(object, 'spec', 'group') ?? '';
@@ -55,10 +55,10 @@ export function parseDeclaration(place: Place, body: Uint8Array): Declaration | 
 }
 
 /** The order that decides where ClusterCachedResources disagree (`catalogue.ts` C3). */
-export function comparePlaces({ place: left }: Declaration, { place: right }: Declaration): number {
+export function compareDeclarations({ place: left }: Declaration, { place: right }: Declaration): number {
   return compareTexts(left.name, right.name) || compareTexts(left.cluster, right.cluster) || compareTexts(left.shard, right.shard);
 }
 
-export function formatPlace({ shard, cluster, name }: Place): string {
+export function formatDeclarationKey({ shard, cluster, name }: DeclarationKey): string {
   return JSON.stringify([shard, cluster, name]);
 }

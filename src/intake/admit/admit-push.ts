@@ -26,7 +26,7 @@ import type { ShardName } from '../../domain/shard.js';
 import { unmarked } from '../../json/kept-members.js';
 import type { Allocate } from '../../json/text-edits.js';
 import type { PushedKey, PushedObject } from '../../frames/frame.js';
-import { createCauses, keyCharactersMax, placeCauses } from './check-meta.js';
+import { createCauses, keyCharactersMax, keyCauses } from './check-meta.js';
 import { namespaceStamp } from './object-namespace.js';
 import { pathOf, type ObjectMeta } from '../../json/object-meta.js';
 import { readObject } from './read-object.js';
@@ -45,7 +45,7 @@ export type PushInputs = Readonly<{
   accepts?: (object: Pick<StoredObject, 'key' | 'body'>) => boolean;
 }>;
 
-type PlaceInputs = Pick<PushInputs, 'type' | 'resource' | 'shard' | 'systemClusters'>;
+type KeyInputs = Pick<PushInputs, 'type' | 'resource' | 'shard' | 'systemClusters'>;
 
 export function admitObject(object: PushedObject, inputs: PushInputs): Parsed<Push> {
   return attempt(() => {
@@ -91,11 +91,11 @@ export function admitKey(kind: 'retract' | 'keep', pushed: PushedKey, inputs: Pu
 }
 
 /** Checks that an object of this key could exist here. */
-export function admitPlace(pushed: PushedKey, inputs: PlaceInputs): Parsed<Key> {
+export function admitPossibleKey(pushed: PushedKey, inputs: KeyInputs): Parsed<Key> {
   return attempt(() => {
     const key = readKey(pushed, inputs);
     const { type } = inputs;
-    const causes = placeCauses(type, key);
+    const causes = keyCauses(type, key);
     if (causes.length > 0) throw new Refused(invalid({ group: type.group, kind: type.kind, name: key.name }, causes));
     return key;
   });
@@ -109,7 +109,7 @@ const uidMissing = {
   field: 'metadata.uid',
 };
 
-function readKey({ cluster, namespace, name }: PushedKey, { type, resource, shard, systemClusters }: PlaceInputs): Key {
+function readKey({ cluster, namespace, name }: PushedKey, { type, resource, shard, systemClusters }: KeyInputs): Key {
   if (name === '') throw new Refused(badRequest('a key needs a name'));
   if (name.length + namespace.length > keyCharactersMax)
     throw new Refused(badRequest(`a key has more than ${keyCharactersMax} characters`));

@@ -12,7 +12,7 @@ import type { ObjectMeta } from '../../json/object-meta.js';
 export const keyCharactersMax = 1024;
 
 export function createCauses(type: ServedType, meta: ObjectMeta, place: Readonly<{ name: string; namespace: string }>): readonly Cause[] {
-  return [...prefixCauses(type, meta), ...placeCauses(type, place), ...generationCauses(meta), ...markCauses(meta)];
+  return [...prefixCauses(type, meta), ...keyCauses(type, place), ...generationCauses(meta), ...markCauses(meta)];
 }
 
 const tooLong: Cause = {
@@ -21,7 +21,7 @@ const tooLong: Cause = {
   field: 'metadata.name',
 };
 
-export function placeCauses(type: ServedType, { name, namespace }: Readonly<{ name: string; namespace: string }>): readonly Cause[] {
+export function keyCauses(type: ServedType, { name, namespace }: Readonly<{ name: string; namespace: string }>): readonly Cause[] {
   if (name.length + namespace.length > keyCharactersMax) return [tooLong];
   return [...nameCauses(type, name), ...namespaceCauses(type, namespace)];
 }

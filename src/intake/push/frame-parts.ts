@@ -67,6 +67,6 @@ export function creditOf(frame: Frame): Credit {
   }
 }
 
-export function exceeds(unsettled: Credit, more: Credit, credit: Credit): boolean {
-  return unsettled.mutations + more.mutations > credit.mutations || unsettled.bytes + more.bytes > credit.bytes;
+export function exceeds(undecided: Credit, more: Credit, credit: Credit): boolean {
+  return undecided.mutations + more.mutations > credit.mutations || undecided.bytes + more.bytes > credit.bytes;
 }

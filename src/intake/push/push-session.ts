@@ -15,7 +15,7 @@
  *   checks both again.
  * SESSION-2 If the store was rolled back and lost acknowledged changes, the pusher resyncs the
  *    shard. The position in its hello shows the loss.
- * Bounds: one frame, and the credit of what is not settled yet. Nothing is read while the store's
+ * Bounds: one frame, and the credit of what is not decided yet. Nothing is read while the store's
  * queue is full, or while the peer does not read its acks.
  */
 import { shown, type BoundedLog } from '../../diagnostics/bounded-log.js';
@@ -58,7 +58,7 @@ export type PushSessionParts = Readonly<{
 type Held = Readonly<{ shard: ShardName; holder: Holder; lane: PushLane; named: PusherSlices; following: Subscription }>;
 
 /** The policies of links do not apply to pushers. */
-const noPolicy = { takes: () => true, accepts: () => true, holds: () => true, hasHeldRemoval: () => false };
+const noPolicy = { covers: () => true, accepts: () => true, holds: () => true, hasHeldRemoval: () => false };
 
 /** The store's decision on a hello. `synced`: the slices that need no sync (`#resumedSlices`). */
 type Decided = Readonly<{ outcome: PushOutcome; synced: readonly Slice[] }>;
@@ -220,7 +220,7 @@ export class PushSession {
 
   async #removeUnnamed(): Promise<void> {
     // The slices' counts of objects must include what the pusher sent before.
-    await this.#receiver?.settled;
+    await this.#receiver?.decided;
     const failed = await this.#held?.named.removeOthers();
     if (failed !== undefined) this.bye('unavailable', failed.message, unavailableRetryMs);
   }

@@ -57,7 +57,7 @@ type Entry = {
   reported: SliceReports;
 };
 
-type Elsewhere = Pick<PushersElsewhere, 'of' | 'isHeld' | 'present' | 'follow'>;
+type Elsewhere = Pick<PushersElsewhere, 'of' | 'hasLivePusher' | 'present' | 'follow'>;
 
 /** How long after a start a shard is kept for the pusher that had it before. */
 const returnMs = 5_000;
@@ -89,7 +89,7 @@ export class PushSessions {
     });
   }
 
-  get held(): number {
+  get pusherCount(): number {
     let held = 0;
     for (const { holder } of this.#entries.values()) if (holder !== undefined) held += 1;
     return held;
@@ -156,8 +156,8 @@ export class PushSessions {
   }
 
   /** Whether the shard has a pusher that is not silent, and has not lacked its source for long. */
-  isHeld(shard: ShardName, nowMs: number): boolean {
-    return this.#isHeldHere(shard, nowMs) || this.#elsewhere?.isHeld(shard, nowMs) === true;
+  hasLivePusher(shard: ShardName, nowMs: number): boolean {
+    return this.#isHeldHere(shard, nowMs) || this.#elsewhere?.hasLivePusher(shard, nowMs) === true;
   }
 
   #isHeldHere(shard: ShardName, nowMs: number): boolean {
@@ -172,7 +172,7 @@ export class PushSessions {
    * held, because its pusher may come back.
    */
   keeps(shard: ShardName, nowMs: number): boolean {
-    if (this.isHeld(shard, nowMs)) return true;
+    if (this.hasLivePusher(shard, nowMs)) return true;
     const hadPusher = this.#entries.get(shard)?.sinceMs !== undefined;
     return !hadPusher && nowMs - this.#startedMs < returnMs;
   }

@@ -22,7 +22,7 @@ export type NamedSlicesParts = Readonly<{
   by: Speaker;
   state: Pick<PublishedState, 'slicesOf'>;
   lane: PushLane;
-  removals: Pick<HeldRemovals, 'all' | 'holds' | 'forget'>;
+  removals: Pick<HeldRemovals, 'all' | 'mustWait' | 'forget'>;
   log: Pick<BoundedLog, 'info'>;
   /**
    * Whether the session has ended. Another session of the same process may have named more since.
@@ -78,7 +78,7 @@ export class PusherSlices {
    */
   async removeOthers(): Promise<Refusal | undefined> {
     const { shard, by, state, lane, removals, log, isOver } = this.#parts;
-    await lane.room();
+    await lane.drained();
     const { all } = this;
     if (isOver() || all === undefined) return undefined;
     // Nothing is awaited from here to the push: the begin of a slice that is named meanwhile must
@@ -87,7 +87,7 @@ export class PusherSlices {
     const removed: Slice[] = [];
     for (const { slice, objects } of state.slicesOf(shard)) {
       if (all.has(formatSlice(slice)) || objects === 0) continue;
-      if (removals.holds({ slice, reason, removes: objects, objects })) pushes.push({ kind: 'invalidate', slice, by });
+      if (removals.mustWait({ slice, reason, removes: objects, objects })) pushes.push({ kind: 'invalidate', slice, by });
       else {
         removed.push(slice);
         pushes.push({ kind: 'begin', slice, by }, { kind: 'end', slice, by, filterHash: '' });

@@ -60,7 +60,7 @@ export class PushersElsewhere {
     return this.#found.get(shard);
   }
 
-  isHeld(shard: ShardName, nowMs: number): boolean {
+  hasLivePusher(shard: ShardName, nowMs: number): boolean {
     return this.#found.get(shard)?.pusher?.isHeld === true || nowMs < (this.#heldUntilMs.get(shard) ?? 0);
   }
 

@@ -11,8 +11,8 @@ export type ReceiverEffect =
   | Readonly<{ kind: 'send'; frame: Frame }>
   | Readonly<{ kind: 'push'; work: Work }>
   /**
-   * Unsettled work may declare the type of this frame. Step the frame again once that work is
-   * settled.
+   * Undecided work may declare the type of this frame. Step the frame again once that work is
+   * decided.
    */
   | Readonly<{ kind: 'again'; frame: NumberedFrame; isRemovalHeld: boolean }>
   /** `key`: undefined if the frame names no keys. */
@@ -28,7 +28,7 @@ export type ReceiverEffect =
   | Readonly<{ kind: 'fenced'; holder: ShardState | undefined }>
   | FrameOf<'bye'>;
 
-export function settledEffects(
+export function decidedEffects(
   { slice, report, last, pushes, compares }: Work,
   outcomes: readonly PushOutcome[],
 ): readonly ReceiverEffect[] {

@@ -20,7 +20,7 @@ export type ReceiverState = Readonly<{
    * is not current, whatever its `end` says. For links only.
    */
   lacking: LackingObjects;
-  unsettled: Credit;
+  undecided: Credit;
 }>;
 
 /**
@@ -31,7 +31,7 @@ export type NumberedFrame = FrameOf<
 >;
 
 /**
- * The work of one frame for the store, or for the receiver itself. Once it is settled, `last` is
+ * The work of one frame for the store, or for the receiver itself. Once it is decided, `last` is
  * acknowledged (0: no frame caused the work), and `report` takes effect. With `compares`, the begin
  * is then answered with a summary.
  */
@@ -48,8 +48,8 @@ export type Work = Readonly<{
 export type ReceiverEvent =
   /** `isRemovalHeld`: the `end` may remove nothing (held-removals.ts). */
   | Readonly<{ kind: 'frame'; frame: NumberedFrame; isRemovalHeld?: boolean }>
-  /** Settled work arrives in the order of its numbers. */
-  | Readonly<{ kind: 'settled'; work: Work; outcomes: readonly PushOutcome[] }>
+  /** Decided work arrives in the order of its numbers. */
+  | Readonly<{ kind: 'decided'; work: Work; outcomes: readonly PushOutcome[] }>
   | Readonly<{ kind: 'dropped'; slices: readonly Slice[] }>
   | Readonly<{ kind: 'declared' }>
   /** All slices that the sender has, as `formatSlice` texts. */
@@ -67,7 +67,7 @@ export type IntakeRules = Readonly<{
 export type ReceiverContext = IntakeRules &
   Readonly<{
     by: Speaker;
-    takes: (slice: Slice) => boolean;
+    covers: (slice: Slice) => boolean;
     /** Whether this end's policy alone accepts an object. */
     accepts: (object: Pick<StoredObject, 'key' | 'body'>) => boolean;
     /** Whether the store knows anything of the slice. */

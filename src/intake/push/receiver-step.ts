@@ -19,7 +19,7 @@
  *   slice not accepted  puts are refused, other frames are dropped (RECEIVE-5)
  *   progress, digest    goes to the store behind everything before it; the position of a put or
  *                       delete goes with its mutations
- *   report              takes effect once everything before it is settled
+ *   report              takes effect once everything before it is decided
  *
  * What differs:              a pusher                       a link
  *   a slice without a begin  resync requested, unless its   changes accepted; the store knows
@@ -40,7 +40,7 @@
  *   declared.
  * RECEIVE-5 The other end cannot remove objects of a slice that this end's policy does not accept.
  *   A change of this end's policy removes them (tier/links/uncovered-slices.ts).
- * Bounds: the credit limits what is not settled yet; `slicesMax`.
+ * Bounds: the credit limits what is not decided yet; `slicesMax`.
  */
 import type { Refusal } from '../../domain/errors.js';
 import { LackingObjects } from '../../domain/slices/lacking-objects.js';
@@ -52,7 +52,7 @@ import type { FrameOf, PushedKey } from '../../frames/frame.js';
 import { admitFrame, arena } from './admit-frame.js';
 import { creditOf, exceeds } from './frame-parts.js';
 import { ReceiverSlices, type ReceiverSlice } from './receiver-slices.js';
-import { refusal, resync, settledEffects, type ReceiverEffect } from './receiver-effects.js';
+import { refusal, resync, decidedEffects, type ReceiverEffect } from './receiver-effects.js';
 import type { NumberedFrame, ReceiverContext, ReceiverEvent, ReceiverState, Work } from './receiver-state.js';
 
 type Stepped = Readonly<{ state: ReceiverState; effects: readonly ReceiverEffect[] }>;
@@ -60,7 +60,7 @@ type SliceFrame = Exclude<NumberedFrame, { kind: 'progress' | 'report' }>;
 
 /** `synced`: slices that the pusher's term has synced in full here. */
 export function newReceiver(synced: readonly Slice[] = []): ReceiverState {
-  return { next: 1, slices: new ReceiverSlices(synced), lacking: new LackingObjects(), unsettled: { mutations: 0, bytes: 0 } };
+  return { next: 1, slices: new ReceiverSlices(synced), lacking: new LackingObjects(), undecided: { mutations: 0, bytes: 0 } };
 }
 
 const slicesMax = 50_000;
@@ -75,8 +75,8 @@ export function step(state: ReceiverState, event: ReceiverEvent, context: Receiv
   switch (event.kind) {
     case 'frame':
       return acceptNumbered(state, event, context);
-    case 'settled':
-      return settle(state, event, context);
+    case 'decided':
+      return afterDecision(state, event, context);
     case 'dropped':
       return forgetDropped(state, event.slices, context);
     case 'declared':
@@ -97,18 +97,18 @@ function acceptNumbered(
   if (mutations > context.limits.frameMutationsMax)
     return bye(state, 'protocol', `a frame holds ${mutations} mutations, more than were allowed`);
   if (frame.sequence !== state.next) return bye(state, 'protocol', `${frame.sequence} came where ${state.next} was to come`);
-  if (exceeds(state.unsettled, { mutations, bytes }, context.credit))
+  if (exceeds(state.undecided, { mutations, bytes }, context.credit))
     return bye(state, 'protocol', 'more was sent than there was credit for');
 
   const slice = frame.kind === 'progress' || frame.kind === 'report' ? undefined : frame.slice;
-  const unsettled = { mutations: state.unsettled.mutations + mutations, bytes: state.unsettled.bytes + bytes };
-  const counted: ReceiverState = { ...state, next: frame.sequence + mutations, unsettled };
+  const undecided = { mutations: state.undecided.mutations + mutations, bytes: state.undecided.bytes + bytes };
+  const counted: ReceiverState = { ...state, next: frame.sequence + mutations, undecided };
   const compares = frame.kind === 'begin' && frame.compares === true && !isPusher(context);
   const work: Work = { pushes: [], slice, last: counted.next - 1, mutations, bytes, compares };
   if (frame.kind === 'progress') return push(counted, work, reachOf(frame.position, context));
   if (frame.kind === 'report') return push(counted, { ...work, report: frame }, []);
   const isDeclared = context.typeOf(frame.slice.resource, frame.slice.shard) !== undefined;
-  if (!isDeclared && state.unsettled.mutations > 0) return { state, effects: [{ kind: 'again', frame, isRemovalHeld }] };
+  if (!isDeclared && state.undecided.mutations > 0) return { state, effects: [{ kind: 'again', frame, isRemovalHeld }] };
   if (isDeclared) return withPosition(acceptSlice(counted, frame, { work, isRemovalHeld }, context), frame, context);
   const stepped = isPusher(context) ? refuseUndeclared(counted, frame, work, context) : parkUndeclared(counted, frame.slice, work, context);
   return withPosition(stepped, frame, context);
@@ -140,7 +140,7 @@ function acceptSlice(
   const { by } = context;
   const known = state.slices.of(slice);
   // The other end may not remove objects of a slice whose puts this end refuses (RECEIVE-5).
-  if (frame.kind !== 'put' && !context.takes(slice)) {
+  if (frame.kind !== 'put' && !context.covers(slice)) {
     state.slices.delete(slice);
     return push(state, work, []);
   }
@@ -232,13 +232,13 @@ function endCluster(state: ReceiverState, { slice, cluster, count }: FrameOf<'cl
 }
 
 function admit(state: ReceiverState, frame: FrameOf<'put' | 'delete'>, work: Work, context: ReceiverContext): Stepped {
-  const { by, takes, accepts, typeOf, limits, systemClusters } = context;
+  const { by, covers, accepts, typeOf, limits, systemClusters } = context;
   const { slice, sequence } = frame;
   const { shard, resource } = slice;
   const type = typeOf(resource, shard);
   const isPut = frame.kind === 'put';
   if (isPut) state.slices.put(slice, frame.objects);
-  if (type === undefined || (isPut && !takes(slice))) {
+  if (type === undefined || (isPut && !covers(slice))) {
     const keys = isPut ? frame.objects : frame.keys;
     return { state, effects: [...keys.flatMap((key, i) => refusal(slice, key, sequence + i, notTaken)), { kind: 'push', work }] };
   }
@@ -288,23 +288,23 @@ function refuseUndeclared(state: ReceiverState, frame: SliceFrame, work: Work, {
   return { state, effects: [...keys.flatMap((key, i) => refusal(slice, key, sequence + i, refused)), ...effects] };
 }
 
-function settle(state: ReceiverState, { work, outcomes }: ReceiverEvent & { kind: 'settled' }, context: ReceiverContext): Stepped {
+function afterDecision(state: ReceiverState, { work, outcomes }: ReceiverEvent & { kind: 'decided' }, context: ReceiverContext): Stepped {
   const failed = outcomes.find((outcome) => outcome.kind === 'unavailable');
   if (failed !== undefined) return bye(state, 'unavailable', failed.refusal.message, unavailableRetryMs);
   const fenced = outcomes.find((outcome) => outcome.kind === 'fenced');
   if (fenced !== undefined && isPusher(context)) return { state, effects: [{ kind: 'fenced', holder: fenced.holder }] };
-  const { mutations, bytes } = state.unsettled;
-  const settled: ReceiverState = { ...state, unsettled: { mutations: mutations - work.mutations, bytes: bytes - work.bytes } };
+  const { mutations, bytes } = state.undecided;
+  const next: ReceiverState = { ...state, undecided: { mutations: mutations - work.mutations, bytes: bytes - work.bytes } };
   const acks: readonly ReceiverEffect[] =
     work.last === 0 ? [] : [{ kind: 'send', frame: { kind: 'ack', sequence: work.last, credit: context.credit } }];
   const { slice } = work;
-  const asked = [...acks, ...settledEffects(work, outcomes)];
+  const asked = [...acks, ...decidedEffects(work, outcomes)];
   const isUnbegun = outcomes.some(({ kind }) => kind === 'unbegun');
-  if (slice === undefined || !isUnbegun || !isPusher(context)) return { state: settled, effects: asked };
+  if (slice === undefined || !isUnbegun || !isPusher(context)) return { state: next, effects: asked };
   state.slices.set({ slice, phase: 'stale', isAsked: true });
   // After a broken sync of one logical cluster, the store still counts the slice as synced;
   // `forget` ends that.
-  return { state: settled, effects: [...forget(settled, [slice], context).effects, ...asked] };
+  return { state: next, effects: [...forget(next, [slice], context).effects, ...asked] };
 }
 
 /**

@@ -24,7 +24,7 @@ export type ReceiverParts = Readonly<{
   context: () => ReceiverContext;
   run: (effect: OwnEffect) => void;
   /**
-   * Cuts off the connection, because work could not be settled, which is a bug. `close` throws the
+   * Cuts off the connection, because work could not be decided, which is a bug. `close` throws the
    * error.
    */
   terminate: () => void;
@@ -38,7 +38,7 @@ export class Receiver {
   #isOver = false;
   /** The credit used since the last turn of the event loop. */
   #accepted: Credit = nothing;
-  #settled: Promise<void> = Promise.resolve();
+  #decided: Promise<void> = Promise.resolve();
   /** Keyed by slice: how many of its mutations are accepted and not decided. */
   readonly #undecided = new Map<string, number>();
 
@@ -48,8 +48,8 @@ export class Receiver {
   }
 
   /** Resolves when everything that was accepted so far is decided. */
-  get settled(): Promise<void> {
-    return this.#settled;
+  get decided(): Promise<void> {
+    return this.#decided;
   }
 
   get isOver(): boolean {
@@ -92,7 +92,7 @@ export class Receiver {
    */
   async push(pushes: readonly Push[]): Promise<void> {
     const { decided } = await this.#enqueue(pushes);
-    this.#settleLater(async () => void (await decided));
+    this.#decideLater(async () => void (await decided));
   }
 
   end(): void {
@@ -100,14 +100,14 @@ export class Receiver {
   }
 
   /**
-   * Resolves when all accepted work is decided. Throws the error that kept work from being settled.
+   * Resolves when all accepted work is decided. Throws the error that kept work from being decided.
    */
   async close(): Promise<void> {
     this.end();
-    // Settling work may start more work.
-    for (let settled: Promise<void> | undefined; settled !== this.#settled;) {
-      settled = this.#settled;
-      await settled;
+    // Deciding work may start more work.
+    for (let awaited: Promise<void> | undefined; awaited !== this.#decided;) {
+      awaited = this.#decided;
+      await awaited;
     }
   }
 
@@ -116,7 +116,7 @@ export class Receiver {
       case 'push':
         return this.#push(effect.work);
       case 'again':
-        await this.#settled;
+        await this.#decided;
         return this.dispatch({ kind: 'frame', frame: effect.frame, isRemovalHeld: effect.isRemovalHeld });
       default:
         return this.#parts.run(effect);
@@ -126,11 +126,11 @@ export class Receiver {
   async #push(work: Work): Promise<void> {
     this.#count(work, 1);
     const { decided } = work.pushes.length > 0 ? await this.#enqueue(work.pushes) : { decided: Promise.resolve([]) };
-    this.#settleLater(async () => {
+    this.#decideLater(async () => {
       const outcomes = await decided;
       this.#count(work, -1);
       for (const { kind } of outcomes) if (kind !== 'unavailable') this.#parts.metrics.pushes.add(1, { outcome: kind });
-      await this.dispatch({ kind: 'settled', work, outcomes });
+      await this.dispatch({ kind: 'decided', work, outcomes });
     });
   }
 
@@ -144,13 +144,13 @@ export class Receiver {
   /** Resolves once the pushes are in the queue. `decided` resolves with their outcomes. */
   async #enqueue(pushes: readonly Push[]): Promise<Readonly<{ decided: Promise<readonly PushOutcome[]> }>> {
     const { lane } = this.#parts;
-    await lane.room();
+    await lane.drained();
     return { decided: lane.push(pushes) };
   }
 
-  #settleLater(task: () => Promise<void>): void {
-    this.#settled = this.#settled.then(task);
-    this.#settled.catch(() => this.#parts.terminate());
+  #decideLater(task: () => Promise<void>): void {
+    this.#decided = this.#decided.then(task);
+    this.#decided.catch(() => this.#parts.terminate());
   }
 
   /**

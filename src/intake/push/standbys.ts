@@ -31,7 +31,7 @@ export type StandbysParts = Readonly<{
   /** The id of this cache. */
   own: string;
   known: Pick<PublishedState, 'shard'>;
-  sessions: Pick<PushSessions, 'isHeld' | 'keeps' | 'follow'>;
+  sessions: Pick<PushSessions, 'hasLivePusher' | 'keeps' | 'follow'>;
   seenMs: SeenElsewhere;
   /** See RunningSince. */
   runningSinceMs: () => number;
@@ -141,7 +141,7 @@ export class Standbys {
     const nowMs = clock.now();
     const state = known.shard(shard);
     if (state === undefined || state.removed || state.plain || state.process === process) return false;
-    if (sessions.isHeld(shard, nowMs)) return true;
+    if (sessions.hasLivePusher(shard, nowMs)) return true;
     if (!isElsewhere(state, own)) return state.via === 'local' && sessions.keeps(shard, nowMs);
     const neighbour = neighbourTowards(state);
     const lastSeenMs = Math.max(runningSinceMs(), seenMs(shard, neighbour));

@@ -15,7 +15,7 @@
  * Bounds: one removal is under way, and at most one more of each type waits behind it.
  */
 import type { Catalogue, ServedType } from '../../domain/catalogue/catalogue.js';
-import { declaring, formatPlace, isDeclaring } from '../../domain/catalogue/declaration.js';
+import { declaring, formatDeclarationKey, isDeclaring } from '../../domain/catalogue/declaration.js';
 import type { Change, Commit } from '../../domain/change.js';
 import type { Key } from '../../domain/key.js';
 import { pause } from '../../domain/base/promises.js';
@@ -79,7 +79,7 @@ export class DeclaredTypes {
     for await (const objects of snapshotPages(declarations))
       for (const { key, body } of objects) {
         const place = placeOf(key);
-        if (!opened.#opening?.places.has(formatPlace(place))) parts.catalogue.declare(place, body.bytes, published);
+        if (!opened.#opening?.places.has(formatDeclarationKey(place))) parts.catalogue.declare(place, body.bytes, published);
       }
     const touched = opened.#opening?.types.values() ?? [];
     opened.#opening = undefined;
@@ -113,7 +113,7 @@ export class DeclaredTypes {
   #replace(change: Change, revision: Revision): void {
     const { catalogue } = this.#parts;
     const place = placeOf(change.key);
-    this.#opening?.places.add(formatPlace(place));
+    this.#opening?.places.add(formatDeclarationKey(place));
     const ended =
       change.kind === 'put' ? catalogue.declare(place, change.object.body.bytes, revision) : catalogue.withdraw(place, revision);
     for (const former of ended) {

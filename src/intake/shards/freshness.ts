@@ -26,7 +26,7 @@ import { childOf, type Neighbour, type Via } from '../../domain/via.js';
 import type { Slice } from '../../domain/slice.js';
 import type {
   CertificateStatus,
-  HeldStatus,
+  HeldRemovalStatus,
   ShardConnection,
   ShardStatus,
   SliceStatus,
@@ -59,7 +59,7 @@ export type FreshnessParts = Readonly<{
   standbys: Pick<Standbys, 'count'>;
   links: LinkFreshness;
   newest: Pick<NewestChanges, 'of'>;
-  removals: Pick<HeldRemovals, 'held' | 'graceMs'>;
+  removals: Pick<HeldRemovals, 'waiting' | 'graceMs'>;
   kept: Pick<KeptObjects, 'report'> | undefined;
   tree: () => TreeStatus;
   /**
@@ -201,9 +201,9 @@ export class Freshness implements FreshnessPort {
     return state === undefined || via === undefined || via === 'local' ? this.#pusher(shard, state, nowMs) : this.#link(state, via, nowMs);
   }
 
-  #held({ slice }: SliceState, nowMs: number): HeldStatus | null {
+  #held({ slice }: SliceState, nowMs: number): HeldRemovalStatus | null {
     const { removals } = this.#parts;
-    const held = removals.held(slice);
+    const held = removals.waiting(slice);
     if (held === undefined) return null;
     const forMs = age(held.sinceMs, nowMs);
     return { removes: held.removes, forMs, releaseInMs: Math.max(0, removals.graceMs - forMs) };

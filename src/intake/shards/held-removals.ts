@@ -34,17 +34,17 @@ export type HeldRemoval = WantedRemoval & Readonly<{ sinceMs: number }>;
  * A removal is held if it removes at least `removesMin` objects and more than `percentMax` of the
  * slice.
  */
-export type HoldLimits = Readonly<{ percentMax: number; removesMin: number; graceMs: number }>;
+export type HeldRemovalLimits = Readonly<{ percentMax: number; removesMin: number; graceMs: number }>;
 
 type Entry = { readonly removal: HeldRemoval; readonly cancel: () => void; isReleased: boolean };
 
 export class HeldRemovals implements Removals {
   readonly #parts: Readonly<{ clock: Clock; log: Pick<Log, 'info' | 'warn'> }>;
-  readonly #limits: HoldLimits;
+  readonly #limits: HeldRemovalLimits;
   readonly #entries = new Map<string, Entry>();
   readonly #listeners = new Listeners<Slice>();
 
-  constructor(parts: Readonly<{ clock: Clock; log: Pick<Log, 'info' | 'warn'> }>, limits: HoldLimits) {
+  constructor(parts: Readonly<{ clock: Clock; log: Pick<Log, 'info' | 'warn'> }>, limits: HeldRemovalLimits) {
     this.#parts = parts;
     this.#limits = limits;
   }
@@ -55,7 +55,7 @@ export class HeldRemovals implements Removals {
   }
 
   /** Whether the removal must wait. If not, the caller makes it and then calls `forget`. */
-  holds(wanted: WantedRemoval): boolean {
+  mustWait(wanted: WantedRemoval): boolean {
     const { slice, reason, removes, objects } = wanted;
     const name = formatSlice(slice);
     const known = this.#entries.get(name);
@@ -73,7 +73,7 @@ export class HeldRemovals implements Removals {
     return true;
   }
 
-  held(slice: Slice): HeldRemoval | undefined {
+  waiting(slice: Slice): HeldRemoval | undefined {
     const known = this.#entries.size === 0 ? undefined : this.#entries.get(formatSlice(slice));
     return known?.isReleased === false ? known.removal : undefined;
   }

@@ -7,7 +7,7 @@ import { Buffer } from 'node:buffer';
 import { randomInt, randomUUID } from 'node:crypto';
 import type { Caller } from '../../domain/caller.js';
 import { badRequest, Refused } from '../../domain/errors.js';
-import { keptPlaces, namesOfType, type KeptNames, type NamesOfType } from '../../domain/kept-names.js';
+import { keptMaps, namesOfType, type KeptNames, type NamesOfType } from '../../domain/kept-names.js';
 import type { Key } from '../../domain/key.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import { uidOf } from '../../domain/object-metadata.js';
@@ -196,7 +196,7 @@ async function keptWrite(
 }
 
 function charactersOf(kept: Kept): number {
-  return keptPlaces.flatMap((place) => [...kept[place]]).reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+  return keptMaps.flatMap((place) => [...kept[place]]).reduce((sum, [name, value]) => sum + name.length + value.length, 0);
 }
 
 /**

@@ -42,7 +42,7 @@ export type PlainWritesParts = Readonly<{
   clock: Clock;
   seenMs: SeenElsewhere;
   runningSinceMs: () => number;
-  pushers: Pick<PushSessions, 'hasPusher' | 'isHeld' | 'overwritten'>;
+  pushers: Pick<PushSessions, 'hasPusher' | 'hasLivePusher' | 'overwritten'>;
 }>;
 
 export type Decision =
@@ -96,7 +96,7 @@ export class PlainWrites {
     const nowMs = clock.now();
     const isHere = state === undefined || !isElsewhere(state, own);
     if (keeps && isHere) return { kind: 'writes', as: 'keeps' };
-    if (state?.via === 'local' && !state.plain && (pushers.hasPusher(shard) || pushers.isHeld(shard, nowMs)))
+    if (state?.via === 'local' && !state.plain && (pushers.hasPusher(shard) || pushers.hasLivePusher(shard, nowMs)))
       return isShard(caller, shard) ? { kind: 'writes', as: 'bySource' } : { kind: 'refused', refusal: writtenByPusher(shard) };
     if (isHere) return { kind: 'writes', as: undefined };
     const neighbour = neighbourTowards(state);

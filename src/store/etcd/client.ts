@@ -51,7 +51,7 @@ export type EtcdWatch = Readonly<{
    * Asks etcd how far the watch is; the answer is a response without events. While the watch is
    * catching up, etcd does not answer, so the caller must ask again.
    */
-  askProgress: () => void;
+  requestProgress: () => void;
   /** Stops reading until `resume`; flow control makes etcd wait. */
   pause: () => void;
   resume: () => void;
@@ -224,7 +224,7 @@ export class EtcdClient {
     stream.on('end', () => end(new EtcdError('unknown', `etcd at ${endpoint} has ended the watch`)));
     stream.write({ kind: 'create', create });
     return {
-      askProgress: () => {
+      requestProgress: () => {
         if (!isClosed) stream.write({ kind: 'progress' });
       },
       pause: () => void stream.pause(),

@@ -41,7 +41,7 @@ export type FollowerParts = Readonly<{
   clock: Clock;
   log: Log;
   /** Called synchronously, before callers that wait for the revision resume. */
-  take: (batch: FollowedBatch) => void;
+  apply: (batch: FollowedBatch) => void;
   /** Returns false if etcd has certainly lost what was handed out. Throws EtcdError. */
   isKept: () => Promise<boolean>;
 }>;
@@ -216,7 +216,7 @@ export class Follower {
           this.#silenceMsMax = Math.min(2 * this.#silenceMsMax, patienceMsMax);
           return end(new EtcdError('unknown', `the watch has brought nothing new in answer to ${this.#unanswered} questions`));
         }
-        watch.askProgress();
+        watch.requestProgress();
         this.#unanswered += 1;
         cancelLook = clock.after(askMs, look);
       };
@@ -275,7 +275,7 @@ export class Follower {
 
   #deliver(batch: FollowedBatch): void {
     this.#position = batch.revision;
-    this.#parts.take(batch);
+    this.#parts.apply(batch);
     this.#waiters.reached(this.#position);
   }
 
@@ -318,7 +318,7 @@ export class Follower {
 
   #askWhileWaiting(): void {
     if (this.#cancelAsking !== undefined || this.#isClosed) return;
-    this.#watch?.askProgress();
+    this.#watch?.requestProgress();
     this.#cancelAsking = this.#parts.clock.after(askWhileWaitingMs, () => {
       this.#cancelAsking = undefined;
       if (this.#waiters.hasWaiters) this.#askWhileWaiting();

@@ -8,11 +8,11 @@ import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { CanonicalPaths, Objects, Revisions, Snapshot } from '../../domain/store-port.js';
-import { assertCovered, type SnapshotHolds } from '../compactor.js';
+import { assertCovered, type SnapshotPins } from '../compactor.js';
 import type { SnapshotLimits } from '../store-options.js';
 import type { BodyReader } from './body-reader.js';
 import type { HistoryWindow } from './history-window.js';
-import type { ClusterPlace } from './published-paths.js';
+import type { ClusterOnShard } from './published-paths.js';
 import type { PublishedState } from './published-state.js';
 import { EtcdSnapshot } from './snapshot.js';
 
@@ -21,7 +21,7 @@ export type EtcdObjectsParts = Readonly<{
   history: HistoryWindow;
   reader: BodyReader;
   revisions: Revisions;
-  holds: SnapshotHolds;
+  pins: SnapshotPins;
   clock: Clock;
 }>;
 
@@ -50,8 +50,8 @@ export class EtcdObjects implements Objects, CanonicalPaths {
   }
 
   snapshot(scope: Scope, revision: Revision): Snapshot {
-    const { published, history, reader, revisions, holds, clock } = this.#parts;
-    const parts = { objects: published.objects, history, reader, ...holds.cover(revisions, revision, clock.now()) };
+    const { published, history, reader, revisions, pins, clock } = this.#parts;
+    const parts = { objects: published.objects, history, reader, ...pins.cover(revisions, revision, clock.now()) };
     return new EtcdSnapshot(scope, revision, parts, this.#limits);
   }
 
@@ -77,7 +77,7 @@ export class EtcdObjects implements Objects, CanonicalPaths {
     return this.#parts.published.paths.ownersOf(path);
   }
 
-  async pathsOf(places: readonly ClusterPlace[], at?: Revision): Promise<readonly (CanonicalPath | undefined)[]> {
+  async pathsOf(places: readonly ClusterOnShard[], at?: Revision): Promise<readonly (CanonicalPath | undefined)[]> {
     const { history, published, revisions } = this.#parts;
     if (at !== undefined) assertCovered(revisions, at);
     const moves = at === undefined ? [] : history.movesSince(at);

@@ -40,7 +40,7 @@ export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: 
     loaded = await load(client, { prefix, limits, parts });
     const { follower, published, bodies } = loaded;
     const window = new HistoryWindow(follower.position, limits.history);
-    loaded.take = (batch) => {
+    loaded.apply = (batch) => {
       const { commit, replacedBytes } = published.apply(batch, parts.clock.now());
       window.add(commit.changes, parts.clock.now(), replacedBytes);
       // No reader needs the dropped changes yet.
@@ -61,7 +61,7 @@ export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: 
     const { cacheId, epoch } = await beginLife({ client, follower, published, peers, prefix, parts });
     const life = { peers, contradicted, cacheId, epoch };
     const opened = new EtcdStore({ client, follower, published, window, bodies, prefix, ...life }, limits, parts);
-    loaded.take = (batch) => opened.take(batch);
+    loaded.apply = (batch) => opened.apply(batch);
     await peers.join();
     return opened;
   } catch (error) {
@@ -72,10 +72,10 @@ export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: 
   }
 }
 
-/** The state as of some minutes ago. `take` receives the later batches. */
+/** The state as of some minutes ago. `apply` receives the later batches. */
 type Loaded = Readonly<{ follower: Follower; published: PublishedState; bodies: RecentBodies }> & Receiver;
 
-type Receiver = { take: (batch: FollowedBatch) => void; isKept: () => Promise<boolean> };
+type Receiver = { apply: (batch: FollowedBatch) => void; isKept: () => Promise<boolean> };
 
 type Loading = Readonly<{ prefix: string; limits: EtcdLimits; parts: StoreParts }>;
 
@@ -114,11 +114,11 @@ async function compactedUpTo(client: EtcdClient, clock: Clock): Promise<Revision
 async function loadFrom(client: EtcdClient, from: Revision, { prefix, limits, parts }: Loading): Promise<Loaded> {
   const bodies = new RecentBodies(limits.recentBytesMax);
   const published = new PublishedState({ prefix, bodies, log: parts.log, keptNames: limits.keptNames });
-  const receiver: Receiver = { take: (batch) => published.load(batch), isKept: async () => true };
+  const receiver: Receiver = { apply: (batch) => published.load(batch), isKept: async () => true };
   const { clock, log } = parts;
   const follower = await Follower.open(
     everyKey(prefix),
-    { client, clock, log, take: (batch) => receiver.take(batch), isKept: () => receiver.isKept() },
+    { client, clock, log, apply: (batch) => receiver.apply(batch), isKept: () => receiver.isKept() },
     from,
   );
   return Object.assign(receiver, { follower, published, bodies });

@@ -17,14 +17,14 @@ const bytesMax = 256 * 1024;
 const waitingBytesMax = 4 * 1024 * 1024;
 
 export class PacedBatches {
-  readonly #take: (batch: FollowedBatch) => void;
+  readonly #apply: (batch: FollowedBatch) => void;
   readonly #drained: () => void;
   #waiting: FollowedBatch[] = [];
   #bytes = 0;
   #isTurnAsked = false;
 
-  constructor(take: (batch: FollowedBatch) => void, drained: () => void) {
-    this.#take = take;
+  constructor(apply: (batch: FollowedBatch) => void, drained: () => void) {
+    this.#apply = apply;
     this.#drained = drained;
   }
 
@@ -51,7 +51,7 @@ export class PacedBatches {
     const wasFull = this.isFull;
     this.#bytes -= sum(batch.events);
     if (this.#waiting.length > 0) this.#askTurn();
-    this.#take(batch);
+    this.#apply(batch);
     if (wasFull && !this.isFull) this.#drained();
   }
 

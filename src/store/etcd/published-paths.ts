@@ -10,7 +10,7 @@ import { isClusterEntry } from '../../domain/path-entry.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
 
-export type ClusterPlace = Readonly<{ shard: ShardName; cluster: ClusterName }>;
+export type ClusterOnShard = Readonly<{ shard: ShardName; cluster: ClusterName }>;
 
 /** The parts of an object that decide the path. `writtenAt`: as in `IndexedObject`. */
 export type PathBearer = Readonly<{ path: CanonicalPath | undefined; revision: Revision; writtenAt?: Revision }>;
@@ -31,15 +31,15 @@ type Entry = {
 
 export class PublishedPaths {
   /** All objects of the logical cluster on the shard, without one that was just deleted. */
-  readonly #objectsIn: (place: ClusterPlace) => Iterable<PathBearer>;
+  readonly #objectsIn: (place: ClusterOnShard) => Iterable<PathBearer>;
   readonly #entries = new Map<string, Entry>();
   readonly #byPath = new Map<CanonicalPath, Set<Entry>>();
 
-  constructor(objectsIn: (place: ClusterPlace) => Iterable<PathBearer>) {
+  constructor(objectsIn: (place: ClusterOnShard) => Iterable<PathBearer>) {
     this.#objectsIn = objectsIn;
   }
 
-  pathOf(place: ClusterPlace): CanonicalPath | undefined {
+  pathOf(place: ClusterOnShard): CanonicalPath | undefined {
     return pathOf(this.#entries.get(placeOf(place)));
   }
 
@@ -52,7 +52,7 @@ export class PublishedPaths {
   }
 
   /** Whether objects name different paths, so that the newest object decides. */
-  isContested(place: ClusterPlace): boolean {
+  isContested(place: ClusterOnShard): boolean {
     return (this.#entries.get(placeOf(place))?.bearers.size ?? 0) > 1;
   }
 
@@ -81,7 +81,7 @@ export class PublishedPaths {
   }
 
   /** The path that remains after an object that named `before` names none. */
-  #remaining(place: ClusterPlace, { bearers, named }: Entry, before: CanonicalPath | undefined): CanonicalPath | undefined {
+  #remaining(place: ClusterOnShard, { bearers, named }: Entry, before: CanonicalPath | undefined): CanonicalPath | undefined {
     if (bearers.size <= 1) return [...bearers.keys()][0];
     if (before !== named) return named;
     let newest: PathBearer | undefined;
@@ -90,7 +90,7 @@ export class PublishedPaths {
     return newest?.path;
   }
 
-  #enter(place: ClusterPlace): Entry {
+  #enter(place: ClusterOnShard): Entry {
     const entry: Entry = { cluster: place.cluster, bearers: new Map(), named: undefined, newest: 0, owned: undefined };
     this.#entries.set(placeOf(place), entry);
     return entry;

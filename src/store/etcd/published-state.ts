@@ -233,7 +233,7 @@ export class PublishedState {
     const { revision, value } = event.kv;
     const key = this.#reader.keyOf(text);
     // Most bodies of a large store are only parsed and not kept.
-    const isKept = bodies.hasRoomFor(value.length);
+    const isKept = bodies.fits(value.length);
     const object = key && this.#read(key, event.kv, isKept);
     if (key === undefined || object === undefined) return this.#unreadableKeys.add(text, key, revision);
     this.objects.set(object.indexed);

@@ -28,7 +28,7 @@ export class RecentBodies {
   }
 
   /** Whether a body of that length fits without dropping another. */
-  hasRoomFor(length: number): boolean {
+  fits(length: number): boolean {
     return this.#bytes + length + objectBytes <= this.#bytesMax;
   }
 

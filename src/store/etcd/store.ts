@@ -2,7 +2,7 @@
  * The etcd engine behind the Store port. It publishes what the follower brings. A write goes to
  * etcd, and is published once the follower brings that change.
  *
- *   submit ─▶ MutationQueue ─▶ committer ─▶ etcd ─▶ follower ─▶ take: index, history, state,
+ *   submit ─▶ MutationQueue ─▶ committer ─▶ etcd ─▶ follower ─▶ apply: index, history, state,
  *   push ───▶ (lanes)              ▲                             │    subscribers, in one tick
  *                                  └───────── published ◀────────┘    then the writer is answered
  */
@@ -13,7 +13,7 @@ import { CacheError, Refused, type Refusal } from '../../domain/errors.js';
 import type { Outcome } from '../../domain/mutation.js';
 import { Listeners } from '../../domain/base/listeners.js';
 import type { Store } from '../../domain/store-port.js';
-import { SnapshotHolds } from '../compactor.js';
+import { SnapshotPins } from '../compactor.js';
 import type { MutationJob, Part, PushPart } from '../lane.js';
 import { MutationQueue } from '../mutation-queue.js';
 import { State } from '../state.js';
@@ -74,7 +74,7 @@ export class EtcdStore implements Store {
   readonly #parts: StoreParts;
   readonly #decider: Decider;
   readonly #committer: EtcdCommitter;
-  readonly #holds: SnapshotHolds;
+  readonly #pins: SnapshotPins;
   readonly #closed = deferred<void>();
   readonly #outlived = deferred<Error>();
   readonly #compaction: EtcdCompaction;
@@ -94,12 +94,12 @@ export class EtcdStore implements Store {
     this.epoch = epoch;
     this.peers = opened.peers;
     this.state = new State({ shards: published.shards.states(), slices: published.shards.slices(), links: published.shards.links() });
-    this.#holds = new SnapshotHolds(limits.snapshotHoldMs);
+    this.#pins = new SnapshotPins(limits.snapshotHoldMs);
     this.revisions = new EtcdRevisions(opened);
     this.history = window;
     const reader = new BodyReader({ client, prefix, bodies });
     const { revisions } = this;
-    this.objects = new EtcdObjects({ published, history: window, reader, revisions, holds: this.#holds, clock }, limits.snapshot);
+    this.objects = new EtcdObjects({ published, history: window, reader, revisions, pins: this.#pins, clock }, limits.snapshot);
     this.paths = this.objects;
     this.#decider = new Decider({ prefix, cacheId, server: this.peers.id, published, syncs: new Syncs() });
     this.#committer = new EtcdCommitter({
@@ -193,10 +193,10 @@ export class EtcdStore implements Store {
 
   trim(): void {
     const nowMs = this.#parts.clock.now();
-    if (this.history.trim(nowMs, Math.min(this.revisions.published, this.#holds.lowest(nowMs) ?? Infinity))) this.#trimSoon();
+    if (this.history.trim(nowMs, Math.min(this.revisions.published, this.#pins.lowest(nowMs) ?? Infinity))) this.#trimSoon();
   }
 
-  take(batch: FollowedBatch): void {
+  apply(batch: FollowedBatch): void {
     const { published, window } = this.#opened;
     const nowMs = this.#parts.clock.now();
     const taken = published.apply(batch, nowMs);
@@ -227,7 +227,7 @@ export class EtcdStore implements Store {
       ...[...byLane.values()].map((parts) => this.#push(parts, done)),
     ]);
     this.#parts.observe.committed(done, this.#parts.clock.now() - startedMs);
-    this.writer.settled();
+    this.writer.batchDecided();
     if (!this.writer.pump() && this.#state === 'closing') this.#end();
   }
 
@@ -244,9 +244,9 @@ export class EtcdStore implements Store {
   async #push(parts: readonly PushPart[], done: Done): Promise<void> {
     for (const [i, part] of parts.entries()) {
       try {
-        const decisions = await this.#committer.push(part.asked, i < parts.length - 1);
+        const decisions = await this.#committer.push(part.items, i < parts.length - 1);
         for (const decision of decisions) count(done, decision);
-        this.writer.settlePushes(part, decisions as readonly PushDecision[]);
+        this.writer.answerPushes(part, decisions as readonly PushDecision[]);
       } catch (error) {
         const { refusal } = this.#failed(error);
         return this.writer.refuseBatch(parts.slice(i), refusal);

@@ -35,7 +35,7 @@ import type { Version } from './rows.js';
 import type { Counted, SliceTable } from './slice-table.js';
 import type { Syncs } from '../syncs.js';
 
-export type Place = [resource: number, shard: string, cluster: string, namespace: string, name: string];
+export type RowKey = [resource: number, shard: string, cluster: string, namespace: string, name: string];
 
 /**
  * The object of a key. `bytes`: the size of the body. `versions`: how often the object changed
@@ -111,30 +111,30 @@ export class ChangeWriter {
     this.#logBytes -= bytes;
   }
 
-  place(key: Key): Place {
+  rowKey(key: Key): RowKey {
     return [this.resource(key.resource), key.shard, key.cluster, key.namespace, key.name];
   }
 
-  held(place: Place): CurrentObject | undefined {
+  current(place: RowKey): CurrentObject | undefined {
     const row = this.#statements.held.get(...place);
     return row && heldOf(row);
   }
 
   /**
-   * As `held`, and whether the body is the same. SQLite itself compares the bytes, and only if
+   * As `current`, and whether the body is the same. SQLite itself compares the bytes, and only if
    * lengths and versions are equal, so no body is copied into JavaScript.
    */
-  compare(place: Place, { bytes, version }: Body): Readonly<{ held: CurrentObject | undefined; isSame: boolean }> {
+  compare(place: RowKey, { bytes, version }: Body): Readonly<{ held: CurrentObject | undefined; isSame: boolean }> {
     const row = this.#statements.compare.get(bytes.length, version, bytes, ...place);
     return row === undefined ? { held: undefined, isSame: false } : { held: heldOf(row), isSame: row[6] === 1 };
   }
 
-  body(place: Place): Body | undefined {
+  body(place: RowKey): Body | undefined {
     const columns = this.#statements.body.get(...place);
     return columns && verifyBody(bodyRowOf(columns));
   }
 
-  put(key: Key, place: Place, { body, path, cameOver }: Put, held: CurrentObject | undefined): Revision {
+  put(key: Key, place: RowKey, { body, path, cameOver }: Put, held: CurrentObject | undefined): Revision {
     const revision = this.#next();
     const { bytes, version, marks } = body;
     const [resource, ...names] = place;
@@ -163,7 +163,7 @@ export class ChangeWriter {
     return revision;
   }
 
-  delete(key: Key, place: Place, held: CurrentObject): Revision {
+  delete(key: Key, place: RowKey, held: CurrentObject): Revision {
     const revision = this.#next();
     const [resource, ...names] = place;
     const checksum = checksumAt(place, { revision, kind: tombstone, replaced: held.revision });
@@ -218,7 +218,7 @@ export class ChangeWriter {
   }
 }
 
-function checksumAt([resource, shard, cluster, namespace, name]: Place, { revision, kind, replaced }: Changed): number {
+function checksumAt([resource, shard, cluster, namespace, name]: RowKey, { revision, kind, replaced }: Changed): number {
   return checksumOf({ revision, resource, kind, replaced, shard, cluster, namespace, name });
 }
 
@@ -238,18 +238,18 @@ function prepare(database: Connection) {
     // Every current object has a row, so the join always finds one.
     held: database
       .prepare<
-        Place,
+        RowKey,
         HeldRow
       >(/*sql*/ `SELECT o.revision, length(c.body), o.digest_high, o.digest_low, o.born, o.versions FROM objects AS o CROSS JOIN changes AS c ON c.revision = o.revision
                WHERE o.resource = ? AND o.shard = ? AND o.cluster = ? AND o.namespace = ? AND o.name = ?`)
       .raw(),
     body: database
-      .prepare<Place, BodyColumns>(/*sql*/ `SELECT ${bodyColumns} FROM changes WHERE revision =
+      .prepare<RowKey, BodyColumns>(/*sql*/ `SELECT ${bodyColumns} FROM changes WHERE revision =
                (SELECT revision FROM objects WHERE resource = ? AND shard = ? AND cluster = ? AND namespace = ? AND name = ?)`)
       .raw(),
     compare: database
       .prepare<
-        [number, string, Uint8Array, ...Place],
+        [number, string, Uint8Array, ...RowKey],
         [...HeldRow, isSame: number]
       >(/*sql*/ `SELECT o.revision, length(c.body), o.digest_high, o.digest_low, o.born, o.versions, CASE WHEN length(c.body) = ? AND c.version = ? THEN c.body = ? ELSE 0 END
                FROM objects AS o CROSS JOIN changes AS c ON c.revision = o.revision
@@ -278,10 +278,10 @@ function prepare(database: Connection) {
                ON CONFLICT (resource, shard, cluster, namespace, name) DO UPDATE SET
                  revision = excluded.revision, digest_high = excluded.digest_high, digest_low = excluded.digest_low,
                  born = excluded.born, versions = excluded.versions`),
-    moveCurrent: database.prepare<[Revision, number, ...Place]>(
+    moveCurrent: database.prepare<[Revision, number, ...RowKey]>(
       /*sql*/ `UPDATE objects SET revision = ?, versions = ? WHERE resource = ? AND shard = ? AND cluster = ? AND namespace = ? AND name = ?`,
     ),
-    removeCurrent: database.prepare<Place>(
+    removeCurrent: database.prepare<RowKey>(
       /*sql*/ `DELETE FROM objects WHERE resource = ? AND shard = ? AND cluster = ? AND namespace = ? AND name = ?`,
     ),
     survivor: database.prepare<

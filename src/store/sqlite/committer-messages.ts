@@ -39,7 +39,7 @@ export type Decided =
  * `settled`: compaction is done, and the database file and the log are within their bounds
  * (wal-file.ts).
  */
-export type SettledStep = Omit<CompactionStep, 'bytes'> & Readonly<{ settled: boolean }>;
+export type CompactedStep = Omit<CompactionStep, 'bytes'> & Readonly<{ settled: boolean }>;
 
 /** A change whose key no writer named. */
 export type Byproduct = Readonly<{ key: Key; revision: Revision; replaced: Revision }>;
@@ -73,6 +73,6 @@ export type FromCommitter =
   /** Nothing of the batch was stored. */
   | Readonly<{ kind: 'failed'; message: string; code: string }>
   | Readonly<{ kind: 'not-compacted'; message: string; code: string }>
-  | (SettledStep & Readonly<{ kind: 'compacted'; logBytes: number; elapsedMs: number }>)
+  | (CompactedStep & Readonly<{ kind: 'compacted'; logBytes: number; elapsedMs: number }>)
   | Readonly<{ kind: 'probed'; failure: string | undefined }>
   | Readonly<{ kind: 'closed' }>;

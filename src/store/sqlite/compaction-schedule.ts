@@ -17,7 +17,7 @@
  */
 import type { Clock } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
-import type { SettledStep } from './committer-messages.js';
+import type { CompactedStep } from './committer-messages.js';
 import type { CompactionOrder } from './compaction.js';
 import { decideCompaction, type HistoryLimits, type LogState } from '../compactor.js';
 
@@ -79,7 +79,7 @@ export class CompactionSchedule {
     if (this.#state === 'idle' || (this.#state === 'resting' && this.#owedMs >= stepMs)) this.#step(upTo);
   }
 
-  stepped({ done, settled, tombstonesFrom }: Pick<SettledStep, 'done' | 'settled' | 'tombstonesFrom'>, elapsedMs: number): void {
+  stepped({ done, settled, tombstonesFrom }: Pick<CompactedStep, 'done' | 'settled' | 'tombstonesFrom'>, elapsedMs: number): void {
     if (this.#state === 'closed') return;
     if (!done) this.#workPart = learnt(this.#workPart, elapsedMs / this.#targetMs);
     this.#isSettled = settled;

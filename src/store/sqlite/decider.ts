@@ -17,7 +17,7 @@ import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Via } from '../../domain/via.js';
 import { keptIn, withKept } from '../../json/kept-members.js';
-import type { ChangeWriter, Place } from './change-writer.js';
+import type { ChangeWriter, RowKey } from './change-writer.js';
 import type { Byproduct, Decided } from './committer-messages.js';
 import {
   assumed,
@@ -110,8 +110,8 @@ export class Decider {
   #mutate(mutation: Mutation): Decided {
     const { shards, writer, syncs } = this.#parts;
     const { key } = mutation;
-    const place = writer.place(key);
-    const held = writer.held(place);
+    const place = writer.rowKey(key);
+    const held = writer.current(place);
     const verdict = decideMutation(mutation, { own: shards.own, known: shards.known(key.shard), held: held?.revision });
     if (verdict.kind === 'refused') return verdict;
     if (verdict.isNewState) this.#moved(key.shard, () => shards.set(verdict.shard));
@@ -178,7 +178,7 @@ export class Decider {
   #upsert(push: PushOf<'upsert'>): Decided {
     const { writer, syncs } = this.#parts;
     const { key, path, by } = push;
-    const place = writer.place(key);
+    const place = writer.rowKey(key);
     const body = this.#keeping(push, place);
     const { held, isSame } = writer.compare(place, body);
     if (held === undefined || !isSame) return written(writer.put(key, place, { body, path, cameOver: linkOf(by) }, held), held?.revision);
@@ -187,7 +187,7 @@ export class Decider {
   }
 
   /** The pushed body, and the kept names of the stored copy (KEPT-1). */
-  #keeping({ key, body, by }: PushOf<'upsert'>, place: Place): Body {
+  #keeping({ key, body, by }: PushOf<'upsert'>, place: RowKey): Body {
     const names = by.kind === 'link' ? undefined : namesOfType(this.#parts.keptNames, key.resource);
     const copy = names && this.#parts.writer.body(place);
     return names === undefined || copy === undefined ? body : withKept(body, keptIn(copy, names));
@@ -195,16 +195,16 @@ export class Decider {
 
   #keep({ key }: PushOf<'keep'>): Decided {
     const { writer, syncs } = this.#parts;
-    const place = writer.place(key);
-    const held = writer.held(place);
+    const place = writer.rowKey(key);
+    const held = writer.current(place);
     if (held !== undefined) syncs.confirm(place, held.revision);
     return unchanged;
   }
 
   #retract({ key }: PushOf<'retract'>): Decided {
     const { writer } = this.#parts;
-    const place = writer.place(key);
-    const held = writer.held(place);
+    const place = writer.rowKey(key);
+    const held = writer.current(place);
     return held === undefined ? unchanged : written(writer.delete(key, place, held), held.revision);
   }
 
@@ -315,7 +315,7 @@ export class Decider {
    */
   #forget({ shard }: PushOf<'forget'>): Decided {
     const { shards, slices, syncs } = this.#parts;
-    const fenced = shards.forget(shard, slices.held({ shard }).length > 0);
+    const fenced = shards.forget(shard, slices.withObjects({ shard }).length > 0);
     if (fenced !== undefined) return fenced;
     slices.updateAllFacts({ shard }, cleared);
     syncs.forgetRange({ shard });
@@ -327,7 +327,7 @@ export class Decider {
     const { slices, writer, syncs } = this.#parts;
     syncs.forgetRange(range);
     slices.updateAllFacts(range, cleared);
-    return this.#remove(syncs.beginRemoval(range, { now: writer.revision, through }, slices.held(range)));
+    return this.#remove(syncs.beginRemoval(range, { now: writer.revision, through }, slices.withObjects(range)));
   }
 
   #remove(walk: Walk): Decided {

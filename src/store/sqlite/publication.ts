@@ -47,7 +47,7 @@ export class Publication {
     };
     const answers = batch.map((part): Answer => {
       if (part.kind === 'mutation') return { kind: 'mutation', job: part, outcome: this.#outcomeOf(part, decision(), changes) };
-      return { kind: 'pushes', part, outcomes: part.asked.map((asked) => this.#pushOutcomeOf(asked, decision(), changes)) };
+      return { kind: 'pushes', part, outcomes: part.items.map((asked) => this.#pushOutcomeOf(asked, decision(), changes)) };
     });
     for (const { key, revision, replaced } of swept) changes.push(this.#changeOf(key, undefined, revision, replaced));
     for (const { key, revision, replaced } of rewritten) {

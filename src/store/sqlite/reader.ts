@@ -13,7 +13,7 @@ import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { CanonicalPaths, Objects, Revisions, Snapshot } from '../../domain/store-port.js';
-import { assertCovered, type SnapshotHolds } from '../compactor.js';
+import { assertCovered, type SnapshotPins } from '../compactor.js';
 import type { SnapshotLimits } from '../store-options.js';
 import type { Connection } from './database.js';
 import { summedColumns, tombstone, type ChecksummedRow } from './change-row.js';
@@ -32,7 +32,7 @@ export type ReaderParts = Readonly<{
   walks: Walks;
   recent: RecentObjects;
   revisions: Revisions;
-  holds: SnapshotHolds;
+  pins: SnapshotPins;
   clock: Clock;
   turn: () => Promise<void>;
 }>;
@@ -87,8 +87,8 @@ export class Reader implements Objects, CanonicalPaths {
   }
 
   snapshot(scope: Scope, revision: Revision): Snapshot {
-    const { rows, walks, revisions, holds, clock, turn } = this.#parts;
-    const covered = holds.cover(revisions, revision, clock.now());
+    const { rows, walks, revisions, pins, clock, turn } = this.#parts;
+    const covered = pins.cover(revisions, revision, clock.now());
     return new SqliteSnapshot(scope, revision, { rows, walks, ...covered, clock, turn }, this.#limits.snapshot);
   }
 

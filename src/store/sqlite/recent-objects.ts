@@ -67,7 +67,7 @@ export class RecentObjects {
    * For one of many objects that are read together. Displaces no other object, because most of the
    * many would be dropped before anybody reads them again.
    */
-  addIfRoom(object: StoredObject): void {
+  addIfFits(object: StoredObject): void {
     if (this.#bytes + objectBytes + object.body.bytes.buffer.byteLength <= this.#bytesMax) this.add(object);
   }
 

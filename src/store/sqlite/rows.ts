@@ -68,7 +68,7 @@ export class Rows {
     const body = this.#received(() => verifyBody(row));
     if (body === undefined) return undefined;
     const object: StoredObject = { key: this.key(row), revision, resourceVersion: revisions.format(revision), body };
-    if (isOneOfMany) recent.addIfRoom(object);
+    if (isOneOfMany) recent.addIfFits(object);
     else recent.add(object);
     return object;
   }

@@ -104,7 +104,7 @@ export class SliceTable {
    * The slices of the range that have objects, ordered by text. Types get ids in order of arrival,
    * so an order by id could differ after a restart.
    */
-  held(range: SliceRange): readonly NumberedSlice[] {
+  withObjects(range: SliceRange): readonly NumberedSlice[] {
     return this.#in(range)
       .filter(({ objects }) => objects > 0)
       .map(({ id, slice }) => ({ id, slice }))

@@ -19,10 +19,10 @@ import type { Revision } from '../../domain/revision.js';
 import { ChangeLog } from './change-log.js';
 import type { CommitterThread, FromCommitter, ToCommitter } from './committer-messages.js';
 import { CompactionSchedule } from './compaction-schedule.js';
-import { commitBytesMax, SnapshotHolds, type LogState } from '../compactor.js';
+import { commitBytesMax, SnapshotPins, type LogState } from '../compactor.js';
 import type { Connection } from './database.js';
 import type { Life } from './life.js';
-import { askedOf, type Part } from '../lane.js';
+import { itemsOf, type Part } from '../lane.js';
 import type { Lock } from './lock.js';
 import { Moments } from './moments.js';
 import { MutationQueue } from '../mutation-queue.js';
@@ -70,7 +70,7 @@ export class SqliteStore implements Store {
   readonly unreadableKeys = 0;
   readonly #opened: Opened;
   readonly #recent: RecentObjects;
-  readonly #holds: SnapshotHolds;
+  readonly #pins: SnapshotPins;
   readonly #parts: StoreParts;
   readonly #publication: Publication;
   readonly #health: WriteHealth;
@@ -95,13 +95,13 @@ export class SqliteStore implements Store {
     this.#compactedOnDisk = life.compacted;
     this.#logBytes = life.logBytes;
     this.#recent = new RecentObjects(limits.recentBytesMax);
-    this.#holds = new SnapshotHolds(limits.snapshotHoldMs);
+    this.#pins = new SnapshotPins(limits.snapshotHoldMs);
     const { revisions } = this;
     const rows = new Rows(reader, { recent: this.#recent, revisions, damaged: (error) => this.damaged(error) });
     const turn = (): Promise<void> => new Promise((resolve) => void soon(resolve));
     this.history = new ChangeLog(rows, { revisions, turn });
     this.objects = new Reader(
-      { rows, walks: new Walks(rows), recent: this.#recent, revisions, holds: this.#holds, clock, turn },
+      { rows, walks: new Walks(rows), recent: this.#recent, revisions, pins: this.#pins, clock, turn },
       { commitMax: Math.max(limits.queue.batchMutationsMax, sweepDeletesMax), snapshot: limits.snapshot },
     );
     this.paths = this.objects;
@@ -189,7 +189,7 @@ export class SqliteStore implements Store {
 
   #send(batch: readonly Part[]): void {
     this.#inFlight = batch;
-    const packed = packBatch(batch.flatMap(askedOf));
+    const packed = packBatch(batch.flatMap(itemsOf));
     this.#post({ kind: 'commit', batch: packed, nowMs: this.#parts.clock.now() }, [
       packed.cuts.buffer,
       packed.numbers.buffer,
@@ -251,7 +251,7 @@ export class SqliteStore implements Store {
     if (changes.length > 0) this.commits.notify(commit);
     for (const answer of answers) {
       if (answer.kind === 'mutation') answer.job.answer(answer.outcome);
-      else this.writer.settlePushes(answer.part, answer.outcomes);
+      else this.writer.answerPushes(answer.part, answer.outcomes);
     }
     if (changes.length > 0) this.#health.wrote();
     const refused = decided.filter(({ kind }) => kind === 'refused' || kind === 'fenced').length;
@@ -261,13 +261,13 @@ export class SqliteStore implements Store {
   #answerFailed(code: string, message: string): void {
     const batch = this.#inFlight;
     this.#inFlight = [];
-    this.#parts.log.error('store.commit-failed', { code, message, mutations: batch.flatMap(askedOf).length });
+    this.#parts.log.error('store.commit-failed', { code, message, mutations: batch.flatMap(itemsOf).length });
     this.#health.failed(message);
     this.writer.refuseBatch(batch, { reason: 'ServiceUnavailable', message: `the store cannot write (${code})` });
   }
 
   #goOn(): void {
-    this.writer.settled();
+    this.writer.batchDecided();
     if (!this.writer.pump() && this.#closing) this.#post({ kind: 'close' });
   }
 
@@ -285,7 +285,7 @@ export class SqliteStore implements Store {
       bytes: this.#logBytes,
       agedRevision: this.#moments.aged(nowMs),
       overdueMs: this.#moments.overdueMs(this.#compactedOnDisk, nowMs),
-      heldRevision: this.#holds.lowest(nowMs),
+      heldRevision: this.#pins.lowest(nowMs),
     };
   }
 

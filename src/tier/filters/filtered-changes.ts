@@ -41,7 +41,7 @@ export async function filterObjects(
   { slice, ...parts }: FilterParts & Readonly<{ slice: Slice }>,
 ): Promise<readonly StoredObject[]> {
   const { filter } = parts;
-  if (filter.isWhole(slice)) return objects;
+  if (filter.letsAll(slice)) return objects;
   const pathAt = await readPaths(
     objects.map(({ key }) => key),
     parts,
@@ -56,7 +56,7 @@ export async function filterObjects(
  */
 export async function filterChanges(changes: readonly Change[], parts: ChangesParts): Promise<readonly FilteredChange[]> {
   const { filter } = parts;
-  if (filter.asksPaths) return findCrossings(changes, parts);
+  if (filter.needsPaths) return findCrossings(changes, parts);
   const byFilter = found.get(changes) ?? new WeakMap<LinkFilter, readonly FilteredChange[]>();
   const crossings = byFilter.get(filter) ?? (await findCrossings(changes, parts));
   found.set(changes, byFilter.set(filter, crossings));
@@ -73,7 +73,7 @@ async function findCrossings(changes: readonly Change[], parts: ChangesParts): P
   return changes.flatMap((change): readonly FilteredChange[] => {
     const { key } = change;
     const object = change.kind === 'put' ? change.object : undefined;
-    if (filter.isWhole(key)) return [{ change, before: undefined, after: object }];
+    if (filter.letsAll(key)) return [{ change, before: undefined, after: object }];
     const path = change.revision === moves?.revision ? pathAt(key) : pathBefore(key);
     const after = object !== undefined && filter.lets(object, path) ? object : undefined;
     if (change.kind === 'put' && change.created) return after === undefined ? [] : [{ change, before: undefined, after }];
@@ -95,7 +95,7 @@ function beforeMoves(pathAt: PathAt, moves: PathMoves | undefined): PathAt {
 }
 
 async function readPaths(keys: readonly Key[], { filter, paths, at }: FilterParts): Promise<PathAt> {
-  const asked = new Map(keys.filter((key) => filter.asksPath(key)).map((key) => [placeOf(key), key]));
+  const asked = new Map(keys.filter((key) => filter.needsPath(key)).map((key) => [placeOf(key), key]));
   if (asked.size === 0) return () => undefined;
   const found = await paths.pathsOf([...asked.values()], at);
   const known = new Map([...asked.keys()].map((place, i) => [place, found[i]]));

@@ -5,7 +5,7 @@
  * E1 A rule that names a declared type also lets through the ClusterCachedResources that declare
  *    that type, on the same shards. The rule's other conditions do not apply to them. Without these
  *    declarations no reader could read the objects. '*' names no type.
- * E2 `covers` and `isWhole` never contradict `lets`, and decide without reading objects.
+ * E2 `covers` and `letsAll` never contradict `lets`, and decide without reading objects.
  * E3 The hash of a slice depends only on what crosses of the slice. It ignores the order of rules,
  *    rules for other types or shards, and rules that another rule makes superfluous.
  *
@@ -39,7 +39,7 @@ type Grant = Readonly<{ types: TypeSet; shards: ReadonlySet<ShardName> | undefin
  * What crosses of a slice. An object crosses if, in each of `ends`, some predicate lets it through.
  * An end that lets the whole slice through is left out.
  */
-type SliceFilter = Readonly<{ covered: boolean; ends: readonly (readonly Predicate[])[]; asksPath: boolean; hash: string }>;
+type SliceFilter = Readonly<{ covered: boolean; ends: readonly (readonly Predicate[])[]; needsPath: boolean; hash: string }>;
 
 export class LinkFilter {
   readonly #ends: readonly (readonly Grant[])[];
@@ -49,12 +49,12 @@ export class LinkFilter {
   readonly #shards = new Map<ShardName, boolean>();
   readonly #pairs = new Map<Grant, Map<Grant, boolean>>();
   /** Whether the canonical path of some object may decide whether the object crosses. */
-  readonly asksPaths: boolean;
+  readonly needsPaths: boolean;
   #last: Readonly<{ slice: Slice; sliceFilter: SliceFilter }> | undefined;
 
   constructor(own: LinkPolicy, other: LinkPolicy) {
     this.#ends = [own, other].map((policy) => policy.flatMap(grantsOf));
-    this.asksPaths = this.#ends.flat().some(({ predicate }) => predicate.asksPath);
+    this.needsPaths = this.#ends.flat().some(({ predicate }) => predicate.needsPath);
   }
 
   /** Whether some object of the slice could cross. */
@@ -71,14 +71,14 @@ export class LinkFilter {
   }
 
   /** Whether every object of the slice crosses. */
-  isWhole(slice: Slice): boolean {
+  letsAll(slice: Slice): boolean {
     const { covered, ends } = this.#sliceFilter(slice);
     return covered && ends.length === 0;
   }
 
-  /** As `asksPaths`, for the objects of one slice. */
-  asksPath(slice: Slice): boolean {
-    return this.#sliceFilter(slice).asksPath;
+  /** As `needsPaths`, for the objects of one slice. */
+  needsPath(slice: Slice): boolean {
+    return this.#sliceFilter(slice).needsPath;
   }
 
   /**
@@ -161,7 +161,7 @@ function sliceFilterOf(ends: readonly ReadonlyMap<string, Predicate>[]): SliceFi
   return {
     covered,
     ends: [...byText.values()],
-    asksPath: [...byText.values()].flat().some(({ asksPath }) => asksPath),
+    needsPath: [...byText.values()].flat().some(({ needsPath }) => needsPath),
     hash: hash(JSON.stringify([covered, ...[...byText.keys()].toSorted()])),
   };
 }

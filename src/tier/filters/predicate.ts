@@ -57,7 +57,7 @@ export class Predicate {
     return new Predicate({ clusters: undefined, pathPrefix: undefined, labels: [], annotations: [] }, types);
   }
 
-  get asksPath(): boolean {
+  get needsPath(): boolean {
     return this.#pathPrefix !== undefined;
   }
 

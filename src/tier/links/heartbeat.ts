@@ -2,8 +2,8 @@
  * Measures how current the receiving half of a link is. Once a second, this end asks the other end.
  * The other end answers in order, behind everything that it held when the question arrived.
  *
- *   ask(n) at T ──▶ other end: queue … changes … report(n) ──▶ all before the report is settled:
- *                                                              what was there at T is here
+ *   send(n) at T ──▶ other end: queue … changes … report(n) ──▶ all before the report is decided:
+ *                                                               what was there at T is here
  *
  * Only the clock of this end counts. So neither a slow network nor a wrong clock elsewhere makes
  * this end look fresher than it is. Only one question is open at a time, so an end that answers
@@ -32,7 +32,7 @@ export class Heartbeat {
   }
 
   /** Asks now, and again after each answer. */
-  ask(): void {
+  send(): void {
     this.#number += 1;
     this.#askedMs = this.#parts.clock.now();
     this.#parts.send(this.#number);
@@ -47,7 +47,7 @@ export class Heartbeat {
     if (number !== this.#number || askedMs === undefined) return undefined;
     this.#askedMs = undefined;
     const { clock } = this.#parts;
-    this.#cancel = clock.after(Math.max(0, askedMs + intervalMs - clock.now()), () => this.ask());
+    this.#cancel = clock.after(Math.max(0, askedMs + intervalMs - clock.now()), () => this.send());
     return askedMs;
   }
 

@@ -15,10 +15,10 @@ import { formatSlice, type Slice } from '../../domain/slice.js';
 import type { Neighbour } from '../../domain/via.js';
 import { frameBounds } from '../../frames/frame-bounds.js';
 import type { FrameConnection } from '../../frames/frame-connection.js';
-import type { HeldSlice } from '../../frames/frame.js';
+import type { InventorySlice } from '../../frames/frame.js';
 import type { PublishedState } from '../../domain/published-state.js';
 import { NamedSlices } from '../../domain/slices/named-slices.js';
-import { AskedSlices } from './asked-slices.js';
+import { RequestedSlices } from './requested-slices.js';
 
 export type InventoryParts = Readonly<{
   known: PublishedState;
@@ -38,7 +38,7 @@ export class Inventory {
   readonly #sent = new Set<ShardName>();
   readonly #subscription: Subscription;
   /** Slices that this cache does not know, and that it asks this neighbour about. */
-  readonly #asked = new AskedSlices(askedMax);
+  readonly #asked = new RequestedSlices(askedMax);
 
   constructor(parts: InventoryParts, neighbour: Neighbour) {
     this.#parts = parts;
@@ -57,7 +57,7 @@ export class Inventory {
   async sendAll(): Promise<void> {
     const { known, connection } = this.#parts;
     const position = known.link(this.#neighbour)?.position ?? '';
-    const held: HeldSlice[] = [];
+    const held: InventorySlice[] = [];
     for (const { shard, via } of known.shards) {
       if (via !== this.#neighbour) continue;
       this.#sent.add(shard);
@@ -82,12 +82,12 @@ export class Inventory {
     // the slice any more.
     const held = [...known.slicesOf(shard)]
       .filter(({ filterHash }) => filterHash === '')
-      .map(({ slice, filterHash, syncedTerm }): HeldSlice => ({ slice, filterHash, syncedTerm }));
+      .map(({ slice, filterHash, syncedTerm }): InventorySlice => ({ slice, filterHash, syncedTerm }));
     this.#send([...held, ...this.#unknownOf(shard)]);
   }
 
   /** Asks about a slice that another neighbour holds and this cache does not know. */
-  ask(slice: Slice): void {
+  request(slice: Slice): void {
     if (this.#sent.has(slice.shard)) this.#send(this.#heldElsewhere([slice]));
   }
 
@@ -95,16 +95,16 @@ export class Inventory {
     this.#subscription.cancel();
   }
 
-  #send(held: readonly HeldSlice[]): void {
+  #send(held: readonly InventorySlice[]): void {
     for (let at = 0; at < held.length; at += frameBounds.namesPerFrame)
       this.#parts.connection.send({ kind: 'resume', position: '', held: held.slice(at, at + frameBounds.namesPerFrame), isLast: false });
   }
 
-  #unknownOf(shard: ShardName): readonly HeldSlice[] {
+  #unknownOf(shard: ShardName): readonly InventorySlice[] {
     return this.#heldElsewhere(this.#parts.unknownOf(shard));
   }
 
-  #heldElsewhere(slices: Iterable<Slice>): readonly HeldSlice[] {
+  #heldElsewhere(slices: Iterable<Slice>): readonly InventorySlice[] {
     // The commit that is being published may have made some of them known.
     const asked = [...slices].filter((slice) => this.#parts.known.slice(slice) === undefined && this.#asked.add(slice));
     return asked.map((slice) => ({ slice, filterHash: '', syncedTerm: 0 }));
@@ -144,7 +144,7 @@ export class Inventory {
  */
 export class PeerInventory {
   /** By the text of each slice. The sending half takes this map over. */
-  readonly byShard = new Map<ShardName, Map<string, HeldSlice>>();
+  readonly byShard = new Map<ShardName, Map<string, InventorySlice>>();
   readonly #named = new NamedSlices();
   #isCurrentWithAny = false;
 
@@ -153,9 +153,9 @@ export class PeerInventory {
   }
 
   /** Returns false if the other end reports too many slices. */
-  update(held: readonly HeldSlice[]): boolean {
+  update(held: readonly InventorySlice[]): boolean {
     for (const each of held) {
-      this.#named.add(recordHeld(this.byShard, each));
+      this.#named.add(addToInventory(this.byShard, each));
       this.#isCurrentWithAny ||= each.filterHash !== '';
     }
     return !this.#named.isBeyond;
@@ -163,9 +163,9 @@ export class PeerInventory {
 }
 
 /** Returns the text of the slice. */
-export function recordHeld(byShard: Map<ShardName, Map<string, HeldSlice>>, held: HeldSlice): string {
+export function addToInventory(byShard: Map<ShardName, Map<string, InventorySlice>>, held: InventorySlice): string {
   const { shard } = held.slice;
   const name = formatSlice(held.slice);
-  byShard.set(shard, (byShard.get(shard) ?? new Map<string, HeldSlice>()).set(name, held));
+  byShard.set(shard, (byShard.get(shard) ?? new Map<string, InventorySlice>()).set(name, held));
   return name;
 }

@@ -3,8 +3,8 @@
  * annotation. A path that this link has brought and that is not durable yet takes precedence over
  * the store's.
  *
- *   read(frame) ──▶ accepts(object) … ──▶ settled(sequence)    one look-up a frame; a path counts
- *                                                              for the objects behind it
+ *   read(frame) ──▶ accepts(object) … ──▶ decidedUpTo(sequence)   one look-up a frame; a path
+ *                                                                 counts for the objects behind it
  *
  * L1 The receiver learns a path only from an accepted object. An object that the policy refuses
  *    makes no other object acceptable.
@@ -51,7 +51,7 @@ export class LinkPaths {
   readonly #due = new Set<Waiting>();
   /** The last mutation of the current frame. */
   #sequence = 0;
-  #settled = 0;
+  #decidedUpTo = 0;
 
   constructor(parts: LinkPathsParts) {
     this.#parts = parts;
@@ -64,12 +64,12 @@ export class LinkPaths {
   async read({ slice, sequence, objects }: Pick<FrameOf<'put'>, 'slice' | 'sequence' | 'objects'>): Promise<void> {
     this.#sequence = sequence + objects.length - 1;
     for (const [place, brought] of this.#brought) {
-      if (brought.sequence > this.#settled) break;
+      if (brought.sequence > this.#decidedUpTo) break;
       this.#brought.delete(place);
     }
     this.#found = new Map();
     const { filters, from, store } = this.#parts;
-    if (filters()?.ownFrom(from).asksPath(slice) !== true) return;
+    if (filters()?.ownFrom(from).needsPath(slice) !== true) return;
     const clusters = [...new Set(objects.map(({ cluster }) => cluster))].flatMap((cluster) => parseClusterName(cluster) ?? []);
     const places = clusters.map((cluster) => ({ shard: slice.shard, cluster }));
     const paths = await store.paths.pathsOf(places);
@@ -83,7 +83,7 @@ export class LinkPaths {
   accepts(object: Pick<StoredObject, 'key' | 'body'>): boolean {
     const { filters, from } = this.#parts;
     const filter = filters()?.ownFrom(from);
-    if (filter?.asksPaths !== true) return filter?.lets(object, undefined) ?? false;
+    if (filter?.needsPaths !== true) return filter?.lets(object, undefined) ?? false;
     const { key, body } = object;
     const [own, place] = [ownPathOf(body), placeOf(key)];
     const isIn = filter.lets(object, this.#pathAt(place));
@@ -93,8 +93,8 @@ export class LinkPaths {
   }
 
   /** Everything up to `sequence` is durable or refused. */
-  settled(sequence: number): void {
-    this.#settled = sequence;
+  decidedUpTo(sequence: number): void {
+    this.#decidedUpTo = sequence;
   }
 
   begun(slice: Slice): void {

@@ -36,13 +36,13 @@ export type LinkReceiverParts = Readonly<{
    * until then this end accepts no object.
    */
   filters: () => LinkFilters | undefined;
-  removals: Pick<HeldRemovals, 'held' | 'made'>;
+  removals: Pick<HeldRemovals, 'waiting' | 'made'>;
   rules: IntakeRules;
   store: Pick<Store, 'objects' | 'revisions' | 'paths' | 'state'>;
   connection: FrameConnection;
   lane: PushLane;
   clock: Clock;
-  policyRemovals: Pick<PolicyRemovals, 'begun' | 'holdsEnd'>;
+  policyRemovals: Pick<PolicyRemovals, 'begun' | 'endMustWait'>;
   turn: () => Promise<void>;
   log: BoundedLog;
   /**
@@ -84,10 +84,10 @@ export class LinkReceiver {
     const context: ReceiverContext = {
       ...rules,
       by: { kind: 'link', neighbour },
-      takes: (slice) => filters()?.ownFrom(neighbour).covers(slice) ?? false,
+      covers: (slice) => filters()?.ownFrom(neighbour).covers(slice) ?? false,
       accepts: (object) => this.#paths.accepts(object),
       holds: (slice) => store.state.slice(slice) !== undefined,
-      hasHeldRemoval: (slice) => removals.held(slice) !== undefined,
+      hasHeldRemoval: (slice) => removals.waiting(slice) !== undefined,
     };
     this.#receiver = new Receiver({
       ...parts,
@@ -108,8 +108,8 @@ export class LinkReceiver {
    * Starts to ask the other end for reports. The other end must already have the inventory of this
    * end.
    */
-  ask(): void {
-    if (!this.#receiver.isOver) this.#heartbeat.ask();
+  requestReports(): void {
+    if (!this.#receiver.isOver) this.#heartbeat.send();
   }
 
   /** Resolves once the frame is in the store's queue. */
@@ -136,7 +136,7 @@ export class LinkReceiver {
     const push = (pushes: readonly Push[]): Promise<void> => this.#receiver.push(pushes);
     const askAgain = (slice: Slice): void => this.#resync(slice, 'the policy of this cache has changed');
     return this.#inTurn(async () => {
-      await this.#receiver.settled;
+      await this.#receiver.decided;
       if (!this.#receiver.isOver) await task({ push, askAgain });
     });
   }
@@ -167,7 +167,7 @@ export class LinkReceiver {
       policyRemovals.begun(frame.slice, this.#receiver);
     }
     const removes = frame.kind === 'end' && isComing(frame.slice);
-    const isRemovalHeld = removes && (await this.#holdsEnd(frame));
+    const isRemovalHeld = removes && (await this.#endMustWait(frame));
     await this.#receiver.accept(frame, isRemovalHeld);
     if (removes && !isRemovalHeld) this.#recordRemoved(frame.slice);
     // An object was refused because its path was not known. The receiver can accept that object now
@@ -175,9 +175,9 @@ export class LinkReceiver {
     for (const slice of this.#paths.takeDue(isComing)) this.#resync(slice, 'the path of a logical cluster was not known here');
   }
 
-  #holdsEnd(frame: FrameOf<'end'>): Promise<boolean> {
+  #endMustWait(frame: FrameOf<'end'>): Promise<boolean> {
     const askAgain = (): void => this.#resync(frame.slice, 'its end came under another policy');
-    return this.#parts.policyRemovals.holdsEnd(frame, () => this.#receiver.settled, askAgain);
+    return this.#parts.policyRemovals.endMustWait(frame, () => this.#receiver.decided, askAgain);
   }
 
   #run(effect: OwnEffect): void {
@@ -185,7 +185,7 @@ export class LinkReceiver {
     switch (effect.kind) {
       case 'send':
         if (effect.frame.kind !== 'ack') return connection.send(effect.frame);
-        this.#paths.settled(effect.frame.sequence);
+        this.#paths.decidedUpTo(effect.frame.sequence);
         return this.#acks.add(effect.frame);
       case 'refused':
         metrics.refusals.add(1, { reason: effect.refusal.reason });
@@ -216,7 +216,7 @@ export class LinkReceiver {
   #recordRemoved(slice: Slice): void {
     const { filters, neighbour, removals } = this.#parts;
     if (filters()?.ownFrom(neighbour).covers(slice) !== true) return;
-    void this.#receiver.settled.then(() => (this.#receiver.isOver ? undefined : removals.made(slice)));
+    void this.#receiver.decided.then(() => (this.#receiver.isOver ? undefined : removals.made(slice)));
   }
 
   #receiveReport(report: FrameOf<'report'>): void {

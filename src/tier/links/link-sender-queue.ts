@@ -139,7 +139,7 @@ export class LinkSenderQueue {
   }
 
   isUnderWay(sync: SliceSync): boolean {
-    if (this.#window.holds(sync)) return true;
+    if (this.#window.has(sync)) return true;
     return this.#items.some((item, i) => i >= this.#taken && item.kind !== 'position' && item.sync === sync);
   }
 
@@ -206,7 +206,7 @@ function progressOf(position: string): Extract<Item, { kind: 'frame' }> {
 }
 
 /** Names the object for the log, without its content. */
-export function placeOf(slice: Slice, outgoing: Outgoing): Readonly<Record<string, string>> {
+export function logFieldsOf(slice: Slice, outgoing: Outgoing): Readonly<Record<string, string>> {
   const key = outgoingKey(outgoing);
   return key === undefined
     ? { slice: formatSlice(slice) }

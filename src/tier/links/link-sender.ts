@@ -28,7 +28,7 @@ import { flows, type Neighbour } from '../../domain/via.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';
 import type { SendingStatus } from '../../domain/status.js';
 import type { FrameConnection } from '../../frames/frame-connection.js';
-import type { Credit, FrameLimits, FrameOf, HeldSlice } from '../../frames/frame.js';
+import type { Credit, FrameLimits, FrameOf, InventorySlice } from '../../frames/frame.js';
 import { AckWatch } from '../../sender/ack-watch.js';
 import { Notifier } from '../../sender/notifier.js';
 import type { Outgoing } from '../../sender/source.js';
@@ -38,7 +38,7 @@ import type { LinkFilters } from '../filters/link-filters.js';
 import { OutgoingClaims, type OutgoingClaimsParts } from './outgoing-claims.js';
 import { OutgoingReports, type FreshnessOf } from './outgoing-reports.js';
 import type { PeerInventory } from './inventory.js';
-import { LinkSenderQueue, outgoingChange, placeOf, type LinkSenderBounds } from './link-sender-queue.js';
+import { LinkSenderQueue, outgoingChange, logFieldsOf, type LinkSenderBounds } from './link-sender-queue.js';
 import { SliceSender, type SliceSenderParts } from '../syncs/slice-sender.js';
 import type { SliceSync } from '../syncs/slice-sync.js';
 import { locatePosition, Tail } from './tail.js';
@@ -51,7 +51,7 @@ export type LinkSenderParts = Readonly<{
   /** Whether this cache holds the whole slice, or nothing of the slice can ever come here. */
   isSynced: (slice: Slice) => boolean;
   /** Whether the shard's via could bring a slice that this cache does not know. */
-  canCome: (slice: Slice) => boolean;
+  canArrive: (slice: Slice) => boolean;
   /** Asks the shard's via about a slice that the other end holds and this cache does not know. */
   unknown: (slice: Slice) => void;
   connection: FrameConnection;
@@ -122,7 +122,7 @@ export class LinkSender {
     { to, filters, receiver }: Readonly<{ to: Neighbour; filters: LinkFilters; receiver: Receiver }>,
     options: LinkSenderOptions,
   ) {
-    const { store, history, isSynced, canCome, unknown, clock, random } = parts;
+    const { store, history, isSynced, canArrive, unknown, clock, random } = parts;
     const known = store.state;
     this.#parts = parts;
     this.#options = options;
@@ -138,7 +138,7 @@ export class LinkSender {
     );
     this.#queue = new LinkSenderQueue({ clock, tooLarge: (slice, outgoing) => this.#tooLarge(slice, outgoing) }, receiver, options);
     this.#syncs = new SliceSyncs(
-      { known, isSynced, canCome, unknown, published: () => store.revisions.published, clock, random, notify },
+      { known, isSynced, canArrive, unknown, published: () => store.revisions.published, clock, random, notify },
       { to, filter: filters.towards(to), held: receiver.held, canResume: resumed !== undefined },
     );
     const progress = (): void => void this.#progress(true);
@@ -150,7 +150,7 @@ export class LinkSender {
     this.#reports = new OutgoingReports({
       ...parts,
       isComplete: () => parts.isComplete(to),
-      crossesWhole: (slice) => this.#syncs.filter.isWhole(slice) && this.#syncs.of(slice)?.isRefused !== true,
+      crossesWhole: (slice) => this.#syncs.filter.letsAll(slice) && this.#syncs.of(slice)?.isRefused !== true,
       published: () => store.revisions.published,
       marked: this.#syncs.marked,
     });
@@ -197,7 +197,7 @@ export class LinkSender {
     refused.sync.isRefused = true;
     this.#syncs.marked.add(refused.sync);
     const why = { reason: shown(reason), message: shown(message) };
-    this.#parts.boundedLog.warn('link.refused', { ...placeOf(refused.sync.slice, refused.outgoing), ...why });
+    this.#parts.boundedLog.warn('link.refused', { ...logFieldsOf(refused.sync.slice, refused.outgoing), ...why });
   }
 
   resync({ slice, reason }: FrameOf<'resync'>): void {
@@ -209,7 +209,7 @@ export class LinkSender {
   }
 
   report(heartbeat: number): void {
-    this.#reports.ask(heartbeat);
+    this.#reports.request(heartbeat);
     this.#notifier.notify();
   }
 
@@ -222,9 +222,9 @@ export class LinkSender {
    * The other end reports slices of a shard that it takes from here. Returns false if it reports
    * too many.
    */
-  hold(held: readonly HeldSlice[]): boolean {
+  receiveInventory(held: readonly InventorySlice[]): boolean {
     this.#notifier.notify();
-    return this.#syncs.hold(held);
+    return this.#syncs.receiveInventory(held);
   }
 
   unknownOf(shard: ShardName): Iterable<Slice> {
@@ -430,7 +430,7 @@ export class LinkSender {
       sync.isRefused = true;
       this.#syncs.marked.add(sync);
     }
-    this.#parts.boundedLog.warn('link.too-large', placeOf(slice, outgoing));
+    this.#parts.boundedLog.warn('link.too-large', logFieldsOf(slice, outgoing));
   }
 }
 

@@ -50,11 +50,11 @@ export type LinkSessionParts = Omit<LinkSenderParts, 'connection' | 'claimFor' |
      */
     routed: (route: readonly string[]) => 'loop' | undefined;
     /** The policies of both ends are known, or have changed. */
-    settled: () => void;
+    filtersChanged: () => void;
     equalFilters: EqualFilters;
     /** The other end has removed objects that a sync of this cache did not name. */
     swept: (frame: FrameOf<'swept'>) => Promise<void>;
-    routes: Pick<Routes, 'receiveClaim' | 'room' | 'down' | 'claimFor'>;
+    routes: Pick<Routes, 'receiveClaim' | 'drained' | 'down' | 'claimFor'>;
     /**
      * Whether the position that the other end sends back shows, for the first time, that this store
      * was rolled back (rollback.ts).
@@ -144,7 +144,7 @@ export class LinkSession {
         this.#isGreeted = true;
         this.#sendPolicy();
         // Reading goes on meanwhile: two caches that only wrote would wait for each other.
-        this.#resuming = this.#owned(this.#inventory.sendAll().then(() => this.#linkReceiver.ask()));
+        this.#resuming = this.#owned(this.#inventory.sendAll().then(() => this.#linkReceiver.requestReports()));
       }
       await this.#listen(frames);
     } finally {
@@ -179,7 +179,7 @@ export class LinkSession {
     const before = this.#filters;
     this.#own = policy;
     if (this.#isGreeted) this.#sendPolicy();
-    this.#settleFilters();
+    this.#updateFilters();
     if (before !== undefined) this.#uncovered.removeUncovered(before);
   }
 
@@ -203,8 +203,8 @@ export class LinkSession {
     return this.#filters;
   }
 
-  ask(slice: Slice): void {
-    this.#inventory.ask(slice);
+  request(slice: Slice): void {
+    this.#inventory.request(slice);
   }
 
   unknownOf(shard: ShardName): Iterable<Slice> {
@@ -263,7 +263,7 @@ export class LinkSession {
         if (this.#filters === undefined) return this.bye('protocol', 'claim came before the policy');
         this.#linkReceiver.recordClaim(frame, this.#parts.routes.receiveClaim(this.#peer.neighbour, frame));
         await this.#linkSender?.learnChoice(frame);
-        return this.#parts.routes.room();
+        return this.#parts.routes.drained();
       }
       case 'put':
       case 'delete':
@@ -287,7 +287,7 @@ export class LinkSession {
     if (policy === undefined) return this.bye('protocol', 'the policy is none');
     const isFirst = this.#other === undefined;
     this.#other = policy;
-    this.#settleFilters();
+    this.#updateFilters();
     if (isFirst) this.#uncovered.removeUncovered(undefined);
   }
 
@@ -296,7 +296,7 @@ export class LinkSession {
       if (at > 0) await this.#parts.turn();
       if (this.#stop.signal.aborted) return;
       const some = held.slice(at, at + slicesPerTurn);
-      if (!(this.#linkSender?.hold(some) ?? this.#peerInventory.update(some)))
+      if (!(this.#linkSender?.receiveInventory(some) ?? this.#peerInventory.update(some)))
         return this.bye('protocol', 'resume reports on too many slices');
     }
     if (this.#linkSender !== undefined) return;
@@ -304,12 +304,12 @@ export class LinkSession {
     this.#start();
   }
 
-  #settleFilters(): void {
+  #updateFilters(): void {
     if (this.#other === undefined) return;
     this.#filters = new LinkFilters(this.#own, this.#other, this.#peer.neighbour, this.#parts.equalFilters);
     if (this.#linkSender === undefined) this.#start();
     else this.#linkSender.changeFilters(this.#filters);
-    this.#parts.settled();
+    this.#parts.filtersChanged();
   }
 
   #start(): void {

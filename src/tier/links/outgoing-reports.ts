@@ -59,7 +59,7 @@ export class OutgoingReports {
     this.#parts = parts;
   }
 
-  ask(heartbeat: number): void {
+  request(heartbeat: number): void {
     this.#heartbeat = heartbeat;
   }
 

@@ -61,12 +61,12 @@ export class PolicyRemovals {
   }
 
   /**
-   * Whether the end of a sync must not remove anything. `settled` resolves once everything before
+   * Whether the end of a sync must not remove anything. `decided` resolves once everything before
    * the end is stored.
    */
-  async holdsEnd(
+  async endMustWait(
     { slice, filterHash: syncedIn, buckets }: FrameOf<'end'>,
-    settled: () => Promise<void>,
+    decided: () => Promise<void>,
     askAgain: () => void,
   ): Promise<boolean> {
     const { store, removals } = this.#parts;
@@ -83,28 +83,28 @@ export class PolicyRemovals {
       askAgain();
       return true;
     }
-    if (isLittle || buckets === noBuckets || filter.isWhole(slice)) {
+    if (isLittle || buckets === noBuckets || filter.letsAll(slice)) {
       removals.forget(slice);
       return false;
     }
-    await settled();
+    await decided();
     const objects = this.#objectsOf(slice);
     const removes = filter.covers(slice) ? await this.#countRefused(slice, filter) : objects;
-    return removals.holds({ slice, reason: filter.hashOf(slice), removes, objects });
+    return removals.mustWait({ slice, reason: filter.hashOf(slice), removes, objects });
   }
 
   /**
    * Whether the removal of the objects that this end's own policy now refuses has to wait. Called
    * before this end removes them.
    */
-  async holdsOwn(slice: Slice): Promise<boolean> {
+  async ownMustWait(slice: Slice): Promise<boolean> {
     const { removals } = this.#parts;
     const filters = this.#filters();
     const objects = this.#objectsOf(slice);
     if (filters === undefined) return false;
     const own = filters.ownFrom(this.#neighbour);
     const removes = objects < removals.removesMin ? 0 : own.covers(slice) ? await this.#countRefused(slice, own) : objects;
-    return removals.holds({ slice, reason: filters.from(this.#neighbour).hashOf(slice), removes, objects });
+    return removals.mustWait({ slice, reason: filters.from(this.#neighbour).hashOf(slice), removes, objects });
   }
 
   #objectsOf(slice: Slice): number {

@@ -16,7 +16,7 @@ import type { Store } from '../../domain/store-port.js';
 import type { Neighbour } from '../../domain/via.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';
 import type { FrameOf, PushedKey } from '../../frames/frame.js';
-import { admitPlace } from '../../intake/admit/admit-push.js';
+import { admitPossibleKey } from '../../intake/admit/admit-push.js';
 import type { PublishedState } from '../../domain/published-state.js';
 import type { IntakeRules } from '../../intake/push/receiver-state.js';
 import type { LinkSession } from './link-session.js';
@@ -46,7 +46,7 @@ export function sendSwept({ store, sessionOf }: SweptParts): Subscription {
   });
 }
 
-export type SweptTakenParts = Readonly<{
+export type ReceiveSweptParts = Readonly<{
   known: Pick<PublishedState, 'shard'>;
   rules: Pick<IntakeRules, 'typeOf' | 'systemClusters'>;
   /** Sends DELETED to the watches of this cache, if no object has the key. */
@@ -59,13 +59,16 @@ export type SweptTakenParts = Readonly<{
  * absent. A pusher syncs everything again after a loss. A key that no object can have is ignored:
  * an informer joins namespace and name, and might take `team/one` for an object in `team`.
  */
-export async function takeSwept({ slice, keys }: FrameOf<'swept'>, { known, rules, reportAbsent, turn }: SweptTakenParts): Promise<void> {
+export async function receiveSwept(
+  { slice, keys }: FrameOf<'swept'>,
+  { known, rules, reportAbsent, turn }: ReceiveSweptParts,
+): Promise<void> {
   const { shard, resource } = slice;
   const state = known.shard(shard);
   const type = rules.typeOf(resource, shard);
   if (state?.via !== 'local' || !state.plain || type === undefined) return;
   for (const [at, pushed] of keys.entries()) {
-    const key = admitPlace(pushed, { type, resource, shard, systemClusters: rules.systemClusters });
+    const key = admitPossibleKey(pushed, { type, resource, shard, systemClusters: rules.systemClusters });
     if (key.kind === 'parsed') await reportAbsent(key.value);
     if (at % keysPerTurn === keysPerTurn - 1) await turn();
   }

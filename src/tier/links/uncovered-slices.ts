@@ -29,7 +29,7 @@ const slicesAtOnce = 256;
 export type UncoveredParts = Readonly<{
   store: Pick<Store, 'objects' | 'revisions' | 'paths' | 'state'>;
   linkReceiver: Pick<LinkReceiver, 'exclusively'>;
-  policyRemovals: Pick<PolicyRemovals, 'holdsOwn'>;
+  policyRemovals: Pick<PolicyRemovals, 'ownMustWait'>;
   removals: Pick<HeldRemovals, 'forget' | 'made' | 'follow'>;
   neighbour: Neighbour;
   turn: () => Promise<void>;
@@ -83,7 +83,7 @@ async function removeAllUncovered(parts: UncoveredParts, before: LinkFilters | u
       if (objects === 0 || cameOver !== neighbour || !hasChanged(state, { before, now, neighbour })) continue;
       const own = now.ownFrom(neighbour);
       if (!own.covers(slice)) uncovered.push(slice);
-      else if (!own.isWhole(slice)) narrowed.push(slice);
+      else if (!own.letsAll(slice)) narrowed.push(slice);
     }
     await parts.turn();
   }
@@ -123,7 +123,7 @@ function removeSlices(
     for (const slice of slices) {
       const now = filters();
       if (now?.ownFrom(neighbour).covers(slice) !== false) continue;
-      if (await policyRemovals.holdsOwn(slice)) {
+      if (await policyRemovals.ownMustWait(slice)) {
         held.push(slice);
         pushes.push({ kind: 'invalidate', slice, by });
       } else {
@@ -159,7 +159,7 @@ async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
   const by = { kind: 'link', neighbour } as const;
   // Both this removal and that of the requested resync are held. The other end may miss a policy
   // that was changed and taken back at once, and then does not resync by itself.
-  if (await policyRemovals.holdsOwn(slice))
+  if (await policyRemovals.ownMustWait(slice))
     return linkReceiver.exclusively(async ({ push, askAgain }) => {
       await push([{ kind: 'invalidate', slice, by }]);
       askAgain(slice);

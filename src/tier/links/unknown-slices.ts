@@ -14,14 +14,14 @@ import { NamedSlices } from '../../domain/slices/named-slices.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { ShardName } from '../../domain/shard.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';
-import { AskedSlices } from './asked-slices.js';
+import { RequestedSlices } from './requested-slices.js';
 
 const askedMax = 1_000;
 
 export class UnknownSlices {
   readonly #ask: (slice: Slice) => void;
   readonly #byType = new Map<string, Map<string, Slice>>();
-  readonly #asked = new AskedSlices(askedMax);
+  readonly #asked = new RequestedSlices(askedMax);
   readonly #named = new NamedSlices();
 
   constructor(ask: (slice: Slice) => void) {
@@ -36,7 +36,7 @@ export class UnknownSlices {
     return [...(this.#byType.get(formatResource(resource))?.values() ?? [])];
   }
 
-  asked(shard: ShardName): Iterable<Slice> {
+  requested(shard: ShardName): Iterable<Slice> {
     return this.#asked.of(shard);
   }
 

@@ -48,14 +48,14 @@ export class Comparisons {
     const { store, syncs } = this.#parts;
     const { filter } = syncs;
     const isMuch = (store.state.slice(slice)?.objects ?? 0) >= comparedMin;
-    return phase === 'waiting' && isMuch && !declaresTypes && filter.covers(slice) && !filter.asksPath(slice);
+    return phase === 'waiting' && isMuch && !declaresTypes && filter.covers(slice) && !filter.needsPath(slice);
   }
 
   /**
    * Queues a `begin` that asks the other end for a summary. `snapshot` must be at the tail's
    * position.
    */
-  ask(sync: SliceSync, snapshot: Snapshot): void {
+  requestSummary(sync: SliceSync, snapshot: Snapshot): void {
     const { syncs, queue, store, tail } = this.#parts;
     const { slice } = sync;
     const comparison = new SliceComparison(snapshot);

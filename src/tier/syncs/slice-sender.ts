@@ -106,7 +106,7 @@ export class SliceSender {
       const sync = syncs.takeWaiting(tail.position, isDeclaring ? 'declaring' : undefined);
       if (sync === undefined) break;
       if (this.#comparisons.isFor(sync)) {
-        this.#comparisons.ask(sync, this.#snapshot(sync));
+        this.#comparisons.requestSummary(sync, this.#snapshot(sync));
         this.#syncing.push(sync);
       } else this.#begin(sync);
     }
@@ -145,7 +145,7 @@ export class SliceSender {
       sync.closeWalk();
       if (sync.isRefused) continue;
       if (sum !== undefined) this.#sendDigest(sync, formatDigest(sum));
-      else if (syncs.filter.isWhole(slice)) this.#sendDigest(sync, store.state.slice(slice)?.digest ?? formatDigest(emptyDigest));
+      else if (syncs.filter.letsAll(slice)) this.#sendDigest(sync, store.state.slice(slice)?.digest ?? formatDigest(emptyDigest));
       else if (!syncs.filter.covers(slice)) this.#sendDigest(sync, formatDigest(emptyDigest));
       else this.#check(sync);
       return true;
@@ -168,7 +168,7 @@ export class SliceSender {
   async movePath({ shard, cluster }: Key, { before, after }: MovedPath): Promise<void> {
     const { syncs, queue, store, tail } = this.#parts;
     const { filter } = syncs;
-    for (const sync of [...syncs.ofShard(shard)].filter(({ sendsChanges, slice }) => sendsChanges && filter.asksPath(slice))) {
+    for (const sync of [...syncs.ofShard(shard)].filter(({ sendsChanges, slice }) => sendsChanges && filter.needsPath(slice))) {
       sync.walk?.giveUpSum();
       const snapshot = store.objects.snapshot({ ...scopeOfSlice(sync.slice), cluster }, tail.position);
       for await (const objects of snapshotPages(snapshot)) {
@@ -220,7 +220,7 @@ export class SliceSender {
   }
 
   #open(sync: SliceSync, snapshot: Snapshot): void {
-    sync.walk = new SliceWalk(snapshot, { sums: !this.#parts.syncs.filter.isWhole(sync.slice) });
+    sync.walk = new SliceWalk(snapshot, { sums: !this.#parts.syncs.filter.letsAll(sync.slice) });
     this.#syncing.push(sync);
   }
 
@@ -250,7 +250,7 @@ export class SliceSender {
     if (page === undefined || sync.walk !== walk) return false;
     const filtered = await filterObjects(page, { slice, filter: syncs.filter, paths: store.paths, at: tail.position });
     if (sync.walk !== walk) return false;
-    const unsent = filtered.filter((object) => walk.take(object));
+    const unsent = filtered.filter((object) => walk.add(object));
     const isSyncing = sync.phase === 'syncing';
     const differs = sync.buckets === undefined ? () => true : inBuckets(sync.buckets);
     if (isSyncing) queue.objects(sync, unsent.filter(({ key }) => differs(key)).map(outgoingObject));

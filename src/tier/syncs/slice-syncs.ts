@@ -22,13 +22,13 @@ import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
 import { formatSlice, isSameSlice, type Slice } from '../../domain/slice.js';
 import { Turns } from '../../domain/base/queues.js';
-import type { FrameOf, HeldSlice } from '../../frames/frame.js';
+import type { FrameOf, InventorySlice } from '../../frames/frame.js';
 import { ResyncPace } from '../../sender/resync-pace.js';
 import type { LinkFilter } from '../filters/link-filter.js';
 import type { PublishedState } from '../../domain/published-state.js';
 import { SliceSync, type SyncTally } from './slice-sync.js';
-import { recordHeld, type PeerInventory } from '../links/inventory.js';
-import { TakenShards } from '../links/taken-shards.js';
+import { addToInventory, type PeerInventory } from '../links/inventory.js';
+import { ChosenShards } from '../links/chosen-shards.js';
 import type { FreshnessChange } from '../links/freshness-changes.js';
 import { UnknownSlices } from '../links/unknown-slices.js';
 import { WaitingSyncs } from './waiting-syncs.js';
@@ -37,7 +37,7 @@ export type SliceSyncsParts = Readonly<{
   known: PublishedState;
   /** As in LinkSenderParts (link-sender.ts). */
   isSynced: (slice: Slice) => boolean;
-  canCome: (slice: Slice) => boolean;
+  canArrive: (slice: Slice) => boolean;
   unknown: (slice: Slice) => void;
   published: () => Revision;
   clock: Clock;
@@ -58,7 +58,7 @@ const duePerTurn = 512;
 
 export class SliceSyncs {
   readonly #parts: SliceSyncsParts;
-  readonly #taken: TakenShards;
+  readonly #taken: ChosenShards;
   /** Slows down the resyncs of a shard: the other end may choose the shard as often as it likes. */
   readonly #paces = new Map<ShardName, ResyncPace>();
   readonly #byShard = new Map<ShardName, Map<string, SliceSync>>();
@@ -66,7 +66,7 @@ export class SliceSyncs {
    * What the other end holds, until the slice has a slice sync or the other end takes the shard
    * from elsewhere.
    */
-  readonly #held: Map<ShardName, Map<string, HeldSlice>>;
+  readonly #held: Map<ShardName, Map<string, InventorySlice>>;
   readonly #unknown: UnknownSlices;
   /** For each shard: whether a plain writer's objects counted as synced at the last check. */
   readonly #plainSynced = new Map<ShardName, boolean>();
@@ -102,7 +102,7 @@ export class SliceSyncs {
     this.#parts = parts;
     this.#unknown = new UnknownSlices(parts.unknown);
     this.#held = held.byShard;
-    this.#taken = new TakenShards(parts.known, to, this.#held.keys());
+    this.#taken = new ChosenShards(parts.known, to, this.#held.keys());
     this.#filter = filter;
     this.#canResume = canResume;
   }
@@ -118,9 +118,9 @@ export class SliceSyncs {
   }
 
   /** The other end holds these slices. Returns false if too many of them are unknown here. */
-  hold(held: readonly HeldSlice[]): boolean {
+  receiveInventory(held: readonly InventorySlice[]): boolean {
     for (const each of held) {
-      recordHeld(this.#held, each);
+      addToInventory(this.#held, each);
       if (this.#parts.known.slice(each.slice) === undefined) this.#unknown.add(each.slice);
       this.#follow(each.slice);
     }
@@ -132,7 +132,7 @@ export class SliceSyncs {
    * know them.
    */
   unknownOf(shard: ShardName): Iterable<Slice> {
-    return this.#unknown.asked(shard);
+    return this.#unknown.requested(shard);
   }
 
   /**
@@ -369,11 +369,11 @@ export class SliceSyncs {
   }
 
   #checkIfUnknown(slice: Slice): void {
-    const { known, canCome } = this.#parts;
+    const { known, canArrive } = this.#parts;
     if (known.slice(slice) !== undefined) return this.#unknown.delete(slice);
     const isTaken = this.of(slice) !== undefined;
     if (isTaken) this.#unknown.add(slice);
-    if (isTaken && canCome(slice)) this.#unknown.want(slice);
+    if (isTaken && canArrive(slice)) this.#unknown.want(slice);
     else this.#unknown.withdraw(slice);
   }
 
@@ -425,7 +425,7 @@ export class SliceSyncs {
    */
   #dropShard(shard: ShardName): void {
     this.#plainSynced.delete(shard);
-    const held = this.#held.get(shard) ?? new Map<string, HeldSlice>();
+    const held = this.#held.get(shard) ?? new Map<string, InventorySlice>();
     for (const [name, sync] of this.#byShard.get(shard) ?? []) {
       const { slice, phase, filterHash, endedFor } = sync;
       const mayBeCurrent = phase === 'current' || this.#invalidations.has(sync);

@@ -61,7 +61,7 @@ export class SliceWalk {
   /**
    * Adds to the sum an object that crosses. Returns whether the sync must still send the object.
    */
-  take({ key, body }: StoredObject): boolean {
+  add({ key, body }: StoredObject): boolean {
     if (this.#sum !== undefined) this.#sum = addDigest(this.#sum, digestOf(key, body));
     return !this.#touched.has(formatObjectName(key));
   }

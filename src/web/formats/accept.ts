@@ -12,7 +12,7 @@ export type Form = 'object' | 'partial' | 'table';
 export type Answered = Readonly<{ encoding: 'json' | 'yaml'; form: Form; tableVersion: 'v1' | 'v1beta1' }>;
 
 /** What the answer is: a list, one object, or a watch. This decides which forms are possible. */
-export type Asked = 'one' | 'list' | 'watch';
+export type AnswerShape = 'one' | 'list' | 'watch';
 
 /** `parameters`: names in lower case, values without their quotes. */
 export type Clause = Readonly<{ type: string; parameters: ReadonlyMap<string, string>; weight: number }>;
@@ -22,7 +22,7 @@ const accepted = 'application/json, application/yaml';
 const clausesMax = 64;
 const weightPattern = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
 
-export function negotiate(accept: string | undefined, asked: Asked): Parsed<Answered> {
+export function negotiate(accept: string | undefined, asked: AnswerShape): Parsed<Answered> {
   const answered = firstServed(accept, (clause) => serve(clause, asked));
   return answered === undefined ? refused(notAcceptable()) : parsed(answered);
 }
@@ -37,7 +37,7 @@ export function firstServed<Served>(accept: string | undefined, serve: (clause: 
 }
 
 /** Whether the answer will be metadata only. Such a request finds a type by any identity. */
-export function asksPartial(accept: string | undefined, asked: Asked): boolean {
+export function acceptsPartial(accept: string | undefined, asked: AnswerShape): boolean {
   const answered = negotiate(accept, asked);
   return answered.kind === 'parsed' && answered.value.form === 'partial';
 }
@@ -53,7 +53,7 @@ export function acceptsGzip(header: string | string[] | undefined): boolean {
     .some((each) => /^\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/.test(each));
 }
 
-function serve({ type, parameters }: Clause, asked: Asked): Answered | undefined {
+function serve({ type, parameters }: Clause, asked: AnswerShape): Answered | undefined {
   const as = parameters.get('as');
   const isWhole = as === undefined && !parameters.has('g') && !parameters.has('v');
   const stream = parameters.get('stream') || 'watch';

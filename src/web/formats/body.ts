@@ -20,7 +20,7 @@ const acceptedBodies = 'application/json, application/yaml';
  * the sender breaks off.
  */
 export async function readBody(exchange: Exchange, bytesMax: number): Promise<Uint8Array> {
-  const { request, room } = exchange;
+  const { request, memory } = exchange;
   const declared = Number(request.headers['content-length'] ?? 0);
   if (declared > bytesMax) throw entityTooLarge(bytesMax);
   if (request.headers['content-encoding'] !== undefined && request.headers['content-encoding'] !== 'identity') {
@@ -32,7 +32,7 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
     // drops the rest later.
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       if (body.bytes + chunk.length > bytesMax) throw entityTooLarge(bytesMax);
-      if (!room.tryReserve(chunk.length)) throw exchange.refused('bufferedBytes');
+      if (!memory.tryReserve(chunk.length)) throw exchange.refused('bufferedBytes');
       body.add(chunk);
     }
   } catch (error) {
@@ -41,7 +41,7 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
   }
   if (body.bytes > 0) await exchange.turn();
   if (exchange.isOver) throw new Refused(badRequest('the client went before its body was read'));
-  return body.takeWhole();
+  return body.takeJoined();
 }
 
 /**

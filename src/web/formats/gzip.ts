@@ -10,7 +10,7 @@
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw } from 'node:zlib';
 import { entryOf } from '../../domain/base/entry-of.js';
-import type { Room } from '../../domain/base/room.js';
+import type { MemoryReservation } from '../../domain/base/memory-reservation.js';
 
 type Deflated = Readonly<{ blocks: Uint8Array; plain: Checksum }>;
 
@@ -24,15 +24,18 @@ const trailerBytes = 8;
 export class Gzip {
   readonly #deflated = new WeakMap<Uint8Array, Promise<Deflated>>();
 
-  /** For each piece, takes room for the deflated bytes and releases the room of the piece. */
-  async *stream(pieces: AsyncIterable<Uint8Array>, room: Pick<Room, 'add' | 'release'>): AsyncGenerator<readonly Uint8Array[]> {
+  /** For each piece, takes memory for the deflated bytes and releases the memory of the piece. */
+  async *stream(
+    pieces: AsyncIterable<Uint8Array>,
+    memory: Pick<MemoryReservation, 'add' | 'release'>,
+  ): AsyncGenerator<readonly Uint8Array[]> {
     let all: Checksum = { crc: 0, length: 0, shift: shiftOf(0) };
     let opening: readonly Uint8Array[] = [header];
-    room.add(header.length);
+    memory.add(header.length);
     for await (const piece of oneAhead(pieces)) {
       const { blocks, plain } = await entryOf(this.#deflated, piece, () => deflated(piece));
-      room.add(blocks.length);
-      room.release(piece.length);
+      memory.add(blocks.length);
+      memory.release(piece.length);
       yield [...opening, blocks];
       opening = [];
       all = appended(all, plain);
@@ -40,7 +43,7 @@ export class Gzip {
     const trailer = Buffer.alloc(trailerBytes);
     trailer.writeUInt32LE(all.crc, 0);
     trailer.writeUInt32LE(all.length % 2 ** 32, 4);
-    room.add(lastBlock.length + trailer.length);
+    memory.add(lastBlock.length + trailer.length);
     yield [...opening, lastBlock, trailer];
   }
 }

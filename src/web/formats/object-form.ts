@@ -7,7 +7,7 @@ import { formatApiVersion } from '../../domain/resource.js';
 import type { StoredObject } from '../../domain/object.js';
 import { inVersion, revisionText } from '../../json/splice.js';
 import { encode, join, type Part } from './parts.js';
-import { cells, columnDefinitions, columnsOf, type IncludeObject, type OpenPlace } from './table.js';
+import { cells, columnDefinitions, columnsOf, type IncludeObject, type Wildcards } from './table.js';
 
 /** One way to write objects of a type. Forms with the same `id` write the same bytes. */
 export interface ObjectForm {
@@ -24,7 +24,7 @@ export interface ObjectForm {
   bare(metadata: string): readonly Part[];
 }
 
-export function wholeForm(type: ServedType, version: string): ObjectForm {
+export function fullForm(type: ServedType, version: string): ObjectForm {
   const apiVersion = formatApiVersion(type.group, version);
   const single = (object: StoredObject, resourceVersion: string): readonly Part[] => {
     const body = inVersion(object.body, apiVersion, version);
@@ -96,7 +96,7 @@ export type TableOptions = Readonly<{
   id: string;
   tableVersion: 'v1' | 'v1beta1';
   includeObject: IncludeObject;
-  open: OpenPlace;
+  open: Wildcards;
   now: () => number;
 }>;
 
@@ -106,7 +106,7 @@ export type TableOptions = Readonly<{
  */
 export function tableForm(type: ServedType, version: string, options: TableOptions): ObjectForm {
   const { id, tableVersion, includeObject, open, now } = options;
-  const whole = wholeForm(type, version);
+  const whole = fullForm(type, version);
   const partial = partialForm(type, version, open.cluster);
   const apiVersion = `meta.k8s.io/${tableVersion}`;
   const columns = columnsOf(type, version, open);

@@ -31,7 +31,7 @@ const clusterColumn: Column = placeColumn('Cluster', 'kcp.io/cluster', 'The logi
 const ageColumn: Column = { name: 'Age', type: 'date', description: ageDescription, jsonPath: '.metadata.creationTimestamp' };
 
 /** Whether the request covers all shards or all clusters, so that its table needs their columns. */
-export type OpenPlace = Readonly<{ shard: boolean; cluster: boolean }>;
+export type Wildcards = Readonly<{ shard: boolean; cluster: boolean }>;
 
 /** The `includeObject` parameter; undefined if it is none of Kubernetes' three values (400). */
 export function parseIncludeObject(text: string | undefined): IncludeObject | undefined {
@@ -39,7 +39,7 @@ export function parseIncludeObject(text: string | undefined): IncludeObject | un
   return text === 'Metadata' || text === 'Object' || text === 'None' ? text : undefined;
 }
 
-export function columnsOf(type: ServedType, version: string, open: OpenPlace): readonly Column[] {
+export function columnsOf(type: ServedType, version: string, open: Wildcards): readonly Column[] {
   const own = type.versions.find(({ name }) => name === version)?.columns ?? [];
   const place = [...(open.shard ? [shardColumn] : []), ...(open.cluster ? [clusterColumn] : [])];
   return [nameColumn, ...place, ...(own.length > 0 ? own : [ageColumn])];

@@ -15,11 +15,11 @@ import type { Scope } from '../../domain/scope.js';
 import type { Selector } from '../../domain/syntax/selector.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Exchange } from '../../http/exchange.js';
-import { negotiate, type Answered, type Asked } from '../formats/accept.js';
-import type { ClusterPlace } from './kube-path.js';
+import { negotiate, type Answered, type AnswerShape } from '../formats/accept.js';
+import type { RequestedCluster } from './kube-path.js';
 import { objectNotFound, resourceNotFound, wildcardWrite, type ResourcePath, type Verb } from './kube-request.js';
 import type { Gzip } from '../formats/gzip.js';
-import { partialForm, tableForm, wholeForm, type ObjectForm } from '../formats/object-form.js';
+import { partialForm, tableForm, fullForm, type ObjectForm } from '../formats/object-form.js';
 import type { Part } from '../formats/parts.js';
 import type { RootSchemas } from '../discovery/root-schemas.js';
 import { parseIncludeObject } from '../formats/table.js';
@@ -128,24 +128,24 @@ export function meaningChanged(): Refusal {
   return expired('what this URL leads to has changed, please list again');
 }
 
-/** How many places a conflict names. */
-export const placesNamedMax = 10;
+/** How many candidates a conflict names. */
+export const candidatesNamedMax = 10;
 
-export type Place = Readonly<{ shard: ShardName; cluster: ClusterName }>;
+export type ClusterOnShard = Readonly<{ shard: ShardName; cluster: ClusterName }>;
 
 /**
  * The logical cluster of a read. Throws Refused: 404 if a canonical path leads nowhere, 409 if it
  * leads to several.
  */
-export async function clusterOf(cluster: ClusterPlace, paths: CanonicalPaths): Promise<ClusterName | '*'> {
+export async function clusterOf(cluster: RequestedCluster, paths: CanonicalPaths): Promise<ClusterName | '*'> {
   if (cluster.kind === 'all') return '*';
   if (cluster.kind === 'name') return cluster.name;
   const [only, ...others] = await paths.clustersAt(cluster.path);
   if (only === undefined)
     throw new Refused({ reason: 'NotFound', message: `no logical cluster has the canonical path ${JSON.stringify(cluster.path)}` });
   if (others.length === 0) return only;
-  const named = [only, ...others.slice(0, placesNamedMax - 1)].join(', ');
-  const more = others.length < placesNamedMax ? '' : ' and others';
+  const named = [only, ...others.slice(0, candidatesNamedMax - 1)].join(', ');
+  const more = others.length < candidatesNamedMax ? '' : ' and others';
   throw new Refused({
     reason: 'Conflict',
     message: `the canonical path ${JSON.stringify(cluster.path)} leads to several logical clusters: ${named}${more}`,
@@ -155,15 +155,15 @@ export async function clusterOf(cluster: ClusterPlace, paths: CanonicalPaths): P
 /**
  * The logical cluster of a write. The URL must give its name; a path or '*' throws Refused(400).
  */
-export function writtenCluster(cluster: ClusterPlace): ClusterName {
+export function writtenCluster(cluster: RequestedCluster): ClusterName {
   if (cluster.kind === 'all') throw new Refused(wildcardWrite('cluster'));
   if (cluster.kind === 'path')
     throw new Refused(badRequest(`invalid cluster: ${JSON.stringify(cluster.path)} is not a logical cluster name`));
   return cluster.name;
 }
 
-/** The place of a write. `writtenCluster` has checked the cluster before. */
-export function placeOf({ shard, cluster }: Call): Place {
+/** The logical cluster of a write, and its shard. `writtenCluster` has checked it before. */
+export function writeTargetOf({ shard, cluster }: Call): ClusterOnShard {
   if (shard === '*') throw new Refused(wildcardWrite('shard'));
   if (cluster === '*') throw new Refused(wildcardWrite('cluster'));
   return { shard, cluster };
@@ -172,7 +172,7 @@ export function placeOf({ shard, cluster }: Call): Place {
 /** The key of a write on one object. Throws Refused: 400 for wildcards, 404 for the wrong scope. */
 export function keyOf(call: Call): Key {
   const { type, path, identity } = call;
-  const place = placeOf(call);
+  const place = writeTargetOf(call);
   return {
     resource: { group: type.group, resource: type.resource, identity },
     ...place,
@@ -223,7 +223,7 @@ export function narrow(call: Call, selector: Selector): { scope: Scope; selector
   return { scope, selector: { labels, fields: selector.fields.filter((term) => !folded.includes(term)) } };
 }
 
-export function answeredAs({ request }: Call, asked: Asked): Answered {
+export function answeredAs({ request }: Call, asked: AnswerShape): Answered {
   return mustParse(negotiate(request.headers.accept, asked));
 }
 
@@ -232,7 +232,7 @@ export function formOf({ type, path, query, shard, cluster }: Call, { form, tabl
   const open = { shard: shard === '*', cluster: cluster === '*' };
   switch (form) {
     case 'object':
-      return wholeForm(type, path.version);
+      return fullForm(type, path.version);
     case 'partial':
       return partialForm(type, path.version, open.cluster);
     case 'table': {

@@ -12,7 +12,7 @@ import { mustParse } from '../../domain/parsed.js';
 import type { SnapshotPage } from '../../domain/store-port.js';
 import type { Selector } from '../../domain/syntax/selector.js';
 import type { Scope } from '../../domain/scope.js';
-import { answeredAs, formOf, narrow, placeOf, type Answer, type Call, type KubePorts } from './call.js';
+import { answeredAs, formOf, narrow, writeTargetOf, type Answer, type Call, type KubePorts } from './call.js';
 import { listEncoding } from '../formats/encodings.js';
 import { answerList, listBytes } from './list.js';
 import { parseListOptions, type ListOptions } from './list-options.js';
@@ -22,7 +22,7 @@ import { readDeleteOptions, type DeleteOptions } from './write-options.js';
 export async function removeCollection(call: Call, ports: KubePorts): Promise<Answer> {
   const answered = answeredAs(call, 'list');
   const form = formOf(call, answered, ports.clock);
-  placeOf(call);
+  writeTargetOf(call);
   const listOptions = mustParse(parseListOptions(call.query, ports.limits));
   if (listOptions.continueToken !== undefined)
     throw new Refused(badRequest('a collection is deleted from its beginning: continue is not supported'));

@@ -10,7 +10,7 @@ import { formatGroupResource } from '../../domain/resource.js';
 import type { Scope } from '../../domain/scope.js';
 import { snapshotPages } from '../../domain/snapshot-pages.js';
 import { objectAnswer } from '../formats/answer.js';
-import { answeredAs, formOf, namespaceOf, placesNamedMax, type Answer, type Call, type KubePorts } from './call.js';
+import { answeredAs, formOf, namespaceOf, candidatesNamedMax, type Answer, type Call, type KubePorts } from './call.js';
 import { objectNotFound } from './kube-request.js';
 import { parseResourceVersion } from './list-options.js';
 
@@ -21,9 +21,9 @@ export async function get(call: Call, ports: KubePorts): Promise<Answer> {
   if (wanted !== '' && wanted !== '0' && ports.revisions.locate(wanted).kind === 'above') {
     throw new Refused(resourceVersionTooLarge(wanted, ports.revisions.format(ports.revisions.published)));
   }
-  // Take room for the largest object before reading: a thousand readers that accept no bytes must
+  // Take memory for the largest object before reading: a thousand readers that accept no bytes must
   // not cause a thousand reads.
-  if (!(await call.exchange.room.reserve(ports.limits.bodyBytesMax))) return { kind: 'streamed' };
+  if (!(await call.exchange.memory.reserve(ports.limits.bodyBytesMax))) return { kind: 'streamed' };
   const object = await find(call, ports);
   return objectAnswer(200, object, form, { encoding: answered.encoding, heavy: call.heavy });
 }
@@ -41,10 +41,10 @@ export async function find(call: Call, ports: KubePorts): Promise<StoredObject> 
     cluster === '*' ? await findInAnyCluster(scope, call, ports) : held((await ports.objects.find(scope)).filter(isShown));
   if (first === undefined) throw new Refused(objectNotFound(path, name));
   if (keys.length === 1) return first;
-  throw new Refused(inSeveralPlaces({ ...scope, name }, keys));
+  throw new Refused(ambiguousName({ ...scope, name }, keys));
 }
 
-export function inSeveralPlaces(scope: Scope & Readonly<{ name: string }>, keys: readonly Key[]): Refusal {
+export function ambiguousName(scope: Scope & Readonly<{ name: string }>, keys: readonly Key[]): Refusal {
   const { group, resource, name } = scope;
   return {
     reason: 'Conflict',
@@ -70,14 +70,14 @@ async function findInAnyCluster(scope: Scope, { exchange }: Call, { objects, rev
     first ??= page[0];
     keys.push(...page.map(({ key }) => key));
     await exchange.turn();
-    if (keys.length > placesNamedMax || exchange.isOver) break;
+    if (keys.length > candidatesNamedMax || exchange.isOver) break;
   }
   return { first, keys };
 }
 
 function formatPlaces({ shard, cluster }: Scope, keys: readonly Key[]): string {
   if (cluster !== '*') return `is on several shards: ${keys.map((key) => key.shard).join(', ')}`;
-  const named = keys.slice(0, placesNamedMax);
+  const named = keys.slice(0, candidatesNamedMax);
   const others = named.length < keys.length ? ' and others' : '';
   return shard === '*'
     ? `is in several places (shard/cluster): ${named.map((key) => `${key.shard}/${key.cluster}`).join(', ')}${others}`

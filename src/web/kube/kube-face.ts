@@ -8,15 +8,15 @@ import { serves, type Catalogue, type ServedType } from '../../domain/catalogue/
 import { badRequest, Refused, unreachable } from '../../domain/errors.js';
 import { attempt, mustParse } from '../../domain/parsed.js';
 import type { Exchange } from '../../http/exchange.js';
-import { asksPartial } from '../formats/accept.js';
+import { acceptsPartial } from '../formats/accept.js';
 import { authorize } from '../authorize.js';
-import { clusterOf, writtenCluster, type Answer, type Call, type KubePorts, type Place } from './call.js';
+import { clusterOf, writtenCluster, type Answer, type Call, type KubePorts, type ClusterOnShard } from './call.js';
 import { create, patch, remove, update } from './write-verbs.js';
 import { removeCollection } from './delete-collection.js';
 import { discover, type DiscoveryAnswer } from '../discovery/discovery-face.js';
 import { get } from './get.js';
 import { checkOptions } from './known-options.js';
-import { parseKubePath, placeMissing, type KubePath } from './kube-path.js';
+import { parseKubePath, prefixMissing, type KubePath } from './kube-path.js';
 import {
   isRead,
   methodNotAllowed,
@@ -37,7 +37,7 @@ import { openView, type View } from '../views/view.js';
 import { watch } from './watch.js';
 import { parseWriteOptions } from './write-options.js';
 
-/** Room to reserve before a discovery document is made. */
+/** Memory to reserve before a discovery document is made. */
 const discoveryBytesMax = 1024 * 1024;
 
 /**
@@ -50,7 +50,7 @@ const placeless: readonly string[] = ['version', 'api', 'apis', 'openapi'];
  * `target`: path and query as they were sent. `caller`: of the connection, or of a session on the
  * connection. `answerWith`: called instead of the verb, if given.
  */
-export type Asked = Readonly<{
+export type FaceRequest = Readonly<{
   target: string;
   exchange: Exchange;
   caller: Caller;
@@ -65,7 +65,7 @@ export type FaceAnswer =
 /**
  * Calls `noteVerb` as soon as the verb is known, so that metrics name it even if the request fails.
  */
-export async function answer(asked: Asked, ports: KubePorts, version: string, noteVerb: (verb: Verb) => void): Promise<FaceAnswer> {
+export async function answer(asked: FaceRequest, ports: KubePorts, version: string, noteVerb: (verb: Verb) => void): Promise<FaceAnswer> {
   const { target, exchange, caller, answerWith = run } = asked;
   const { request } = exchange;
   const method = request.method ?? 'GET';
@@ -79,9 +79,9 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   if (forbidden !== undefined && (admitted === undefined || !isWithin(admitted, asks?.cluster))) throw new Refused(forbidden);
   const { path, query } = mustParse(understood);
   if (verb !== undefined) checkOptions(verb, query);
-  if (path.shard === undefined && !placeless.includes(path.rest[0] ?? '')) throw new Refused(placeMissing('shard'));
+  if (path.shard === undefined && !placeless.includes(path.rest[0] ?? '')) throw new Refused(prefixMissing('shard'));
 
-  if (resource === undefined && !(await exchange.room.reserve(discoveryBytesMax))) return { kind: 'streamed' };
+  if (resource === undefined && !(await exchange.memory.reserve(discoveryBytesMax))) return { kind: 'streamed' };
   // Wait before the view and the canonical path are read: they must come from the same state as the
   // objects.
   if (verb !== undefined && needsNewest(verb, query, ports.revisions)) await ports.revisions.reachNewest();
@@ -91,8 +91,8 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   const types = (): readonly Documented[] => typesShown(path, view, ports.catalogue);
   const other = answerOther(path, request, { version, types, schemas });
   if (other !== undefined) return other;
-  if (path.shard === undefined) throw new Refused(placeMissing('shard'));
-  if (path.cluster === undefined) throw new Refused(placeMissing('cluster'));
+  if (path.shard === undefined) throw new Refused(prefixMissing('shard'));
+  if (path.cluster === undefined) throw new Refused(prefixMissing('cluster'));
   if (resource === undefined)
     throw new Refused({ reason: 'NotFound', message: 'the server could not find the requested resource', details: {} });
 
@@ -111,7 +111,7 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
     resource: resource.resource,
     identity: resource.identity,
     cluster,
-    partial: asksPartial(request.headers.accept, verb === 'list' || verb === 'watch' ? verb : 'one'),
+    partial: acceptsPartial(request.headers.accept, verb === 'list' || verb === 'watch' ? verb : 'one'),
   });
   if (resolution.kind === 'unknown' || resource.identity === '') throw new Refused(resourceNotFound(resource));
   if (verb === undefined) throw new Refused(methodNotAllowed(method, resource));
@@ -137,7 +137,7 @@ function leavesIdentityOpen(asked: ResourcePath, type: Pick<ServedType, 'identit
  * Whether the URL covers no cluster besides the admitted one; '*' is narrowed to the admitted
  * place.
  */
-function isWithin(admitted: Place, cluster: KubePath['cluster']): boolean {
+function isWithin(admitted: ClusterOnShard, cluster: KubePath['cluster']): boolean {
   return cluster === undefined || cluster.kind === 'all' || (cluster.kind === 'name' && cluster.name === admitted.cluster);
 }
 

@@ -1,7 +1,7 @@
 /**
  * Parses the path of a request: `[/services/cache]/shards/S/clusters/C/<rest>`, or that of a view
  * (view-path.ts). If a part of the prefix is missing, that part is undefined, and the rest is
- * parsed all the same. kube-face.ts then refuses with `placeMissing`.
+ * parsed all the same. kube-face.ts then refuses with `prefixMissing`.
  */
 import { parseCanonicalPath, parseClusterName, type CanonicalPath, type ClusterName } from '../../domain/cluster.js';
 import { badRequest, type Refusal } from '../../domain/errors.js';
@@ -10,12 +10,12 @@ import { parseShardName, type ShardName } from '../../domain/shard.js';
 import { parseViewPath, type ViewPath } from '../views/view-path.js';
 
 /** One logical cluster, all of them, or the one that a canonical path leads to. */
-export type ClusterPlace = Readonly<{ kind: 'name'; name: ClusterName } | { kind: 'path'; path: CanonicalPath } | { kind: 'all' }>;
+export type RequestedCluster = Readonly<{ kind: 'name'; name: ClusterName } | { kind: 'path'; path: CanonicalPath } | { kind: 'all' }>;
 
 /** `view`: undefined unless the path is that of a view. */
 export type KubePath = Readonly<{
   shard: ShardName | '*' | undefined;
-  cluster: ClusterPlace | undefined;
+  cluster: RequestedCluster | undefined;
   rest: readonly string[];
   view: ViewPath | undefined;
 }>;
@@ -31,7 +31,7 @@ export function parseKubePath(segments: readonly string[]): Parsed<KubePath> {
 
   const [first, shardText, ...behindShard] = own;
   if (first !== 'shards') return parseBehindShard(undefined, own);
-  if (shardText === undefined || shardText === '') return refused(placeMissing('shard'));
+  if (shardText === undefined || shardText === '') return refused(prefixMissing('shard'));
   const shard = shardText === '*' ? '*' : parseShardName(shardText);
   if (shard === undefined) return refused(badRequest(`invalid shard: ${JSON.stringify(shardText)} does not match the regex`));
 
@@ -39,7 +39,7 @@ export function parseKubePath(segments: readonly string[]): Parsed<KubePath> {
 }
 
 /** The refusal of a URL that lacks a part of its prefix. */
-export function placeMissing(what: 'shard' | 'cluster'): Refusal {
+export function prefixMissing(what: 'shard' | 'cluster'): Refusal {
   return badRequest(
     `a ${what} name is required: a URL begins with /services/cache/shards/SHARD/clusters/CLUSTER, where * stands for all of them`,
   );
@@ -48,7 +48,7 @@ export function placeMissing(what: 'shard' | 'cluster'): Refusal {
 function parseBehindShard(shard: KubePath['shard'], behindShard: readonly string[], view?: ViewPath): Parsed<KubePath> {
   const [second, clusterText, ...behindCluster] = behindShard;
   if (second !== 'clusters') return parseRest({ shard, cluster: undefined, rest: behindShard, view });
-  const cluster = parseClusterPlace(clusterText ?? '');
+  const cluster = parseRequestedCluster(clusterText ?? '');
   if (cluster === undefined) return refused(badRequest(`invalid cluster: ${JSON.stringify(clusterText ?? '')} does not match the regex`));
   return parseRest({ shard, cluster, rest: behindCluster, view });
 }
@@ -57,7 +57,7 @@ function parseRest(path: KubePath): Parsed<KubePath> {
   return path.rest.includes('') ? refused(badRequest('invalid path: there is nothing between two slashes')) : parsed(path);
 }
 
-function parseClusterPlace(text: string): ClusterPlace | undefined {
+function parseRequestedCluster(text: string): RequestedCluster | undefined {
   if (text === '*') return { kind: 'all' };
   const name = parseClusterName(text);
   if (name !== undefined) return { kind: 'name', name };

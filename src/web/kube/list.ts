@@ -19,7 +19,7 @@ import { listEncoding } from '../formats/encodings.js';
 import { parseListOptions, type ListOptions } from './list-options.js';
 import type { ObjectForm } from '../formats/object-form.js';
 import { encode } from '../formats/parts.js';
-import { withRoom } from '../../domain/base/room.js';
+import { withMemory } from '../../domain/base/memory-reservation.js';
 import type { Exchange } from '../../http/exchange.js';
 import { send } from '../../http/send.js';
 
@@ -74,7 +74,7 @@ export async function answerList(
   { encoding }: Answered,
   { limits, gzip }: Pick<KubePorts, 'limits' | 'gzip'>,
 ): Promise<Answer> {
-  const bytes = withRoom(inLongPieces(pieces), call.exchange.room, limits.pieceBytesMax);
+  const bytes = withMemory(inLongPieces(pieces), call.exchange.memory, limits.pieceBytesMax);
   try {
     return await answerPieces(call, bytes, encoding, gzip);
   } finally {
@@ -92,9 +92,9 @@ async function answerPieces(
   const first = await bytes.next();
   const opening = first.done === true ? [] : [first.value];
   const { request, exchange } = call;
-  const { response, room } = exchange;
+  const { response, memory } = exchange;
   // A short piece is the only one. Of a long list, the second piece must not be read here, because
-  // it would wait for room that the first one occupies.
+  // it would wait for memory that the first one occupies.
   if (first.done === true || first.value.length < longBytesMin) return encoded(200, opening, { encoding, heavy: call.heavy });
 
   if (exchange.isOver) return { kind: 'streamed' };
@@ -106,7 +106,7 @@ async function answerPieces(
   else if (acceptsGzip(request.headers['accept-encoding'])) {
     response.setHeader('content-encoding', 'gzip');
     response.setHeader('vary', 'Accept-Encoding');
-    await send(gzip.stream(pieces, room), exchange);
+    await send(gzip.stream(pieces, memory), exchange);
   } else await send(oneByOne(pieces), exchange);
   return { kind: 'streamed' };
 }

@@ -14,7 +14,7 @@ import { expired, resourceVersionTooLarge, type Refusal } from '../../domain/err
 import type { Revision } from '../../domain/revision.js';
 import { mustParse } from '../../domain/parsed.js';
 import type { WatchRequest, WatchStart } from '../../domain/ports.js';
-import type { Room } from '../../domain/base/room.js';
+import type { MemoryReservation } from '../../domain/base/memory-reservation.js';
 import type { Exchange } from '../../http/exchange.js';
 import {
   answeredAs,
@@ -49,11 +49,11 @@ export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
   if (exchange.isOver) return { kind: 'streamed' };
   openResponse(exchange);
   if (call.request.method === 'HEAD') exchange.finish();
-  else if (start.kind === 'refused') await send(onlyError(representation.error(start.refusal), exchange.room), exchange);
+  else if (start.kind === 'refused') await send(onlyError(representation.error(start.refusal), exchange.memory), exchange);
   else {
     const timeoutMs = timeoutOf(options, exchange, ports);
     const { bookmarks } = options;
-    await follow(call, ports, { scope, selector, representation, start, bookmarks, timeoutMs, room: exchange.room, sink: exchange });
+    await follow(call, ports, { scope, selector, representation, start, bookmarks, timeoutMs, memory: exchange.memory, sink: exchange });
   }
   return { kind: 'streamed' };
 }
@@ -119,7 +119,7 @@ function timeoutOf({ timeoutSeconds }: WatchOptions, { validUntilMs = Infinity }
   return Math.max(0, Math.min(askedMs, limits.watchTimeoutMaxMs, validUntilMs - clock.wallMs() - certificateRestMs));
 }
 
-async function* onlyError(error: Uint8Array, room: Room): AsyncGenerator<readonly Uint8Array[]> {
-  room.add(error.length);
+async function* onlyError(error: Uint8Array, memory: MemoryReservation): AsyncGenerator<readonly Uint8Array[]> {
+  memory.add(error.length);
   yield [error];
 }

@@ -6,10 +6,10 @@ import { uidOf } from '../../domain/object-metadata.js';
 import type { StoredObject } from '../../domain/object.js';
 import { encoded, objectAnswer } from '../formats/answer.js';
 import { assertUtf8, mediaType, readBody, readJsonBody, unsupportedMediaType } from '../formats/body.js';
-import { wholeForm } from '../formats/object-form.js';
+import { fullForm } from '../formats/object-form.js';
 import { encode, join } from '../formats/parts.js';
 import { deleted } from '../formats/status.js';
-import { answeredAs, formOf, keyOf, placeOf, type Answer, type Call, type KubePorts } from './call.js';
+import { answeredAs, formOf, keyOf, writeTargetOf, type Answer, type Call, type KubePorts } from './call.js';
 import { objectNotFound } from './kube-request.js';
 import { duplicatesIn, parseWriteOptions, readDeleteOptions } from './write-options.js';
 
@@ -18,7 +18,7 @@ export async function create(call: Call, { intake, clock, limits }: KubePorts): 
   const answered = answeredAs(call, 'one');
   const form = formOf(call, answered, clock);
   const options = parseWriteOptions(call.query, 'CreateOptions');
-  const place = placeOf(call);
+  const place = writeTargetOf(call);
   // The URL may omit the namespace if a ClusterCachedResource declares the type; then the body has
   // it.
   const isMisplaced = type.namespaced !== (path.namespace !== undefined);
@@ -62,7 +62,7 @@ export async function patch(call: Call, ports: KubePorts): Promise<Answer> {
   const key = keyOf(call);
   const bytes = await readBody(call.exchange, bytesMax);
   assertUtf8(bytes);
-  const whole = wholeForm(type, path.version);
+  const whole = fullForm(type, path.version);
   const duplicates = duplicatesIn(options);
   const patched = (current: StoredObject): Promise<Uint8Array> =>
     heavy.run({

@@ -13,13 +13,13 @@ import { negotiate } from '../formats/accept.js';
 import { encoded } from '../formats/answer.js';
 import { authorize } from '../authorize.js';
 import { writtenCluster, type Answer } from '../kube/call.js';
-import type { ClusterPlace } from '../kube/kube-path.js';
+import type { RequestedCluster } from '../kube/kube-path.js';
 import { isRead, methodOf, verbs, wildcardWrite } from '../kube/kube-request.js';
 import { encode } from '../formats/parts.js';
 import { readAccess, readReviewSpec, type Access, type PathAttributes, type ResourceAttributes } from './review-body.js';
 import { findReviewType, reviewTypes, type ReviewType } from './review-types.js';
 
-type Asker = Readonly<{ caller: Caller; shard: ShardName | '*'; cluster: ClusterPlace }>;
+type Asker = Readonly<{ caller: Caller; shard: ShardName | '*'; cluster: RequestedCluster }>;
 
 const pathVerbs = ['get', 'post', 'put', 'patch', 'delete'];
 

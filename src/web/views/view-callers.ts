@@ -35,7 +35,7 @@ import { formatGroupResource, type Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
 import { snapshotPages } from '../../domain/snapshot-pages.js';
-import type { Place } from '../kube/call.js';
+import type { ClusterOnShard } from '../kube/call.js';
 import type { Verb } from '../kube/kube-request.js';
 import { admits, roleAllows, roleGiven, type Action, type Subject } from './rbac.js';
 import { exportType } from '../discovery/resource-schema.js';
@@ -68,14 +68,14 @@ export class ViewCallers {
    * The part of the view that the caller may read; undefined if none. Throws Refused(503) if this
    * is uncertain.
    */
-  async admitted(caller: Caller, view: ViewPath, verb: Verb): Promise<Place | undefined> {
+  async admitted(caller: Caller, view: ViewPath, verb: Verb): Promise<ClusterOnShard | undefined> {
     if (view.kind !== 'apiexport' || !mayBeAdmitted(caller)) return undefined;
     const { objects, revisions } = this.#parts;
     await revisions.reachNewest();
     const found = await objects.find({ ...exportType, shard: '*', cluster: view.cluster, namespace: '', name: view.name });
     const [only] = found;
     if (only === undefined || found.length > 1) return undefined;
-    const place: Place = { shard: only.key.shard, cluster: view.cluster };
+    const place: ClusterOnShard = { shard: only.key.shard, cluster: view.cluster };
     // Check this before the reading: a later check would also count changes that arrived after it.
     const stale = await this.#stale(place.shard);
     const subject: Subject = { user: caller.user, groups: withAuthenticated(caller.user, caller.groups) };
@@ -121,7 +121,7 @@ function mayBeAdmitted(caller: Caller): boolean {
   );
 }
 
-type RbacAtParts = Readonly<{ place: Place; subject: Subject; revision: Revision; pace: Pace }>;
+type RbacAtParts = Readonly<{ place: ClusterOnShard; subject: Subject; revision: Revision; pace: Pace }>;
 
 /**
  * The rights of a subject in a logical cluster of a shard, at one revision. Reads no more than

@@ -16,7 +16,7 @@ import type { Resource } from '../../domain/resource.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Selector } from '../../domain/syntax/selector.js';
 import type { Objects } from '../../domain/store-port.js';
-import { inSeveralPlaces } from '../kube/get.js';
+import { ambiguousName } from '../kube/get.js';
 import { objectNotFound, type Verb } from '../kube/kube-request.js';
 import type { Documented } from '../discovery/openapi-schema.js';
 import { exportedResources, exportType } from '../discovery/resource-schema.js';
@@ -50,7 +50,7 @@ export async function openView(
   // Nothing here proves which of the shards owns the logical cluster, and one of them may lie.
   if (others.length > 0)
     throw new Refused(
-      inSeveralPlaces(
+      ambiguousName(
         scope,
         found.map(({ key }) => key),
       ),

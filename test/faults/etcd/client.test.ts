@@ -77,7 +77,7 @@ test('a watch gets every change from its revision on, each with the previous val
   const other = await client.txn({ compare: [], success: [{ kind: 'put', key: bytes('/y'), value: bytes('') }], failure: [] });
   // etcd ignores the request for progress of a watch that has not caught up, so the test repeats
   // it.
-  const asking = setInterval(() => watch.askProgress(), 20);
+  const asking = setInterval(() => watch.requestProgress(), 20);
   t.teardown(() => clearInterval(asking));
 
   t.is((await progress.promise).revision, other.revision);

@@ -27,7 +27,7 @@ async function follow(
   const client = etcd.client(endpoints, 2_000);
   const batches: FollowedBatch[] = [];
   const known = new Map<string, number>();
-  const take = (batch: FollowedBatch): void => {
+  const apply = (batch: FollowedBatch): void => {
     batches.push(batch);
     for (const { kind, kv } of batch.events)
       if (kind === 'put') known.set(text(kv.key), kv.revision);
@@ -35,7 +35,7 @@ async function follow(
   };
   const logged: unknown[] = [];
   const log = { ...silent, warn: (event: string, fields?: object) => void logged.push({ event, ...fields }) };
-  const parts = { client, clock: systemClock, log, take, isKept: async () => true };
+  const parts = { client, clock: systemClock, log, apply, isKept: async () => true };
   const follower = await Follower.open(range, parts, 0, { ...followerOptions, retryMs: 20, ...options });
   follower.begin();
   t.teardown(() => {
@@ -218,12 +218,12 @@ test('a follower opened amid writes hands out each revision once, and before it 
   for (let round = 0; round < 4_000; round += 1) {
     const handedOut: number[] = [];
     let position = 0;
-    const take = ({ revision, events }: FollowedBatch): void => {
+    const apply = ({ revision, events }: FollowedBatch): void => {
       if (position > 0 && revision <= position) wrong.push(`round ${round}: ${position} before ${revision}`);
       position = revision;
       for (const { kv } of events) handedOut.push(kv.revision);
     };
-    const follower = await Follower.open(range, { client, clock: systemClock, log: silent, take, isKept: async () => true }, 0);
+    const follower = await Follower.open(range, { client, clock: systemClock, log: silent, apply, isKept: async () => true }, 0);
     follower.begin();
     const writing = [put(client, '/x/a'), put(client, '/x/a')];
     void follower.reach(follower.position + 1);
@@ -260,7 +260,7 @@ test('a closed follower hands out nothing and leaves no timer', async (t) => {
     },
   };
   let handedOut = 0;
-  const parts = { client: writer, clock, log: silent, take: () => void (handedOut += 1), isKept: async () => true };
+  const parts = { client: writer, clock, log: silent, apply: () => void (handedOut += 1), isKept: async () => true };
   const follower = await Follower.open(range, parts, 0);
   follower.begin();
   await put(writer, '/x/a');

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
-import type { HeldSlice } from '../../../src/frames/frame.js';
+import type { InventorySlice } from '../../../src/frames/frame.js';
 import { LeapingClock } from '../../support/leaping-clock.js';
 import { shardName } from '../../support/objects.js';
 import { claim, openChild } from '../../support/raw-child.js';
@@ -22,7 +22,7 @@ test('a child may report the slices that it holds again and again; the total doe
   claim(child, shardName('amber'));
   child.begin(exports);
   await child.acknowledged(child.end(exports, 0, 'an edge'));
-  const held = Array.from({ length: slicesPerFrame }, (_, i): HeldSlice => ({
+  const held = Array.from({ length: slicesPerFrame }, (_, i): InventorySlice => ({
     slice: sliceOf('apiexports', { shard: `s${i}` }),
     filterHash: '',
     syncedTerm: 0,

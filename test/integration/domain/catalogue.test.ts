@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { Catalogue, type Resolution, type ServedType, type TypeRequest } from '../../../src/domain/catalogue/catalogue.js';
-import type { Declared, Place } from '../../../src/domain/catalogue/declaration.js';
+import type { Declared, DeclarationKey } from '../../../src/domain/catalogue/declaration.js';
 import { compareVersions } from '../../../src/domain/syntax/version-order.js';
 import { kcpTypes } from '../../../src/domain/catalogue/catalogue-kcp.js';
 import { shardName } from '../../support/objects.js';
@@ -28,7 +28,7 @@ function aClusterCachedResource(said: Said = {}): Uint8Array {
   );
 }
 
-function aPlace(place: Partial<Place> = {}): Place {
+function aPlace(place: Partial<DeclarationKey> = {}): DeclarationKey {
   return { shard: 'amber', cluster: 'acme', name: 'instances', ...place };
 }
 
@@ -47,12 +47,12 @@ function aRequest(request: Partial<TypeRequest> = {}): TypeRequest {
 let revision = 0;
 
 /** Declares, and returns the types that end because of it. */
-function declareIn(catalogue: Catalogue, place: Place, body: Uint8Array): readonly Declared[] {
+function declareIn(catalogue: Catalogue, place: DeclarationKey, body: Uint8Array): readonly Declared[] {
   revision += 1;
   return namesOf(catalogue.declare(place, body, revision));
 }
 
-function withdrawFrom(catalogue: Catalogue, place: Place): readonly Declared[] {
+function withdrawFrom(catalogue: Catalogue, place: DeclarationKey): readonly Declared[] {
   revision += 1;
   return namesOf(catalogue.withdraw(place, revision));
 }
@@ -323,7 +323,7 @@ test('a type also ends when another kind, scope or version replaces it, but not 
 });
 
 test('the served types do not depend on the order in which ClusterCachedResources arrived', (t) => {
-  const seen: [Place, Uint8Array][] = [
+  const seen: [DeclarationKey, Uint8Array][] = [
     [aPlace({ name: 'b' }), aClusterCachedResource({ identity: 'hash-b', kind: 'Second' })],
     [aPlace({ name: 'a' }), aClusterCachedResource({ identity: 'hash-a', kind: 'First' })],
     [

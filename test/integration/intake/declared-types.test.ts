@@ -42,9 +42,9 @@ class HeldPushes extends FakePushes {
   readonly #held: Deferred<PushOutcome>[] = [];
 
   override lane() {
-    const { room } = super.lane();
+    const { drained } = super.lane();
     return {
-      room,
+      drained,
       push: async (pushes: readonly Push[]) => {
         this.pushed.push(...pushes);
         const held = pushes.map(() => deferred<PushOutcome>());

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { createSecureServer, type ServerHttp2Stream } from 'node:http2';
 import type { Server } from 'node:tls';
-import { endlessRoom } from '../../support/an-exchange.js';
+import { endlessMemory } from '../../support/an-exchange.js';
 import { test } from '../../support/test.js';
 import { systemClock } from '../../../src/clock.js';
 import { CacheError } from '../../../src/domain/errors.js';
@@ -79,7 +79,7 @@ test.serial('a request that finds every connection to a backend busy is refused 
         body: undefined,
         bodyPassed: () => {},
         lasts: false,
-        unread: endlessRoom,
+        unread: endlessMemory,
         signal,
       },
       credentials,

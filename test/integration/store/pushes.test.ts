@@ -95,11 +95,11 @@ async function syncedBeside(t: ExecutionContext, fail: (store: SqliteStore) => P
     terminate: () => t.fail(),
   });
   for (const frame of [begin(1), put(2, [pushed('one'), pushed('gone')]), end(4, 2), clusterBegin(5)]) await receiver.accept(frame);
-  await receiver.settled;
+  await receiver.decided;
   t.is([...store.state.slices][0]?.syncedTerm, firstTerm);
   await fail(store);
   for (const frame of [put(6, [pushed('one')]), clusterEnd(7, 1)]) await receiver.accept(frame);
-  await receiver.settled;
+  await receiver.decided;
   await receiver.close();
   const objects = await list(store, aScope());
   return { sent, names: objects.map(({ key }) => key.name), syncedTerm: [...store.state.slices][0]?.syncedTerm };

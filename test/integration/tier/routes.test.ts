@@ -32,7 +32,7 @@ async function someRoutes(...states: readonly ShardState[]) {
     own: 'own',
     known,
     lane: {
-      room: async () => {},
+      drained: async () => {},
       push: async (all) => {
         asked.push(...all);
         return all.map(() => store.outcome);
@@ -41,7 +41,7 @@ async function someRoutes(...states: readonly ShardState[]) {
     clock,
     log: new BoundedLog({ clock, log: silent }),
     mayClaim: (_, from) => from === 'parent' || allowed.has(from),
-    isHeld: (shard) => held.has(shard),
+    hasPusher: (shard) => held.has(shard),
     changed: (shard) => changed.push(shard),
   });
   const publish = (state: ShardState): void => {

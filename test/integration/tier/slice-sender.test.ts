@@ -54,7 +54,7 @@ async function aFilteringSender(policy: LinkPolicy, names: readonly string[]) {
     {
       known,
       isSynced: (slice) => known.isSynced(slice),
-      canCome: () => true,
+      canArrive: () => true,
       unknown: () => {},
       published: () => store.revisions.published,
       clock,
@@ -233,7 +233,9 @@ test('a slice that is resynced while its digest is read gets the digest of what 
 
 test('slices whose type does not cross the link are begun only a few at a time', async (t) => {
   const { sliceSender, syncs, sent } = await aFilteringSender(aPolicy({ types: ['apiexports.apis.kcp.io'] }), []);
-  syncs.hold(Array.from({ length: 1_000 }, (_, i) => ({ slice: aSlice({ resource: `gone${i}` }), filterHash: '', syncedTerm: 0 })));
+  syncs.receiveInventory(
+    Array.from({ length: 1_000 }, (_, i) => ({ slice: aSlice({ resource: `gone${i}` }), filterHash: '', syncedTerm: 0 })),
+  );
   sent();
 
   const begun: number[] = [];

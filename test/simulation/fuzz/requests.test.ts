@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { pathSegmentFlaws } from '../../../src/domain/syntax/name-syntax.js';
 import type { Parsed } from '../../../src/domain/parsed.js';
 import { attempt } from '../../../src/domain/parsed.js';
-import { acceptsGzip, asksPartial, negotiate } from '../../../src/web/formats/accept.js';
+import { acceptsGzip, acceptsPartial, negotiate } from '../../../src/web/formats/accept.js';
 import { formatContinue, parseContinue } from '../../../src/web/kube/continue-token.js';
 import { parseKubePath } from '../../../src/web/kube/kube-path.js';
 import { parseResourcePath, verbOf } from '../../../src/web/kube/kube-request.js';
@@ -71,7 +71,7 @@ test('any Accept header is negotiated or refused as NotAcceptable', (t) => {
       assertRefusedWith(answered, 'NotAcceptable');
       if (asked === 'watch' && answered.kind === 'parsed' && answered.value.encoding === 'yaml') throw new Error('a watch in YAML');
     }
-    asksPartial(header, 'list');
+    acceptsPartial(header, 'list');
     if (acceptsGzip(header) && !header.includes('gzip')) throw new Error('nobody asked for gzip');
     if (acceptsGzip(`${header},gzip`) === false) throw new Error('gzip was asked for');
   };

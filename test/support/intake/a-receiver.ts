@@ -30,7 +30,7 @@ export function aSlice(resource: string, shard = 'amber', identity = ''): Slice 
 export function aContext(overrides: Partial<ReceiverContext> = {}): ReceiverContext {
   return {
     by: { kind: 'link', neighbour: 'parent' },
-    takes: () => true,
+    covers: () => true,
     accepts: () => true,
     holds: () => true,
     hasHeldRemoval: () => false,
@@ -151,7 +151,7 @@ export class SteppedReceiver {
   settle(outcome: PushOutcome = { kind: 'unchanged' }): readonly ReceiverEffect[] {
     const work = this.works.shift();
     if (work === undefined) throw new Error('nothing is under way');
-    return this.take({ kind: 'settled', work, outcomes: work.pushes.map(() => outcome) });
+    return this.take({ kind: 'decided', work, outcomes: work.pushes.map(() => outcome) });
   }
 
   settleAll(): void {

@@ -20,7 +20,7 @@ export class FakePushes implements Pick<Writer, 'lane'> {
   lane(): PushLane {
     this.lanes += 1;
     return {
-      room: async () => {},
+      drained: async () => {},
       push: async (pushes) => {
         this.pushed.push(...pushes);
         return pushes.map((push) => this.outcomeOf(push));

@@ -3,14 +3,14 @@ import type { ClusterName } from '../../../src/domain/cluster.js';
 import type { ClusterEntry, WorkspaceEntry } from '../../../src/domain/path-entry.js';
 import type { Dispute } from '../../../src/domain/path-resolution.js';
 import type { ShardName } from '../../../src/domain/shard.js';
-import type { ClusterPlace, PathEntries } from '../../../src/paths/resolve.js';
+import type { EntryOnShard, PathEntries } from '../../../src/paths/resolve.js';
 import { clusterName, shardName } from '../objects.js';
 
 export class MemoryEntries implements PathEntries {
   readonly conflicts: string[] = [];
   /** How many entries the walk has read. */
   reads = 0;
-  readonly #clusters = new Map<ClusterName, ClusterPlace[]>();
+  readonly #clusters = new Map<ClusterName, EntryOnShard[]>();
   readonly #workspaces = new Map<string, WorkspaceEntry>();
   #revision = 0;
 
@@ -40,7 +40,7 @@ export class MemoryEntries implements PathEntries {
     return (this.#clusters.get(cluster) ?? []).map(({ shard }) => shard);
   }
 
-  async clusterOn(shard: ShardName, cluster: ClusterName): Promise<ClusterPlace | undefined> {
+  async clusterOn(shard: ShardName, cluster: ClusterName): Promise<EntryOnShard | undefined> {
     this.reads += 1;
     return this.#clusters.get(cluster)?.find((place) => place.shard === shard);
   }

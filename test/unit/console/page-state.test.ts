@@ -1,9 +1,9 @@
 import { test } from '../../support/test.js';
 import { formatBytes, formatDuration } from '../../../src/console/page/format.js';
-import { formatPlace, parsePlace, type ObjectsPlace } from '../../../src/console/page/place.js';
+import { formatRoute, parseRoute, type ObjectsRoute } from '../../../src/console/page/route.js';
 import { after, begin, typesListed, type State } from '../../../src/console/page/state.js';
 
-const objects: ObjectsPlace = {
+const objects: ObjectsRoute = {
   kind: 'objects',
   type: 'apiexports.apis.kcp.io',
   shard: 'amber',
@@ -13,24 +13,24 @@ const objects: ObjectsPlace = {
 };
 const page = { type: objects.type, columns: [], rows: [], continueWith: 'next' };
 
-test('parsing the address of a place gives the same place', (t) => {
+test('parsing the address of a route gives the same route', (t) => {
   const open = { shard: 'amber', cluster: '1xq9', namespace: '', name: 'edge.example.io' };
-  for (const place of [objects, { ...objects, name: 'x', open }, { ...objects, shard: '*', cluster: '*' }, { kind: 'overview' } as const])
-    t.deepEqual(parsePlace(formatPlace(place)), place);
+  for (const route of [objects, { ...objects, name: 'x', open }, { ...objects, shard: '*', cluster: '*' }, { kind: 'overview' } as const])
+    t.deepEqual(parseRoute(formatRoute(route)), route);
 });
 
 test('an empty or senseless address leads to the overview, or to no open object', (t) => {
-  t.deepEqual(parsePlace(''), { kind: 'overview' });
-  t.deepEqual(parsePlace('#/nowhere?x=1'), { kind: 'overview' });
-  t.like(parsePlace('#/objects?open=a/b'), { kind: 'objects', type: '', shard: '*', cluster: '*', open: undefined });
+  t.deepEqual(parseRoute(''), { kind: 'overview' });
+  t.deepEqual(parseRoute('#/nowhere?x=1'), { kind: 'overview' });
+  t.like(parseRoute('#/objects?open=a/b'), { kind: 'objects', type: '', shard: '*', cluster: '*', open: undefined });
 });
 
 test('opening an object keeps the list, and another filter begins a new list', (t) => {
   const listed = happened(begin(objects), { kind: 'listing' }, { kind: 'page', page, isLast: true });
-  const opened = after(listed, { kind: 'went', place: { ...objects, open: { shard: 'amber', cluster: 'c', namespace: '', name: 'one' } } });
+  const opened = after(listed, { kind: 'went', route: { ...objects, open: { shard: 'amber', cluster: 'c', namespace: '', name: 'one' } } });
 
   t.deepEqual(opened.list.pages, [page]);
-  t.deepEqual(after(opened, { kind: 'went', place: { ...objects, name: 'other' } }).list.pages, []);
+  t.deepEqual(after(opened, { kind: 'went', route: { ...objects, name: 'other' } }).list.pages, []);
 });
 
 test('pages are appended, and a failed page keeps the earlier ones', (t) => {
@@ -44,7 +44,7 @@ test('a name without a type is looked up in every type that has objects, one pag
   const type = (resource: string, count: number) => ({ resource, group: 'g', identity: '', objects: count });
   const overview = { types: [type('a', 2), type('none', 0), type('b', 1)] } as unknown as NonNullable<State['overview']>;
   const state = after(begin(objects), { kind: 'overview', overview });
-  const listed = (place: Partial<ObjectsPlace>) => typesListed(state, { ...objects, ...place }).map(({ resource }) => resource);
+  const listed = (route: Partial<ObjectsRoute>) => typesListed(state, { ...objects, ...route }).map(({ resource }) => resource);
 
   t.deepEqual(listed({ type: '', name: 'one' }), ['a', 'b']);
   t.deepEqual(listed({ type: 'b.g', name: 'one' }), ['b']);

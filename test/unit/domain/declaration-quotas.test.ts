@@ -21,7 +21,7 @@ for (const [i, waitingMax] of [4, 1_000].entries())
     t.log(`TEST_SEED=${seed}`);
     const random = seeded(seed + i);
     const limits = { ofShardMax: 9, ofTypeMax: 4, ofClusterMax: 3, waitingMax };
-    const rooms = new DeclarationQuotas(limits);
+    const quotas = new DeclarationQuotas(limits);
     /**
      * Every known declaration, and whether it declares its type. Forgotten declarations are not in
      * the map.
@@ -45,7 +45,7 @@ for (const [i, waitingMax] of [4, 1_000].entries())
       const before = known.get(key);
       const waitingBefore = all().filter((each) => !each.declares && each.declaration.place.shard === shard && each !== before).length;
 
-      const { former, ended, begun } = rooms.replace(declaration.place, next);
+      const { former, ended, begun } = quotas.replace(declaration.place, next);
 
       t.is(former, before?.declaration);
       t.deepEqual(ended, before?.declares === true ? [before.declaration] : []);
@@ -69,18 +69,18 @@ for (const [i, waitingMax] of [4, 1_000].entries())
       }
       for (const identity of ['x', 'y', 'z']) {
         const isAwaited = all().some(({ declaration: each, declares }) => !declares && each.identity === identity);
-        if (rooms.isAwaited(aDeclaration(identity, 'c1', 'a')) !== isAwaited)
+        if (quotas.isAwaited(aDeclaration(identity, 'c1', 'a')) !== isAwaited)
           return t.fail(`step ${step}: ${identity} is awaited: ${isAwaited}`);
       }
     }
-    for (const { declaration } of all()) rooms.replace(declaration.place, undefined);
-    t.false(['x', 'y', 'z'].some((identity) => rooms.isAwaited(aDeclaration(identity, 'c1', 'a'))));
+    for (const { declaration } of all()) quotas.replace(declaration.place, undefined);
+    t.false(['x', 'y', 'z'].some((identity) => quotas.isAwaited(aDeclaration(identity, 'c1', 'a'))));
   });
 
 test('a change costs the same however many declarations wait, for the type or for the shard', (t) => {
-  const rooms = new DeclarationQuotas();
+  const quotas = new DeclarationQuotas();
   const put = (type: string, cluster: string, name = type): void =>
-    void rooms.replace(aDeclaration(type, cluster, name).place, aDeclaration(type, cluster, name));
+    void quotas.replace(aDeclaration(type, cluster, name).place, aDeclaration(type, cluster, name));
   for (let i = 0; i < 1_000; i += 1) put('popular', `p${i}`);
   for (let i = 0; i < 4_000; i += 1) put(`own-${i}`, `o${i}`);
   for (let i = 0; i < 20_000; i += 1) put('popular', `w${i}`);
@@ -89,7 +89,7 @@ test('a change costs the same however many declarations wait, for the type or fo
   for (let round = 0; round < 500; round += 1) {
     // First the type has room and the shard has none, then the other way round.
     put('other', `p${round}`, 'popular');
-    rooms.replace(aDeclaration('', `o${round}`, `own-${round}`).place, undefined);
+    quotas.replace(aDeclaration('', `o${round}`, `own-${round}`).place, undefined);
     put('popular', `p${round}`);
     put(`own-${round}`, `o${round}`);
   }

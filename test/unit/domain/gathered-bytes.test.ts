@@ -12,7 +12,7 @@ test('whatever the pieces, all bytes are returned in order, and few objects hold
   const law = fc.property(pieces, fc.boolean(), (added, asOne) => {
     for (const each of added) gathered.add(each);
     const { bytes } = gathered;
-    const taken = asOne ? [gathered.takeWhole()] : gathered.take();
+    const taken = asOne ? [gathered.takeJoined()] : gathered.take();
     return (
       bytes === Buffer.concat(added).length &&
       gathered.bytes === 0 &&
@@ -29,18 +29,18 @@ test('whatever the pieces, all bytes are returned in order, and few objects hold
 test('bytes that were taken stay unchanged when more are added', (t) => {
   const gathered = new GatheredBytes();
   for (const letter of 'abc') gathered.add(Buffer.from(letter));
-  const taken = gathered.takeWhole();
+  const taken = gathered.takeJoined();
   for (const letter of 'def') gathered.add(Buffer.from(letter));
   t.is(taken.toString(), 'abc');
-  t.is(gathered.takeWhole().toString(), 'def');
+  t.is(gathered.takeJoined().toString(), 'def');
 });
 
 test('bytes taken together with a last piece are that very piece if nothing came before it, else all bytes', (t) => {
   const gathered = new GatheredBytes();
   const last = Buffer.from('last');
-  t.is(gathered.takeWholeWith(last), last);
+  t.is(gathered.takeJoinedWith(last), last);
   gathered.add(Buffer.from('first '));
-  t.is(gathered.takeWholeWith(last).toString(), 'first last');
+  t.is(gathered.takeJoinedWith(last).toString(), 'first last');
   t.is(gathered.bytes, 0);
 });
 
@@ -54,5 +54,5 @@ test('little is kept of the network buffers from which pieces were cut', (t) => 
   t.true(keptBytes < 1.5 * bytes, `${keptBytes} for ${bytes}`);
 
   gathered.add(Buffer.alloc(65_536).subarray(0, 1_025));
-  t.true(gathered.takeWhole().buffer.byteLength < 4_096);
+  t.true(gathered.takeJoined().buffer.byteLength < 4_096);
 });

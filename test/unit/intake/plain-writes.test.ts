@@ -17,7 +17,7 @@ async function aPlainWrites({ shard, changedMs = 0 }: Readonly<{ shard?: ShardSt
   const pushes = new FakePushes();
   if (shard !== undefined) pushes.publish({ shards: [shard] });
   pushes.hold(aSlice(), { changedMs: changedMs === 0 ? 0 : clock.now() + changedMs });
-  const seen = { ms: 0, hasPusher: false, isHeld: false, overwritten: [] as string[] };
+  const seen = { ms: 0, hasPusher: false, hasLivePusher: false, overwritten: [] as string[] };
   const known = pushes.state;
   const startedMs = clock.now();
   const plainWrites = new PlainWrites(
@@ -27,7 +27,7 @@ async function aPlainWrites({ shard, changedMs = 0 }: Readonly<{ shard?: ShardSt
       clock,
       pushers: {
         hasPusher: () => seen.hasPusher,
-        isHeld: () => seen.isHeld,
+        hasLivePusher: () => seen.hasLivePusher,
         overwritten: (slice) => void seen.overwritten.push(slice.resource.resource),
       },
       seenMs: () => seen.ms,
@@ -60,9 +60,9 @@ test('while a local shard has a pusher, only that pusher and the shard itself ma
   t.is(judged(kcpOf('birch')), 'Conflict');
   t.is(judged(kcpOf('amber')), 'bySource');
   seen.hasPusher = false;
-  seen.isHeld = true;
+  seen.hasLivePusher = true;
   t.is(judged(), 'Conflict', 'its server may enter again');
-  seen.isHeld = false;
+  seen.hasLivePusher = false;
   t.is(judged(), 'writes');
   t.is(judged(kcpOf('amber')), 'writes');
 });

@@ -29,7 +29,7 @@ test('a later claim ends the former session: fenced if its process is older, rep
   sessions.enter(amber, aHolder(2, said), 30);
 
   t.deepEqual(said, ['1 fenced', '2 replaced']);
-  t.is(sessions.held, 1);
+  t.is(sessions.pusherCount, 1);
 });
 
 test('a replaced session leaves nothing behind when it ends', (t) => {

@@ -26,11 +26,11 @@ function assertHeldFor(
   { clock, sessions }: Pick<ReturnType<typeof someSessions>, 'clock' | 'sessions'>,
   ms: number,
 ): void {
-  t.true(sessions.isHeld(amber, clock.now()));
+  t.true(sessions.hasLivePusher(amber, clock.now()));
   clock.advance(ms - 1);
-  t.true(sessions.isHeld(amber, clock.now()));
+  t.true(sessions.hasLivePusher(amber, clock.now()));
   clock.advance(1);
-  t.false(sessions.isHeld(amber, clock.now()));
+  t.false(sessions.hasLivePusher(amber, clock.now()));
 }
 
 test('a pusher at another server counts as a pusher, with the state that the server publishes', (t) => {
@@ -41,12 +41,12 @@ test('a pusher at another server counts as a pusher, with the state that the ser
   peers.hear('b', { pushers: pushersOf(amber, { lagMs: 3_000, whole: false }) });
 
   t.true(sessions.hasPusher(amber));
-  t.true(sessions.isHeld(amber, clock.now()));
+  t.true(sessions.hasLivePusher(amber, clock.now()));
   t.deepEqual([...sessions.present], [[amber, undefined]]);
   t.like(sessions.presence(amber), { peer: 'elsewhere', sinceMs: clock.now() - 50 });
   t.like(sessions.freshness(apiExports), { connected: true, lagMs: 3_000, whole: false });
   t.deepEqual(news, [0, 0]);
-  t.is(sessions.held, 0, 'of this server alone');
+  t.is(sessions.pusherCount, 0, 'of this server alone');
 });
 
 test('a new report from another server concerns all slices of the pusher’s shard, and a repeated one concerns none', (t) => {
@@ -94,7 +94,7 @@ test('a pusher that its server no longer lists holds nothing', (t) => {
   peers.hear('b', { pushers: pushersOf(amber) });
   peers.hear('b', {});
 
-  t.false(sessions.isHeld(amber, clock.now()));
+  t.false(sessions.hasLivePusher(amber, clock.now()));
 });
 
 test('a pusher that no longer keeps its shard does not hold it, but is still there', (t) => {
@@ -102,7 +102,7 @@ test('a pusher that no longer keeps its shard does not hold it, but is still the
   peers.hear('b', { pushers: pushersOf(amber, { isHeld: false, connected: false }) });
 
   t.true(sessions.hasPusher(amber));
-  t.false(sessions.isHeld(amber, clock.now()));
+  t.false(sessions.hasLivePusher(amber, clock.now()));
 });
 
 test('a shard that another server has just given away is held until that server publishes its pusher', (t) => {
@@ -117,5 +117,5 @@ test('without other servers, only a session holds a shard', (t) => {
   const { clock, pushes, sessions } = someSessions();
   pushes.publish({ shards: [aShardState(amber, 5)] });
 
-  t.false(sessions.isHeld(amber, clock.now()));
+  t.false(sessions.hasLivePusher(amber, clock.now()));
 });

@@ -168,7 +168,7 @@ function happen(receiver: SteppedReceiver, event: SliceEvent) {
       return receiver.take({ kind: 'declared' });
     case 'unbegun': {
       const work = { pushes: [], slice: apiExports, last: 1, mutations: 0, bytes: 0, compares: false };
-      return receiver.take({ kind: 'settled', work, outcomes: [{ kind: 'unbegun' }] });
+      return receiver.take({ kind: 'decided', work, outcomes: [{ kind: 'unbegun' }] });
     }
   }
 }
@@ -325,7 +325,7 @@ test('the position of a put or delete is stored with its objects, or without the
     ['9', '10'].map((position) => ({ kind: 'reach', neighbour: 'parent', position })),
   );
 
-  const closed = new SteppedReceiver(aContext({ takes: () => false }));
+  const closed = new SteppedReceiver(aContext({ covers: () => false }));
   t.deepEqual(textsOf(closed.frame({ ...put(1, [pushed('one')]), position: '9' })), ['send refuse 1', 'refused', 'push reach']);
 
   const parked = new SteppedReceiver(aContext({ typeOf: () => undefined, holds: () => false }));
@@ -340,9 +340,9 @@ test('RECEIVE-2: a settled mutation is acknowledged up to its last number, and f
   receiver.frame(put(1, [pushed('one'), pushed('two')]), remove(3, ['one']));
 
   t.deepEqual(textsOf(receiver.settle({ kind: 'written', revision: 3 })), ['send ack 2']);
-  t.is(receiver.state.unsettled.mutations, 1);
+  t.is(receiver.state.undecided.mutations, 1);
   t.deepEqual(textsOf(receiver.settle()), ['send ack 3']);
-  t.deepEqual(receiver.state.unsettled, { mutations: 0, bytes: 0 });
+  t.deepEqual(receiver.state.undecided, { mutations: 0, bytes: 0 });
 });
 
 test('pushes of a link that are fenced, unbegun or differ are acknowledged too, and unbegun or differing slices are resynced', (t) => {
@@ -373,9 +373,9 @@ test('a frame beyond the credit or beyond the bounds of a frame ends the connect
   const tooMany = new SteppedReceiver();
   t.deepEqual(textsOf(tooMany.frame(remove(1, names(11)))), ['bye protocol']);
 
-  const unsettled = new SteppedReceiver();
-  unsettled.frame(remove(1, names(10)), remove(11, names(9)), progress(20));
-  t.deepEqual(textsOf(unsettled.frame(progress(21))), ['bye protocol']);
+  const undecided = new SteppedReceiver();
+  undecided.frame(remove(1, names(10)), remove(11, names(9)), progress(20));
+  t.deepEqual(textsOf(undecided.frame(progress(21))), ['bye protocol']);
 
   const settled = new SteppedReceiver();
   settled.frame(remove(1, names(10)), remove(11, names(10)));
@@ -413,7 +413,7 @@ test('a parked slice is resynced once its type is declared', (t) => {
 });
 
 test('objects of a slice that this end does not take are refused one by one and counted, and nothing is removed', (t) => {
-  const receiver = new SteppedReceiver(aContext({ takes: () => false }));
+  const receiver = new SteppedReceiver(aContext({ covers: () => false }));
 
   const effects = receiver.frame(begin(1), put(2, [pushed('one'), pushed('two')]), remove(4, ['three']), digest(5), end(6, 2));
 
@@ -495,7 +495,7 @@ const anyEvent = fc.record({
 });
 
 for (const contextOf of [aContext, aPusherContext])
-  test(`whatever a ${contextOf().by.kind} sends: numbers rise, unsettled mutations are counted, and only received ones are acknowledged`, (t) => {
+  test(`whatever a ${contextOf().by.kind} sends: numbers rise, undecided mutations are counted, and only received ones are acknowledged`, (t) => {
     fc.assert(
       fc.property(fc.array(anyEvent, { maxLength: 40 }), (events) => {
         const receiver = new SteppedReceiver(contextOf({ typeOf: everyType, credit: { mutations: 1_000, bytes: 1_000_000 } }));
@@ -523,10 +523,10 @@ for (const contextOf of [aContext, aPusherContext])
             }
           t.true(receiver.state.next >= next);
           const underWay = receiver.works.reduce((sum, { mutations }) => sum + mutations, 0);
-          t.is(receiver.state.unsettled.mutations, underWay);
+          t.is(receiver.state.undecided.mutations, underWay);
         }
         receiver.settleAll();
-        t.deepEqual(receiver.state.unsettled, { mutations: 0, bytes: 0 });
+        t.deepEqual(receiver.state.undecided, { mutations: 0, bytes: 0 });
       }),
       { numRuns: rounds(500) },
     );
@@ -585,7 +585,7 @@ test('a begin that compares is answered once it is durable: with a summary, whic
     t.deepEqual(textsOf(receiver.frame({ ...begin(1), compares: true })), ['push begin']);
     t.deepEqual(textsOf(receiver.settle(outcome)), ['send ack 1', answer]);
   }
-  const notTaken = new SteppedReceiver(aContext({ takes: () => false }));
+  const notTaken = new SteppedReceiver(aContext({ covers: () => false }));
   notTaken.frame({ ...begin(1), compares: true });
   t.deepEqual(textsOf(notTaken.settle()), ['send ack 1', 'send summary 1']);
 });
@@ -700,7 +700,7 @@ test('RECEIVE-4: a stale slice of a pusher is asked for once, and goes on with i
   t.deepEqual(textsOf(receiver.frame(begin(4), put(5, [pushed('one')]), end(6, 1))), ['push begin', 'push upsert', 'push end']);
 });
 
-test('a pusher’s slice waits while unsettled pushes may declare its type, and is refused if nothing declares it', (t) => {
+test('a pusher’s slice waits while undecided pushes may declare its type, and is refused if nothing declares it', (t) => {
   const receiver = SteppedReceiver.ofPusher();
   receiver.frame(put(1, [pushed('one')]));
 

@@ -8,7 +8,7 @@ test('an end that is held for approval stays held where it waits for a declarati
   const given: Push[] = [];
   let decide = (): void => {};
   const lane: PushLane = {
-    room: () => Promise.resolve(),
+    drained: () => Promise.resolve(),
     push: (pushes) => {
       given.push(...pushes);
       return new Promise((resolve) => (decide = () => resolve(pushes.map(() => ({ kind: 'unchanged' })))));
@@ -25,7 +25,7 @@ test('an end that is held for approval stays held where it waits for a declarati
   });
   await receiver.accept(begin(1));
   decide();
-  await receiver.settled;
+  await receiver.decided;
   await receiver.accept(put(2, [pushed('one')], schemas));
 
   isDeclared = false;
@@ -42,7 +42,7 @@ test('an end that is held for approval stays held where it waits for a declarati
 
 test('an error in the receiver cuts the connection off, and close throws that error', async (t) => {
   let cuts = 0;
-  const lane: PushLane = { room: () => Promise.resolve(), push: () => Promise.reject(new Error('a bug of the store')) };
+  const lane: PushLane = { drained: () => Promise.resolve(), push: () => Promise.reject(new Error('a bug of the store')) };
   const receiver = new Receiver({
     lane,
     turn: () => Promise.resolve(),

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { parseJson } from '../../../src/json/json-parser.js';
 import { formatJson } from '../../../src/json/json-tree.js';
 import { mustParse } from '../../../src/domain/parsed.js';
-import { applyStrategicMergePatch, takesStrategicMergePatch } from '../../../src/json/strategic-merge-patch.js';
+import { applyStrategicMergePatch, supportsStrategicMergePatch } from '../../../src/json/strategic-merge-patch.js';
 
 const rbac = 'rbac.authorization.k8s.io';
 const admission = 'admissionregistration.k8s.io';
@@ -16,9 +16,9 @@ function patched(target: string, patch: string, group = admission, resource = ''
 }
 
 test('only the groups with a schema accept strategic merge patches', (t) => {
-  t.true(takesStrategicMergePatch(rbac));
-  t.true(takesStrategicMergePatch(admission));
-  t.false(takesStrategicMergePatch('apis.kcp.io'));
+  t.true(supportsStrategicMergePatch(rbac));
+  t.true(supportsStrategicMergePatch(admission));
+  t.false(supportsStrategicMergePatch('apis.kcp.io'));
 });
 
 test('the variables of a ValidatingAdmissionPolicy are merged by name, and those of a MutatingAdmissionPolicy replaced', (t) => {

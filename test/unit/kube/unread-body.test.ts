@@ -1,14 +1,14 @@
 /**
  * A body that gathers its unread bytes. Its reader must get every byte and the end, in whatever way
  * they arrive and it reads, even after its source has ended; bytes that it does not take count
- * against the room.
+ * against the memory.
  */
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { UnreadBody, type UnreadRoom } from '../../../src/kube/unread-body.js';
+import { UnreadBody, type UnreadMemory } from '../../../src/kube/unread-body.js';
 import { pieces } from '../../support/some-pieces.js';
 import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
@@ -16,7 +16,7 @@ import { test } from '../../support/test.js';
 /**
  * Pushes the pieces as a socket does, `together` in each turn of the event loop, and then the end.
  */
-function arriving(all: readonly Buffer[], together: number, room?: UnreadRoom): Readable {
+function arriving(all: readonly Buffer[], together: number, memory?: UnreadMemory): Readable {
   const source = new Readable({ read: () => {} });
   const next = (at: number): void => {
     for (const each of all.slice(at, at + together)) source.push(each);
@@ -24,27 +24,31 @@ function arriving(all: readonly Buffer[], together: number, room?: UnreadRoom): 
     else source.push(null);
   };
   setImmediate(next, 0);
-  return new UnreadBody(source, { room });
+  return new UnreadBody(source, { memory });
 }
 
-function aRoom(max = Infinity): { room: UnreadRoom; used: () => number } {
+function someMemory(max = Infinity): { memory: UnreadMemory; used: () => number } {
   let used = 0;
   const tryReserve = (bytes: number): boolean => {
     if (used + bytes > max) return false;
     used += bytes;
     return true;
   };
-  return { room: { tryReserve, release: (bytes) => void (used -= bytes) }, used: () => used };
+  return { memory: { tryReserve, release: (bytes) => void (used -= bytes) }, used: () => used };
 }
 
 /** A body whose reader is paused, and pauses again at each piece that it takes. */
-function aPausedBody({ room, read = () => {}, highWaterMark }: { room?: UnreadRoom; read?: () => void; highWaterMark?: number } = {}): {
+function aPausedBody({
+  memory,
+  read = () => {},
+  highWaterMark,
+}: { memory?: UnreadMemory; read?: () => void; highWaterMark?: number } = {}): {
   source: Readable;
   body: Readable;
   taken: () => number;
 } {
   const source = new Readable({ read, ...(highWaterMark !== undefined && { highWaterMark }) });
-  const body = new UnreadBody(source, { room });
+  const body = new UnreadBody(source, { memory });
   let taken = 0;
   body.on('data', (chunk: Buffer) => {
     taken += chunk.length;
@@ -79,16 +83,16 @@ for (const [how, read] of Object.entries(readers))
   test(`a body that is read ${how} has all its bytes and its end, in whatever pieces they arrive`, async (t) => {
     const law = fc.asyncProperty(pieces, fc.integer({ min: 1, max: 70 }), async (all, together) => {
       const wanted = Buffer.concat(all).toString();
-      const counted = aRoom();
-      const found = await read(arriving(all, together, counted.room));
+      const counted = someMemory();
+      const found = await read(arriving(all, together, counted.memory));
       return found === wanted && counted.used() === 0;
     });
     await t.notThrowsAsync(fc.assert(law, { numRuns: rounds(60) }));
   });
 
 test('bytes that a paused reader does not take count until they are taken or given up, and without room the body ends', (t) => {
-  const counted = aRoom(1_000);
-  const { source, body, taken } = aPausedBody({ room: counted.room });
+  const counted = someMemory(1_000);
+  const { source, body, taken } = aPausedBody({ memory: counted.memory });
   for (let i = 0; i < 9; i += 1) source.push(Buffer.alloc(100, 'x'));
   t.is(counted.used(), 900);
   body.read();
@@ -99,8 +103,8 @@ test('bytes that a paused reader does not take count until they are taken or giv
 });
 
 test('a reader that takes a piece and pauses again leaves the other pieces counted', async (t) => {
-  const counted = aRoom();
-  const { source, body } = aPausedBody({ room: counted.room });
+  const counted = someMemory();
+  const { source, body } = aPausedBody({ memory: counted.memory });
   for (let i = 0; i < 9; i += 1) source.push(Buffer.alloc(10_000, 'x'));
   source.push(null);
   body.resume();
@@ -142,8 +146,8 @@ test('the source is asked for no more bytes while as many are unread as without 
 });
 
 test('a source that has ended closes at once; its reader still gets all of it, even if the source breaks later', async (t) => {
-  const counted = aRoom();
-  const { source, body, taken } = aPausedBody({ room: counted.room });
+  const counted = someMemory();
+  const { source, body, taken } = aPausedBody({ memory: counted.memory });
   for (let i = 0; i < 9; i += 1) source.push(Buffer.alloc(10_000, 'x'));
   source.push(null);
   await once(source, 'close');
@@ -172,10 +176,10 @@ test('giving up a body gives up its source, and its signal ends it even when all
   body.destroy();
   t.true(source.destroyed);
 
-  const counted = aRoom();
+  const counted = someMemory();
   const givenUp = new AbortController();
   const whole = new Readable({ read: () => {} });
-  const unread = new UnreadBody(whole, { room: counted.room, signal: givenUp.signal }).pause();
+  const unread = new UnreadBody(whole, { memory: counted.memory, signal: givenUp.signal }).pause();
   whole.push(Buffer.alloc(10_000, 'x'));
   whole.push(null);
   await once(whole, 'close');

@@ -40,7 +40,7 @@ test('an object larger than the credit in bytes fits if nothing else is unacknow
   t.true(window.fits(1, 1_000));
   window.add('a', [pending(1_000)]);
   t.false(window.fits(1, 0));
-  t.false(window.hasRoom);
+  t.false(window.hasCredit);
 });
 
 test('nothing fits while a cache gives no credit', (t) => {
@@ -128,9 +128,9 @@ test('the window knows whose mutations are unacknowledged, until they are acknow
   window.add('b', [pending()]);
 
   window.acknowledge(1, credit);
-  t.deepEqual([window.holds('a'), window.holds('b'), window.holds('c')], [true, true, false]);
+  t.deepEqual([window.has('a'), window.has('b'), window.has('c')], [true, true, false]);
   window.acknowledge(2, credit);
-  t.deepEqual([window.holds('a'), window.holds('b')], [false, true]);
+  t.deepEqual([window.has('a'), window.has('b')], [false, true]);
   window.takeBack();
-  t.false(window.holds('b'));
+  t.false(window.has('b'));
 });

@@ -1,7 +1,7 @@
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
-import { commitBytesMax, decideCompaction, SnapshotHolds, type HistoryLimits, type LogState } from '../../../src/store/compactor.js';
+import { commitBytesMax, decideCompaction, SnapshotPins, type HistoryLimits, type LogState } from '../../../src/store/compactor.js';
 
 const limits: HistoryLimits = {
   historyAgeMs: 100_000,
@@ -100,20 +100,20 @@ test('a commit may have at most a fortieth of the bytes', (t) => {
 });
 
 test('a hold lasts until it is released or its time is over, and the lowest hold counts', (t) => {
-  const holds = new SnapshotHolds(1000);
-  const release = holds.hold(5, 0);
-  holds.hold(9, 500);
+  const pins = new SnapshotPins(1000);
+  const release = pins.pin(5, 0);
+  pins.pin(9, 500);
 
-  t.is(holds.lowest(999), 5);
-  t.is(holds.lowest(1000), 9);
+  t.is(pins.lowest(999), 5);
+  t.is(pins.lowest(1000), 9);
   release();
-  t.is(holds.lowest(600), 9);
-  t.is(holds.lowest(1500), undefined);
+  t.is(pins.lowest(600), 9);
+  t.is(pins.lowest(1500), undefined);
 });
 
 largeTest('the lowest of very many holds is found', (t) => {
-  const holds = new SnapshotHolds(1000);
-  for (let revision = 1_000_000; revision > 0; revision -= 1) holds.hold(revision, 0);
+  const pins = new SnapshotPins(1000);
+  for (let revision = 1_000_000; revision > 0; revision -= 1) pins.pin(revision, 0);
 
-  t.is(holds.lowest(0), 1);
+  t.is(pins.lowest(0), 1);
 });

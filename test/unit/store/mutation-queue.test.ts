@@ -1,7 +1,7 @@
 import type { PushDecision } from '../../../src/store/batch-item.js';
 import { test } from '../../support/test.js';
 import type { Outcome } from '../../../src/domain/mutation.js';
-import { askedOf, type ObjectsOf, type Part } from '../../../src/store/lane.js';
+import { itemsOf, type ObjectsOf, type Part } from '../../../src/store/lane.js';
 import { MutationQueue, type QueueLimits } from '../../../src/store/mutation-queue.js';
 import type { Push, PushOutcome } from '../../../src/domain/push.js';
 import { aDelete, aPut } from '../../support/objects.js';
@@ -29,12 +29,12 @@ function aQueue(
     for (const part of batches.at(-1) ?? []) {
       if (part.kind === 'mutation') part.answer(done);
       else
-        queue.settlePushes(
+        queue.answerPushes(
           part,
-          part.asked.map(() => unchanged),
+          part.items.map(() => unchanged),
         );
     }
-    queue.settled();
+    queue.batchDecided();
     queue.pump();
   };
   return { queue, batches, settle };
@@ -42,7 +42,7 @@ function aQueue(
 
 const named = (name: string, bytes = 10) => aPut({ name }, 'absent', { spec: 'x'.repeat(bytes) });
 const namesOf = (batch: readonly Part[] | undefined): string[] =>
-  (batch ?? []).flatMap(askedOf).map((asked) => ('key' in asked ? asked.key.name : asked.kind));
+  (batch ?? []).flatMap(itemsOf).map((asked) => ('key' in asked ? asked.key.name : asked.kind));
 
 test('an idle committer gets a mutation at once, and later ones form the next batch, in order', (t) => {
   const { queue, batches, settle } = aQueue();
@@ -73,7 +73,7 @@ test('mutations of one turn of the event loop go together, and a queue that is r
   tasks.splice(0).forEach((task) => task());
   t.deepEqual(batches.map(namesOf), [['a', 'b', 'c']]);
   t.is(tasks.length, 0);
-  queue.settled();
+  queue.batchDecided();
   void queue.submit(named('d'));
   queue.refuseAll({ reason: 'ServiceUnavailable', message: 'gone' });
   tasks.splice(0).forEach((task) => task());
@@ -238,11 +238,11 @@ test('a sweep is the last push of its lane in a batch, is resumed until it is co
   const { queue, batches } = aQueue();
   const lane = queue.lane();
   const answered = lane.push([...pushes('a', 2), anEnd(), ...pushes('b', 1)]);
-  const decide = (...outcomes: Parameters<MutationQueue['settlePushes']>[1]): void => {
+  const decide = (...outcomes: Parameters<MutationQueue['answerPushes']>[1]): void => {
     const [part] = batches.at(-1) ?? [];
     if (part?.kind !== 'pushes') throw new Error('pushes were sent');
-    queue.settlePushes(part, outcomes);
-    queue.settled();
+    queue.answerPushes(part, outcomes);
+    queue.batchDecided();
     queue.pump();
   };
 
@@ -280,17 +280,17 @@ test('a closed queue decides what waits, but resumes no sweep', async (t) => {
   queue.close(refusal);
   const [part] = batches[0] ?? [];
   if (part?.kind !== 'pushes') throw new Error('pushes were sent');
-  queue.settlePushes(part, [{ kind: 'partial', removed: 3, walk: 7 }]);
-  queue.settled();
+  queue.answerPushes(part, [{ kind: 'partial', removed: 3, walk: 7 }]);
+  queue.batchDecided();
   queue.pump();
   const [behind] = batches[1] ?? [];
   if (behind?.kind !== 'pushes') throw new Error('pushes were sent');
-  queue.settlePushes(behind, [unchanged]);
+  queue.answerPushes(behind, [unchanged]);
 
   t.deepEqual(await answered, [{ kind: 'unavailable', refusal }, unchanged]);
   t.deepEqual(await queue.lane().push(pushes('b', 1)), [{ kind: 'unavailable', refusal }]);
   t.deepEqual(await queue.submit(named('c')), { kind: 'unavailable', refusal });
-  await t.notThrowsAsync(queue.lane().room());
+  await t.notThrowsAsync(queue.lane().drained());
 });
 
 test('a queue that ends sweeps decides everything else as usual', async (t) => {
@@ -302,8 +302,8 @@ test('a queue that ends sweeps decides everything else as usual', async (t) => {
   queue.endSweeps(refusal);
   const [part] = batches[0] ?? [];
   if (part?.kind !== 'pushes') throw new Error('pushes were sent');
-  queue.settlePushes(part, [{ kind: 'partial', removed: 3, walk: 7 }]);
-  queue.settled();
+  queue.answerPushes(part, [{ kind: 'partial', removed: 3, walk: 7 }]);
+  queue.batchDecided();
   queue.pump();
   settle();
   t.deepEqual(await answered, [{ kind: 'unavailable', refusal }, unchanged]);
@@ -330,12 +330,12 @@ test('a pusher that acquires a shard is decided ahead of an end under way, once,
   const decide = (ofEnd: PushDecision): void => {
     for (const part of batches.at(-1) ?? []) {
       if (part.kind !== 'pushes') throw new Error('pushes were sent');
-      queue.settlePushes(
+      queue.answerPushes(
         part,
-        part.asked.map(({ kind }) => (kind === 'end' || kind === 'resume' ? ofEnd : unchanged)),
+        part.items.map(({ kind }) => (kind === 'end' || kind === 'resume' ? ofEnd : unchanged)),
       );
     }
-    queue.settled();
+    queue.batchDecided();
     queue.pump();
   };
 
@@ -346,7 +346,7 @@ test('a pusher that acquires a shard is decided ahead of an end under way, once,
   await Promise.all(all);
 
   const texts = batches.map((batch) =>
-    batch.flatMap(askedOf).map((each) => (each.kind === 'acquire' ? `acquire ${each.process}` : each.kind)),
+    batch.flatMap(itemsOf).map((each) => (each.kind === 'acquire' ? `acquire ${each.process}` : each.kind)),
   );
   t.deepEqual(texts, [
     ['end'],
@@ -364,12 +364,12 @@ test('lanes are let in one after the other, while fewer bytes wait than one lane
   const [a, b, c] = [queue.lane(), queue.lane(), queue.lane()];
   const entered: string[] = [];
   const enter = async (name: string, lane: typeof a, count: number): Promise<void> => {
-    await lane.room();
+    await lane.drained();
     entered.push(name);
     void lane.push(pushes(name, count));
   };
   const settleAll = () => new Promise((resolve) => setImmediate(resolve));
-  await a.room();
+  await a.drained();
   void a.push(pushes('a', 1));
 
   await enter('a', a, 4);
@@ -395,14 +395,14 @@ test('no lane is let in before the previous one has pushed, even if a batch leav
   const entered: number[] = [];
   void lanes[0]?.push(pushes('a', 1));
   for (const [i, lane] of lanes.entries()) {
-    void lane.room().then(() => {
+    void lane.drained().then(() => {
       entered.push(i);
       void lane.push(pushes('b', 1));
     });
   }
 
   run();
-  queue.settled();
+  queue.batchDecided();
   void queue.submit(named('request'));
   queue.pump();
   await Promise.resolve();
@@ -417,7 +417,7 @@ test('a lane that waits for room gets it when everything that waits is refused w
   const { queue, batches } = aQueue({ batchMutationsMax: 2 });
   const lane = queue.lane();
   const answers = [1, 2, 3, 4].map((each) => lane.push([anUpsert({ name: String(each) })]));
-  const room = lane.room();
+  const room = lane.drained();
 
   queue.refuseBatch(batches[0]!, { reason: 'ServiceUnavailable', message: 'the disk is full' });
 

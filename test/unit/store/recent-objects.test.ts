@@ -36,8 +36,8 @@ test('reading many objects evicts nothing if each is read once', (t) => {
   const recent = new RecentObjects(25_000);
 
   recent.add(anObject(1, new Uint8Array(10_000)));
-  recent.addIfRoom(anObject(2, new Uint8Array(10_000)));
-  recent.addIfRoom(anObject(3, new Uint8Array(10_000)));
+  recent.addIfFits(anObject(2, new Uint8Array(10_000)));
+  recent.addIfFits(anObject(3, new Uint8Array(10_000)));
 
   t.deepEqual(
     [1, 2, 3].map((revision) => recent.get(revision)?.revision),
@@ -66,8 +66,8 @@ test('objects with hardly any body count the memory of their own record', (t) =>
 
   const kept = Array.from({ length: 10_000 }, (_, i) => recent.get(i + 1)).filter((object) => object !== undefined).length;
   t.true(kept > 1_900 && kept < 2_100, `${kept} are kept`);
-  recent.addIfRoom(anObject(10_001, shared.subarray(0, 1)));
-  recent.addIfRoom(anObject(10_002, shared.subarray(0, 1)));
-  recent.addIfRoom(anObject(10_003, shared.subarray(0, 1)));
+  recent.addIfFits(anObject(10_001, shared.subarray(0, 1)));
+  recent.addIfFits(anObject(10_002, shared.subarray(0, 1)));
+  recent.addIfFits(anObject(10_003, shared.subarray(0, 1)));
   t.is(recent.get(10_003), undefined, 'there is no room');
 });

@@ -17,5 +17,5 @@ test('with more policies than are remembered, filters still let through the same
 
   const last = equal.of(aPolicy({ labels: 'tier=299' }), aPolicy({ types: ['*'] }));
   t.is(new Set(filters).size, 300);
-  t.false(last.asksPaths);
+  t.false(last.needsPaths);
 });

@@ -13,7 +13,7 @@ test('a heartbeat is requested once a second, and its answer is dated by the req
   const { clock, sent, heartbeat } = setUp();
   const askedMs = clock.now();
 
-  heartbeat.ask();
+  heartbeat.send();
   clock.advance(300);
   t.is(heartbeat.answered(1), askedMs);
   clock.advance(699);
@@ -27,7 +27,7 @@ test('a heartbeat is requested once a second, and its answer is dated by the req
 test('no heartbeat is requested before the last is answered; then the next goes at once if a second has passed', (t) => {
   const { clock, sent, heartbeat } = setUp();
   const askedMs = clock.now();
-  heartbeat.ask();
+  heartbeat.send();
 
   clock.advance(60_000);
   t.deepEqual(sent, [1]);
@@ -40,7 +40,7 @@ test('no heartbeat is requested before the last is answered; then the next goes 
 test('an answer to a heartbeat that was never requested, or was already answered, does not count', (t) => {
   const { clock, sent, heartbeat } = setUp();
   t.is(heartbeat.answered(0), undefined);
-  heartbeat.ask();
+  heartbeat.send();
 
   t.is(heartbeat.answered(0), undefined);
   t.is(heartbeat.answered(2), undefined);
@@ -53,7 +53,7 @@ test('an answer to a heartbeat that was never requested, or was already answered
 
 test('after close no heartbeat is requested', (t) => {
   const { clock, sent, heartbeat } = setUp();
-  heartbeat.ask();
+  heartbeat.send();
   heartbeat.answered(1);
 
   heartbeat.close();

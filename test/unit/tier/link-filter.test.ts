@@ -34,9 +34,9 @@ test('rules for everything let each object through without reading it, and claim
   const object = anExport('acme');
 
   t.true(filter.lets(object, undefined));
-  t.true(filter.isWhole(sliceOf(object)));
+  t.true(filter.letsAll(sliceOf(object)));
   t.true(filter.covers(sliceOf(object)));
-  t.false(filter.asksPath(sliceOf(object)));
+  t.false(filter.needsPath(sliceOf(object)));
   t.true(filter.coversShard(shardName('amber')));
 });
 
@@ -46,7 +46,7 @@ test('an empty policy at either end lets nothing through', (t) => {
   for (const filter of [new LinkFilter([], aPolicy(everything)), new LinkFilter(aPolicy(everything), []), new LinkFilter([], [])]) {
     t.false(filter.lets(object, undefined));
     t.false(filter.covers(sliceOf(object)));
-    t.false(filter.isWhole(sliceOf(object)));
+    t.false(filter.letsAll(sliceOf(object)));
     t.false(filter.coversShard(shardName('amber')));
     t.not(filter.hashOf(sliceOf(object)), '');
   }
@@ -74,14 +74,14 @@ test('a tenant’s cache holds public exports and those under its path, and a pa
   for (const outside of ['root:tenant-ab', 'root', 'root:tenant', 'root:tenant-b:root:tenant-a'])
     t.false(filter.lets(at(outside), undefined));
   t.false(filter.lets(anExport('acme'), undefined));
-  t.true(filter.asksPath(sliceOf(at('root'))));
+  t.true(filter.needsPath(sliceOf(at('root'))));
 });
 
 test('a region that never lets RBAC out lists the types that it lets out', (t) => {
   const types = ['apiexports.apis.kcp.io', 'apiresourceschemas.apis.kcp.io', 'workspacetypes.tenancy.kcp.io', 'shards.core.kcp.io'];
   const filter = aFilter({ types });
 
-  t.true(filter.isWhole(sliceOf(anExport('acme'))));
+  t.true(filter.letsAll(sliceOf(anExport('acme'))));
   for (const resource of ['roles', 'rolebindings', 'clusterroles', 'clusterrolebindings'])
     t.false(filter.covers(aKey({ group: rbacGroup, resource })), resource);
 });
@@ -125,7 +125,7 @@ test('a rule for a declared type also lets its declaration through, on the same 
   t.true(anyIdentity.lets(aDeclaration('B2'), undefined));
   t.false(anyIdentity.lets(aDeclaration('B2', {}, 'disks'), undefined));
   t.false(filter.lets(aDeclaration('A1', { shard: 'birch' }), undefined));
-  t.false(filter.isWhole(sliceOf(aDeclaration('A1'))));
+  t.false(filter.letsAll(sliceOf(aDeclaration('A1'))));
 });
 
 test('a rule for built-in types or for every type lets no declaration through by implication', (t) => {
@@ -280,10 +280,10 @@ test('a link filter decides as a naive reading of both policies, and its answers
 
         t.is(lets, naivelyLets(own, sample) && naivelyLets(other, sample));
         if (lets) t.true(filter.covers(slice) && filter.coversShard(slice.shard));
-        else t.false(filter.isWhole(slice));
-        if (filter.isWhole(slice)) t.true(filter.covers(slice));
+        else t.false(filter.letsAll(slice));
+        if (filter.letsAll(slice)) t.true(filter.covers(slice));
         if (filter.covers(slice)) t.true(filter.coversShard(slice.shard));
-        if (!filter.asksPath(slice)) t.is(filter.lets(object, undefined), lets);
+        if (!filter.needsPath(slice)) t.is(filter.lets(object, undefined), lets);
       }
     }),
     { numRuns: rounds(1000) },
@@ -309,7 +309,7 @@ test('filters with the same hash for a slice let the same objects of it through'
         if (one.hashOf(object.key) !== two.hashOf(object.key)) continue;
         same++;
         t.is(one.lets(object, known), two.lets(object, known));
-        t.is(one.isWhole(object.key), two.isWhole(object.key));
+        t.is(one.letsAll(object.key), two.letsAll(object.key));
       }
     }),
     { numRuns: 500 },
@@ -334,7 +334,7 @@ test('a filter still decides correctly for more slices than it remembers', (t) =
 
   for (let i = 0; i < 10_500; i++) filter.covers(aKey({ shard: `s-${i}` }));
 
-  t.true(filter.isWhole(aKey({ group: '', resource: 'secrets' })));
+  t.true(filter.letsAll(aKey({ group: '', resource: 'secrets' })));
   t.false(filter.covers(aKey()));
 });
 

@@ -73,7 +73,7 @@ test('a path that a link brought counts until the store has committed it, and no
   await paths.read(aFrame(1, 'acme'));
   paths.accepts(saying('root:a'));
   t.true(await isIn(2), 'the path is still in the queue');
-  paths.settled(2);
+  paths.decidedUpTo(2);
   t.false(await isIn(3), 'the store has another path by now, or none');
   stored.set('acme', 'root:a');
   t.true(await isIn(4));
@@ -85,7 +85,7 @@ test('a path that is committed while a frame is read still counts for the rest o
   paths.accepts(saying('root:a'));
 
   await paths.read(aFrame(2, 'acme', 'acme'));
-  paths.settled(1);
+  paths.decidedUpTo(1);
 
   t.true(paths.accepts(anObject()));
 });

@@ -51,7 +51,7 @@ function setUp() {
   /** All reports that answer the next heartbeat, with a tail that is not behind. */
   const answer = (...these: readonly Slice[]): readonly Report[] => {
     mark(...these);
-    reports.ask((heartbeat += 1));
+    reports.request((heartbeat += 1));
     const all: Report[] = [];
     do all.push(...take(state.published));
     while (reports.check());
@@ -125,12 +125,12 @@ test('once all slices are known, an unrequested report says that all were report
 test('a report waits until the tail has read everything published when it was made, and no slice is read meanwhile', (t) => {
   const { state, reports, mark, take, marked } = setUp();
   mark(exports);
-  reports.ask(1);
+  reports.request(1);
 
   t.true(reports.check());
   state.published = 9;
   mark(schemas);
-  reports.ask(2);
+  reports.request(2);
   t.false(reports.check());
   t.deepEqual(take(6), []);
   t.deepEqual(texts(take(7)), ['apiexports true true 0']);

@@ -5,7 +5,7 @@ import type { ShardState } from '../../../src/domain/claim.js';
 import type { SliceState } from '../../../src/domain/push.js';
 import { childNeighbour, flows, type Neighbour } from '../../../src/domain/via.js';
 import type { Slice } from '../../../src/domain/slice.js';
-import type { HeldSlice } from '../../../src/frames/frame.js';
+import type { InventorySlice } from '../../../src/frames/frame.js';
 import { PeerInventory } from '../../../src/tier/links/inventory.js';
 import { SliceSyncs } from '../../../src/tier/syncs/slice-syncs.js';
 import { LinkFilter } from '../../../src/tier/filters/link-filter.js';
@@ -28,14 +28,14 @@ function aFilter(...rules: readonly WrittenRule[]): LinkFilter {
   return new LinkFilter(aPolicy(...rules), aPolicy(everything));
 }
 
-function heldAt(filter: LinkFilter, slice: Slice, syncedTerm = 5): HeldSlice {
+function heldAt(filter: LinkFilter, slice: Slice, syncedTerm = 5): InventorySlice {
   return { slice, filterHash: filter.hashOf(slice), syncedTerm };
 }
 
 type RigOptions = Readonly<{
   shard?: ShardState;
   slices?: readonly Slice[];
-  held?: readonly HeldSlice[];
+  held?: readonly InventorySlice[];
   filter?: LinkFilter;
   to?: Neighbour;
   canResume?: boolean;
@@ -68,7 +68,7 @@ async function someSyncs({
     {
       known,
       isSynced: isSynced ?? ((slice) => known.isSynced(slice)),
-      canCome: () => true,
+      canArrive: () => true,
       unknown: () => {},
       published: () => store.published,
       clock,
@@ -182,7 +182,7 @@ test('changes of a slice that waits for its sync are sent if the other end may h
 test('a slice that is reported as held, or becomes known, only after the link has moved on is synced', async (t) => {
   const { syncs, phases, report, filter } = await someSyncs({ slices: [] });
 
-  syncs.hold([heldAt(filter, exports)]);
+  syncs.receiveInventory([heldAt(filter, exports)]);
   report([], [{ slice: schemas }]);
 
   t.deepEqual(phases(), { apiexports: 'waiting', apiresourceschemas: 'new' });
@@ -423,7 +423,7 @@ test('the slice that was looked up last is no longer found once it has left', as
 
 const many = 100_000;
 
-function heldMany(count: number): readonly HeldSlice[] {
+function heldMany(count: number): readonly InventorySlice[] {
   const filter = aFilter(everything);
   return Array.from({ length: count }, (_, i) => heldAt(filter, aSlice({ resource: `r${i}` })));
 }
@@ -438,7 +438,7 @@ test('other work runs within a shard of many slices: at the opening, after a cha
   await syncs.changeFilter(aFilter(noSchemas), turn);
   const changing = turns;
   await syncs.learnChoice(aClaimFrame({ ...aShardState(amber, 5), isYours: false }), turn);
-  syncs.hold(heldMany(many / 10));
+  syncs.receiveInventory(heldMany(many / 10));
   turns = 0;
   await syncs.learnChoice(aClaimFrame({ ...aShardState(amber, 5), isYours: true }), turn);
 

@@ -78,7 +78,7 @@ test('whatever changes between the pages, the other end holds what passes the fi
         const receiver: Receiver = new Map();
         const page = async (): Promise<void> => {
           const crossing = await filterObjects(await walk.page(), { slice: aSlice(), filter, paths });
-          for (const object of crossing) if (walk.take(object)) receiver.set(textOf(object.key), object);
+          for (const object of crossing) if (walk.add(object)) receiver.set(textOf(object.key), object);
         };
         for (const step of during) {
           if (step !== 'page') {
@@ -103,7 +103,7 @@ test('a walk has no digest once something other than a change has moved it', (t)
   const walk = new SliceWalk(aSnapshot(new FakeHistory()), { sums: true });
 
   walk.giveUpSum();
-  walk.take(anObject());
+  walk.add(anObject());
 
   t.is(walk.sum, undefined);
 });

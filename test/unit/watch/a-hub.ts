@@ -6,7 +6,7 @@ import { mustParse } from '../../../src/domain/parsed.js';
 import { Hub, type HubLimits } from '../../../src/watch/hub.js';
 import { Pace } from '../../../src/domain/base/pace.js';
 import { SharedSnapshots } from '../../../src/watch/shared-snapshots.js';
-import { endlessRoom } from '../../support/an-exchange.js';
+import { endlessMemory } from '../../support/an-exchange.js';
 import { aScope } from '../../support/objects.js';
 import { ASink } from './a-sink.js';
 import { MemoryStore } from './memory-store.js';
@@ -69,7 +69,7 @@ export function aWatch(request: Partial<WatchRequest> = {}): WatchRequest {
     start: { kind: 'after', revision: 0 },
     bookmarks: true,
     timeoutMs: hourMs,
-    room: endlessRoom,
+    memory: endlessMemory,
     sink: new ASink({ isFull: true }),
     ...request,
   };

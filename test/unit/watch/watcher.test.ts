@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
-import type { Room } from '../../../src/domain/base/room.js';
+import type { MemoryReservation } from '../../../src/domain/base/memory-reservation.js';
 import { aScope } from '../../support/objects.js';
-import { endlessRoom } from '../../support/an-exchange.js';
+import { endlessMemory } from '../../support/an-exchange.js';
 import { aHub, aWatch, everything, initial, selecting } from './a-hub.js';
 import type { MemoryStore } from './memory-store.js';
 import { plainEvents, Reader, received, turns } from './plain-events.js';
@@ -317,8 +317,8 @@ test('objects that change while a WatchList receives what is gone are taken as o
   t.deepEqual(seen.slice(2), ['BOOKMARK@6!', 'DELETED c@6', 'MODIFIED a@7', 'DELETED b@8', 'ADDED c@9']);
 });
 
-/** Has room when the test says so, and records what is held while a watch waits for it. */
-class ScarceRoom implements Room {
+/** Has memory when the test says so, and records what is held while a watch waits for it. */
+class ScarceMemory implements MemoryReservation {
   held = 0;
   isFull = false;
   readonly heldAtWaits: number[] = [];
@@ -357,19 +357,19 @@ class ScarceRoom implements Room {
 
 test('a watch that waits for room holds none, even if the room that it asked for is too little by then', async (t) => {
   const { hub, store } = aHub();
-  const room = new ScarceRoom();
-  const reader = new Reader(hub.open(aWatch({ room })));
+  const memory = new ScarceMemory();
+  const reader = new Reader(hub.open(aWatch({ memory })));
   await reader.drain();
 
-  room.isFull = true;
+  memory.isFull = true;
   store.commit({ put: { name: 'n1' } });
   await reader.drain();
   for (let i = 2; i <= 5; i++) store.commit({ put: { name: `n${i}` } });
-  room.grant();
+  memory.grant();
   await reader.drain();
-  t.deepEqual(room.heldAtWaits, [0, 0]);
-  room.isFull = false;
-  room.grant();
+  t.deepEqual(memory.heldAtWaits, [0, 0]);
+  memory.isFull = false;
+  memory.grant();
 
   t.deepEqual(
     await reader.drain(),
@@ -379,11 +379,11 @@ test('a watch that waits for room holds none, even if the room that it asked for
 
 test('a watch that is ended while it waits for room ends at once, and returns room that is granted later', async (t) => {
   const { hub, store } = aHub();
-  const room = new ScarceRoom();
-  const open = hub.open(aWatch({ room }));
+  const memory = new ScarceMemory();
+  const open = hub.open(aWatch({ memory }));
   const reader = new Reader(open);
   await reader.drain();
-  room.isFull = true;
+  memory.isFull = true;
   store.commit(one);
   await reader.drain();
 
@@ -392,9 +392,9 @@ test('a watch that is ended while it waits for room ends at once, and returns ro
 
   t.true(reader.ended);
   t.is(hub.openWatches, 0);
-  room.grant();
+  memory.grant();
   await turns(1);
-  t.is(room.held, 0);
+  t.is(memory.held, 0);
 });
 
 test('a reader that leaves at any point leaves nothing open', async (t) => {
@@ -438,8 +438,8 @@ test('a watch that is ended shows nothing that is published later, in the same t
 test('an abandoned watch does not count as fallen back, whatever is published until it has ended', async (t) => {
   const { hub, store, counts } = aHub();
   let isClosed = false;
-  const room = { ...endlessRoom, tryTake: () => !isClosed };
-  const open = hub.open(aWatch({ room }));
+  const memory = { ...endlessMemory, tryTake: () => !isClosed };
+  const open = hub.open(aWatch({ memory }));
   const drained = new Reader(open).drain();
   await turns(3);
 

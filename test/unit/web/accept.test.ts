@@ -1,8 +1,8 @@
 import { test } from '../../support/test.js';
-import { asksPartial, negotiate, type Asked } from '../../../src/web/formats/accept.js';
+import { acceptsPartial, negotiate, type AnswerShape } from '../../../src/web/formats/accept.js';
 import { fastestMs } from '../../support/fastest.js';
 
-function shown(accept: string | undefined, asked: Asked): string {
+function shown(accept: string | undefined, asked: AnswerShape): string {
   const result = negotiate(accept, asked);
   if (result.kind === 'refused') return result.refusal.reason;
   const { encoding, form, tableVersion } = result.value;
@@ -83,7 +83,7 @@ for (const [accept, asked, expected] of [
   [partial('Table', 'v2'), 'one', 'NotAcceptable'],
   [`${partial('Junk')},application/json`, 'one', 'json object'],
   ['application/yaml;as=Table;g=meta.k8s.io;v=v1', 'one', 'NotAcceptable'],
-] satisfies [string | undefined, Asked, string][]) {
+] satisfies [string | undefined, AnswerShape, string][]) {
   test(`for ${asked}, ${accept === undefined ? 'no Accept' : `Accept ${accept}`} is answered ${expected}`, (t) => {
     t.is(shown(accept, asked), expected);
   });
@@ -92,13 +92,13 @@ for (const [accept, asked, expected] of [
 test('metadata alone is sent if the chosen clause asks for it', (t) => {
   const inProtobuf = `${protobuf};as=PartialObjectMetadata;g=meta.k8s.io;v=v1`;
 
-  t.true(asksPartial(partial('PartialObjectMetadataList'), 'list'));
-  t.true(asksPartial(`${inProtobuf},${partial('PartialObjectMetadata')}`, 'one'));
-  t.false(asksPartial(inProtobuf, 'one'));
-  t.false(asksPartial(`${inProtobuf},application/json`, 'one'));
-  t.false(asksPartial(`application/json,${partial('PartialObjectMetadata')}`, 'watch'));
-  t.false(asksPartial(kubectl, 'list'));
-  t.false(asksPartial(undefined, 'list'));
+  t.true(acceptsPartial(partial('PartialObjectMetadataList'), 'list'));
+  t.true(acceptsPartial(`${inProtobuf},${partial('PartialObjectMetadata')}`, 'one'));
+  t.false(acceptsPartial(inProtobuf, 'one'));
+  t.false(acceptsPartial(`${inProtobuf},application/json`, 'one'));
+  t.false(acceptsPartial(`application/json,${partial('PartialObjectMetadata')}`, 'watch'));
+  t.false(acceptsPartial(kubectl, 'list'));
+  t.false(acceptsPartial(undefined, 'list'));
 });
 
 test('a header with more clauses than are read is refused as a whole, and quickly', (t) => {

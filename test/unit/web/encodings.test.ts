@@ -5,7 +5,7 @@ import { compose } from '../../../src/json/compose.js';
 import { scanObject } from '../../../src/json/object-text.js';
 import type { StoredObject } from '../../../src/domain/object.js';
 import { listEncoding, watchRepresentation } from '../../../src/web/formats/encodings.js';
-import { partialForm, tableForm, wholeForm, type ObjectForm, type TableOptions } from '../../../src/web/formats/object-form.js';
+import { partialForm, tableForm, fullForm, type ObjectForm, type TableOptions } from '../../../src/web/formats/object-form.js';
 import { deleted, failure } from '../../../src/web/formats/status.js';
 import { aKey } from '../../support/objects.js';
 
@@ -38,7 +38,7 @@ test('a whole object is its stored bytes with the resourceVersion inserted, and 
   const object = stored();
   const bytes = Buffer.from(object.body.bytes).toString();
 
-  const shown = one(wholeForm(exportsType, 'v1alpha2'), object);
+  const shown = one(fullForm(exportsType, 'v1alpha2'), object);
 
   t.is(
     shown.replace(/,?"resourceVersion":"700",?/, (found) => (found.startsWith(',') && found.endsWith(',') ? ',' : '')),
@@ -49,13 +49,13 @@ test('a whole object is its stored bytes with the resourceVersion inserted, and 
 });
 
 test('an event has the resourceVersion of its change, a DELETED that of the delete', (t) => {
-  const metadata = (JSON.parse(one(wholeForm(exportsType, 'v1alpha2'), stored(), '900')) as { metadata: Record<string, unknown> }).metadata;
+  const metadata = (JSON.parse(one(fullForm(exportsType, 'v1alpha2'), stored(), '900')) as { metadata: Record<string, unknown> }).metadata;
 
   t.is(metadata['resourceVersion'], '900');
 });
 
 test('in another served version only apiVersion differs', (t) => {
-  const [old, current] = [one(wholeForm(exportsType, 'v1alpha1')), one(wholeForm(exportsType, 'v1alpha2'))];
+  const [old, current] = [one(fullForm(exportsType, 'v1alpha1')), one(fullForm(exportsType, 'v1alpha2'))];
 
   t.is(old.replace('apis.kcp.io/v1alpha1', 'apis.kcp.io/v1alpha2'), current);
   t.not(old, current);
@@ -94,7 +94,7 @@ test('across all clusters partial metadata has the version of the object', (t) =
 });
 
 test('elements of a list carry apiVersion and kind, each after a comma', (t) => {
-  const bytes = Buffer.from(listEncoding(wholeForm(exportsType, 'v1alpha2')).encode([stored(), stored()])).toString();
+  const bytes = Buffer.from(listEncoding(fullForm(exportsType, 'v1alpha2')).encode([stored(), stored()])).toString();
 
   const items = JSON.parse(`[${bytes.slice(1)}]`) as { kind: string; apiVersion: string }[];
   t.deepEqual(
@@ -138,7 +138,7 @@ test('a row includes the whole object, its metadata, or nothing of it', (t) => {
 });
 
 test('a bookmark has a type and a revision; the one that ends the initial events says so', (t) => {
-  const whole = watchRepresentation(wholeForm(exportsType, 'v1alpha2'));
+  const whole = watchRepresentation(fullForm(exportsType, 'v1alpha2'));
   const partial = watchRepresentation(partialForm(exportsType, 'v1alpha2', true));
 
   t.is(
@@ -152,10 +152,7 @@ test('a bookmark has a type and a revision; the one that ends the initial events
 });
 
 test('an object of which only the key is known is reported by name, namespace and place', (t) => {
-  const bytes = watchRepresentation(wholeForm(exportsType, 'v1alpha2')).forgotten(
-    [aKey(), aKey({ namespace: 'default', name: 'ü"' })],
-    '9',
-  );
+  const bytes = watchRepresentation(fullForm(exportsType, 'v1alpha2')).forgotten([aKey(), aKey({ namespace: 'default', name: 'ü"' })], '9');
 
   t.deepEqual(
     Buffer.from(bytes).toString().trimEnd().split('\n').map((line) => JSON.parse(line) as unknown),
@@ -167,7 +164,7 @@ test('an object of which only the key is known is reported by name, namespace an
 });
 
 test('an ERROR event carries a whole Status', (t) => {
-  const bytes = watchRepresentation(wholeForm(exportsType, 'v1alpha2')).error({
+  const bytes = watchRepresentation(fullForm(exportsType, 'v1alpha2')).error({
     reason: 'Expired',
     message: 'too old resource version: 5 (90)',
   });

@@ -3,22 +3,26 @@ import { randomBytes } from 'node:crypto';
 import { crc32, gunzipSync } from 'node:zlib';
 import { appended, Gzip, shiftOf } from '../../../src/web/formats/gzip.js';
 
-function aRoom(): { bytes: number; add: (bytes: number) => void; release: (bytes: number) => void } {
-  const room = { bytes: 0, add: (bytes: number) => void (room.bytes += bytes), release: (bytes: number) => void (room.bytes -= bytes) };
-  return room;
+function someMemory(): { bytes: number; add: (bytes: number) => void; release: (bytes: number) => void } {
+  const memory = {
+    bytes: 0,
+    add: (bytes: number) => void (memory.bytes += bytes),
+    release: (bytes: number) => void (memory.bytes -= bytes),
+  };
+  return memory;
 }
 
-/** The maker of the pieces has taken room for them. */
-async function* taking(pieces: readonly Uint8Array[], room: { add: (bytes: number) => void }): AsyncGenerator<Uint8Array> {
+/** The maker of the pieces has taken memory for them. */
+async function* taking(pieces: readonly Uint8Array[], memory: { add: (bytes: number) => void }): AsyncGenerator<Uint8Array> {
   for (const piece of pieces) {
-    room.add(piece.length);
+    memory.add(piece.length);
     yield piece;
   }
 }
 
-async function gather(gzip: Gzip, pieces: readonly Uint8Array[], room = aRoom()): Promise<readonly Uint8Array[]> {
+async function gather(gzip: Gzip, pieces: readonly Uint8Array[], memory = someMemory()): Promise<readonly Uint8Array[]> {
   const all: Uint8Array[] = [];
-  for await (const batch of gzip.stream(taking(pieces, room), room)) all.push(...batch);
+  for await (const batch of gzip.stream(taking(pieces, memory), memory)) all.push(...batch);
   return all;
 }
 
@@ -50,11 +54,11 @@ test('a piece is deflated once for all its receivers', async (t) => {
 });
 
 test('a piece holds room for its deflated bytes once their length is known', async (t) => {
-  const room = aRoom();
+  const memory = someMemory();
 
-  const packed = await gather(new Gzip(), somePieces(), room);
+  const packed = await gather(new Gzip(), somePieces(), memory);
 
-  t.is(room.bytes, Buffer.concat(packed).length);
+  t.is(memory.bytes, Buffer.concat(packed).length);
 });
 
 test('an error in the pieces becomes the error of the stream, and the pieces are closed', async (t) => {
@@ -70,7 +74,7 @@ test('an error in the pieces becomes the error of the stream, and the pieces are
 
   await t.throwsAsync(
     async () => {
-      for await (const batch of new Gzip().stream(failing(), aRoom())) t.true(batch.length > 0);
+      for await (const batch of new Gzip().stream(failing(), someMemory())) t.true(batch.length > 0);
     },
     { message: 'held too long' },
   );

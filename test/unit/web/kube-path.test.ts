@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { parseKubePath, type ClusterPlace } from '../../../src/web/kube/kube-path.js';
+import { parseKubePath, type RequestedCluster } from '../../../src/web/kube/kube-path.js';
 import { parseTarget } from '../../../src/web/target.js';
 
 function shown(path: string): string {
@@ -10,7 +10,7 @@ function shown(path: string): string {
   return [shard ?? '-', cluster === undefined ? '-' : clusterText(cluster), ...rest].join(' ');
 }
 
-function clusterText(cluster: ClusterPlace): string {
+function clusterText(cluster: RequestedCluster): string {
   if (cluster.kind === 'all') return '*';
   return cluster.kind === 'name' ? cluster.name : `path(${cluster.path})`;
 }

@@ -62,9 +62,9 @@ test('a change below a revision that etcd reported as complete makes the followe
   const client = new EtcdClient({ clock: systemClock }, { endpoints: [etcd.endpoint], tls: () => undefined, timeoutMs: 5_000 });
   t.teardown(() => client.close());
   const batches: FollowedBatch[] = [];
-  const take = (batch: FollowedBatch): void => void batches.push(batch);
+  const apply = (batch: FollowedBatch): void => void batches.push(batch);
   const range = { key: Buffer.from('/x/'), rangeEnd: Buffer.from('/x0') };
-  const follower = await Follower.open(range, { client, clock: systemClock, log: silent, take, isKept: async () => true }, 0);
+  const follower = await Follower.open(range, { client, clock: systemClock, log: silent, apply, isKept: async () => true }, 0);
 
   follower.begin();
 

@@ -25,11 +25,11 @@ async function following(t: ExecutionContext) {
     range: async () => ({ revision: 5, kvs: [], more: false, count: 0 }),
     watch: (_: unknown, listener: WatchListener) => {
       watches.push(listener);
-      return { askProgress: () => {}, pause: () => {}, resume: () => {}, close: () => {} };
+      return { requestProgress: () => {}, pause: () => {}, resume: () => {}, close: () => {} };
     },
   } as unknown as EtcdClient;
   const log = { ...silent, warn: (_: string, fields?: object) => void logged.push(fields) };
-  const follower = await Follower.open(range, { client, clock, log, take: () => {}, isKept: async () => true }, 0);
+  const follower = await Follower.open(range, { client, clock, log, apply: () => {}, isKept: async () => true }, 0);
   t.teardown(() => follower.close());
   follower.begin();
   watches[0]!.received(announced);

@@ -8,7 +8,7 @@ import { Line } from '../../domain/base/queues.js';
 import type { ShardName } from '../../domain/shard.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';
 
-export class AskedSlices {
+export class RequestedSlices {
   readonly #askedMax: number;
   readonly #byShard = new Map<ShardName, Map<string, Slice>>();
   readonly #waiting = new Map<string, Slice>();

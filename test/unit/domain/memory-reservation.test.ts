@@ -1,9 +1,9 @@
-/** A body or an answer is read only as fast as room in the budget becomes free. */
+/** A body or an answer is read only as fast as memory in the budget becomes free. */
 import { test } from '../../support/test.js';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Budget } from '../../../src/domain/base/budget.js';
-import { withRoom } from '../../../src/domain/base/room.js';
-import { ExchangeRoom } from '../../../src/http/exchange-room.js';
+import { withMemory } from '../../../src/domain/base/memory-reservation.js';
+import { ExchangeMemory } from '../../../src/http/exchange-memory.js';
 
 function pieces(lengths: readonly number[]): { source: AsyncGenerator<Uint8Array>; state: { read: number; closed: boolean } } {
   const state = { read: 0, closed: false };
@@ -22,9 +22,9 @@ function pieces(lengths: readonly number[]): { source: AsyncGenerator<Uint8Array
 
 test('a piece is read once there is room for a piece, and then holds room for its own size', async (t) => {
   const budget = new Budget(100);
-  const room = new ExchangeRoom(budget, turn);
+  const memory = new ExchangeMemory(budget, turn);
   const { source, state } = pieces([30, 30, 30]);
-  const reading = withRoom(source, room, 60);
+  const reading = withMemory(source, memory, 60);
 
   t.is((await reading.next()).value?.length, 30);
   t.is(budget.used, 30);
@@ -33,55 +33,55 @@ test('a piece is read once there is room for a piece, and then holds room for it
   const third = reading.next();
   for (let i = 0; i < 5; i++) await turn();
   t.is(state.read, 2);
-  room.release(30);
+  memory.release(30);
   t.is((await third).value?.length, 30);
-  room.release(30);
+  memory.release(30);
   t.true((await reading.next()).done);
   t.is(budget.used, 30);
 });
 
 test('when the client has gone, reading ends and gives back all its room', async (t) => {
   const budget = new Budget(100);
-  const room = new ExchangeRoom(budget, turn);
+  const memory = new ExchangeMemory(budget, turn);
   const { source, state } = pieces([80, 80]);
-  const reading = withRoom(source, room, 80);
+  const reading = withMemory(source, memory, 80);
   await reading.next();
 
   const next = reading.next();
-  room.close();
+  memory.close();
 
   t.true((await next).done);
   t.true(state.closed);
   t.is(budget.used, 0);
-  t.false(room.tryReserve(1));
-  t.false(await room.reserve(1));
-  room.add(5);
+  t.false(memory.tryReserve(1));
+  t.false(await memory.reserve(1));
+  memory.add(5);
   t.is(budget.used, 0);
 });
 
 test('an answer holds room for its own size, however much room making it took', async (t) => {
   const budget = new Budget(100);
-  const room = new ExchangeRoom(budget, turn);
+  const memory = new ExchangeMemory(budget, turn);
 
-  await room.reserve(60);
-  room.reserveExactly(10);
+  await memory.reserve(60);
+  memory.reserveExactly(10);
   t.is(budget.used, 10);
-  room.reserveExactly(70);
+  memory.reserveExactly(70);
   t.is(budget.used, 70);
-  room.release(1_000);
+  memory.release(1_000);
   t.is(budget.used, 0);
 });
 
 test('of many readers that wait for room, none reads once its connection has closed', async (t) => {
   const budget = new Budget(100);
   const readers = Array.from({ length: 50 }, () => {
-    const room = new ExchangeRoom(budget, turn);
+    const memory = new ExchangeMemory(budget, turn);
     const { source, state } = pieces([30]);
-    return { room, state, next: withRoom(source, room, 100).next() };
+    return { memory, state, next: withMemory(source, memory, 100).next() };
   });
   await turn();
 
-  for (const { room } of readers) room.close();
+  for (const { memory } of readers) memory.close();
   await Promise.all(readers.map(({ next }) => next));
 
   const [first, ...others] = readers.map(({ state }) => state.read);

@@ -1,6 +1,6 @@
 /** A cache's record of the choices that the other end of a link makes. */
 import { test } from '../../support/test.js';
-import { TakenShards } from '../../../src/tier/links/taken-shards.js';
+import { ChosenShards } from '../../../src/tier/links/chosen-shards.js';
 import { shardName } from '../../support/objects.js';
 import { aClaimFrame } from '../../support/tier/a-claim-frame.js';
 
@@ -9,7 +9,7 @@ test('once a link names as many shards as it may, a newer claim still replaces t
   const held = [amber, ...Array.from({ length: 99_999 }, (_, i) => shardName(`shard-${i}`))];
   const claim = aClaimFrame({ term: 7, isYours: true });
   const here = { ...claim, via: 'local' as const, plain: false };
-  const taken = new TakenShards({ shard: (shard) => (shard === amber ? here : undefined) }, 'parent', held);
+  const taken = new ChosenShards({ shard: (shard) => (shard === amber ? here : undefined) }, 'parent', held);
 
   t.true(taken.learnChoice(claim));
   t.true(taken.isAgreed(amber));

@@ -12,7 +12,7 @@ import type { ShardName } from '../domain/shard.js';
 import type { PublishedState } from '../domain/published-state.js';
 import type { PushSessions } from '../intake/push/push-sessions.js';
 
-export type HeldShardsParts = Readonly<{
+export type PushedShardsParts = Readonly<{
   known: Pick<PublishedState, 'shard' | 'shards'>;
   pushers: Pick<PushSessions, 'keeps' | 'follow'>;
   clock: Clock;
@@ -22,19 +22,19 @@ export type HeldShardsParts = Readonly<{
 
 const checkIntervalMs = 1_000;
 
-export class HeldShards {
-  readonly #parts: HeldShardsParts;
+export class PushedShards {
+  readonly #parts: PushedShardsParts;
   readonly #subscription: Subscription;
   #held: ReadonlySet<ShardName> = new Set();
   readonly #cancelCheck: () => void;
 
-  constructor(parts: HeldShardsParts) {
+  constructor(parts: PushedShardsParts) {
     this.#parts = parts;
     this.#subscription = parts.pushers.follow((slices) => (slices.length === 0 ? this.#check() : undefined));
     this.#cancelCheck = every(parts.clock, checkIntervalMs, () => this.#check());
   }
 
-  isHeld(shard: ShardName): boolean {
+  has(shard: ShardName): boolean {
     const { known, pushers, clock } = this.#parts;
     const state = known.shard(shard);
     return state?.via === 'local' && !state.plain && pushers.keeps(shard, clock.now());
@@ -48,7 +48,7 @@ export class HeldShards {
   #check(): void {
     const before = this.#held;
     const now = new Set<ShardName>();
-    for (const { shard } of this.#parts.known.shards) if (this.isHeld(shard)) now.add(shard);
+    for (const { shard } of this.#parts.known.shards) if (this.has(shard)) now.add(shard);
     this.#held = now;
     for (const shard of now) if (!before.has(shard)) this.#parts.changed(shard);
     for (const shard of before) if (!now.has(shard)) this.#parts.changed(shard);

@@ -1,5 +1,5 @@
 /**
- * A client that lists again may name the revision that it had seen. `goneSince` finds the keys
+ * A client that lists again may name the revision that it had seen. `removedSince` finds the keys
  * (cluster, namespace, name) that the client must delete. They changed since that revision, and are
  * not in the client's view at `at`. Informers delete nothing on such a relist, so they would keep
  * these objects for ever.
@@ -21,12 +21,12 @@ import { isEverything, type Selector } from '../domain/syntax/selector.js';
  */
 const seenMax = 200_000;
 
-export type GoneSinceParts = Readonly<{ history: History; objects: Objects }>;
+export type RemovedSinceParts = Readonly<{ history: History; objects: Objects }>;
 
-export async function* goneSince(
+export async function* removedSince(
   { scope, selector }: Readonly<{ scope: Scope; selector: Selector }>,
   { since, at }: Readonly<{ since: Revision; at: Revision }>,
-  { history, objects }: GoneSinceParts,
+  { history, objects }: RemovedSinceParts,
 ): AsyncGenerator<readonly Key[]> {
   const seen = new Set<string>();
   let hasForgotten = false;

@@ -1,13 +1,13 @@
 /**
- * The room in memory that one exchange has taken from its connection's budget. When the exchange
- * ends, it releases the room and ends every wait. A caller that has waited continues in a later
- * turn. A closing connection ends its exchanges one by one. Each gives its room to the next, which
- * must not begin to work, because it ends too.
+ * The memory that one exchange has taken from its connection's budget. When the exchange ends, it
+ * releases the memory and ends every wait. A caller that has waited continues in a later turn. A
+ * closing connection ends its exchanges one by one. Each gives its memory to the next, which must
+ * not begin to work, because it ends too.
  */
 import type { Budget } from '../domain/base/budget.js';
-import type { Room } from '../domain/base/room.js';
+import type { MemoryReservation } from '../domain/base/memory-reservation.js';
 
-export class ExchangeRoom implements Room {
+export class ExchangeMemory implements MemoryReservation {
   readonly #budget: Budget;
   readonly #turn: () => Promise<void>;
   readonly #waits = new Set<() => void>();

@@ -1,7 +1,7 @@
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { Slice } from '../../../src/domain/slice.js';
-import { AskedSlices } from '../../../src/tier/links/asked-slices.js';
+import { RequestedSlices } from '../../../src/tier/links/requested-slices.js';
 import { UnknownSlices } from '../../../src/tier/links/unknown-slices.js';
 import { shardName } from '../../support/objects.js';
 import { aSlice } from '../../support/pushes.js';
@@ -11,7 +11,7 @@ const types = ['one', 'two', 'three', 'four', 'five'];
 const [one, two, three, four, five] = types.map((resource) => aSlice({ resource })) as [Slice, Slice, Slice, Slice, Slice];
 
 test('only so many slices are asked about at a time; when one is settled, the one that waited longest takes its place', (t) => {
-  const asked = new AskedSlices(2);
+  const asked = new RequestedSlices(2);
   t.deepEqual(
     [one, two, two, three, four, five].map((slice) => asked.add(slice)),
     [true, true, false, false, false, false],
@@ -36,7 +36,10 @@ test('a slice counts as unknown until it is known, whether or not it has been as
   unknown.add(two);
   unknown.want(two);
   unknown.withdraw(two);
-  t.deepEqual([unknown.ofType(one.resource), unknown.ofType(two.resource), asked, [...unknown.asked(amber)]], [[one], [two], [two], []]);
+  t.deepEqual(
+    [unknown.ofType(one.resource), unknown.ofType(two.resource), asked, [...unknown.requested(amber)]],
+    [[one], [two], [two], []],
+  );
 
   unknown.delete(two);
   unknown.delete(two);
@@ -45,7 +48,7 @@ test('a slice counts as unknown until it is known, whether or not it has been as
 
 largeTest('asking about slices in turn costs the same for each of 200,000 that wait', (t) => {
   const took = [2_000, 20_000, 200_000].map((count) => {
-    const asked = new AskedSlices(1_000);
+    const asked = new RequestedSlices(1_000);
     const slices = Array.from({ length: count }, (_, i) => aSlice({ identity: `i${i}` }));
     for (const slice of slices) asked.add(slice);
     const startedMs = performance.now();

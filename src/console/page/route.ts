@@ -1,11 +1,11 @@
 /**
- * What the page shows, as its address says after the '#', so that a place can be bookmarked and
- * shared. Pure.
+ * What the page shows, as its address says after the '#', so that it can be bookmarked and shared.
+ * Pure.
  */
-export type Place = Readonly<{ kind: 'overview' }> | ObjectsPlace;
+export type Route = Readonly<{ kind: 'overview' }> | ObjectsRoute;
 
 /** `type`: resource.group, and its identity after a colon. `open`: the object that is shown. */
-export type ObjectsPlace = Readonly<{
+export type ObjectsRoute = Readonly<{
   kind: 'objects';
   type: string;
   shard: string;
@@ -19,9 +19,9 @@ export type ObjectName = Readonly<{ shard: string; cluster: string; namespace: s
 const everything = '*';
 
 /** No type chosen yet, and all shards and logical clusters. */
-export const allObjects: ObjectsPlace = { kind: 'objects', type: '', shard: everything, cluster: everything, name: '', open: undefined };
+export const allObjects: ObjectsRoute = { kind: 'objects', type: '', shard: everything, cluster: everything, name: '', open: undefined };
 
-export function parsePlace(hash: string): Place {
+export function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?');
   if (path !== 'objects') return { kind: 'overview' };
   const asked = new URLSearchParams(query);
@@ -38,9 +38,9 @@ export function parsePlace(hash: string): Place {
   };
 }
 
-export function formatPlace(place: Place): string {
-  if (place.kind === 'overview') return '#/';
-  const { type, shard, cluster, name, open } = place;
+export function formatRoute(route: Route): string {
+  if (route.kind === 'overview') return '#/';
+  const { type, shard, cluster, name, open } = route;
   const query = new URLSearchParams({ type });
   if (shard !== everything) query.set('shard', shard);
   if (cluster !== everything) query.set('cluster', cluster);

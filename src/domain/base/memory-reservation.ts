@@ -1,11 +1,11 @@
 /**
  * Memory reserved for bytes that were made for one client and that the client has not received yet.
- * Whoever makes bytes reserves room first, and releases it once the bytes are sent. When the client
- * ends, all its room is released, and every wait ends.
+ * Whoever makes bytes reserves memory first, and releases it once the bytes are sent. When the
+ * client ends, all its memory is released, and every wait ends.
  */
-export interface Room {
+export interface MemoryReservation {
   tryReserve(bytes: number): boolean;
-  /** Resolves to true once there is room, or to false if the client ends first. */
+  /** Resolves to true once there is memory, or to false if the client ends first. */
   reserve(bytes: number): Promise<boolean>;
   /** Counts bytes that are already in memory, even beyond the bound. */
   add(bytes: number): void;
@@ -15,21 +15,21 @@ export interface Room {
 }
 
 /**
- * Reads each piece only once there is room for `pieceBytesMax`, then keeps only the room that the
- * piece needs. Ends with the client.
+ * Reads each piece only once there is memory for `pieceBytesMax`, then keeps only the memory that
+ * the piece needs. Ends with the client.
  */
-export async function* withRoom(
+export async function* withMemory(
   pieces: AsyncIterable<Uint8Array>,
-  room: Pick<Room, 'reserve' | 'add' | 'release'>,
+  memory: Pick<MemoryReservation, 'reserve' | 'add' | 'release'>,
   pieceBytesMax: number,
 ): AsyncGenerator<Uint8Array> {
   const reading = pieces[Symbol.asyncIterator]();
   try {
-    while (await room.reserve(pieceBytesMax)) {
+    while (await memory.reserve(pieceBytesMax)) {
       const next = await reading.next();
-      if (next.done === true) return room.release(pieceBytesMax);
-      room.add(next.value.length);
-      room.release(pieceBytesMax);
+      if (next.done === true) return memory.release(pieceBytesMax);
+      memory.add(next.value.length);
+      memory.release(pieceBytesMax);
       yield next.value;
     }
   } finally {

@@ -2,7 +2,7 @@
  * The requests of the page to the cache that served it. Every error is a sentence for the user of
  * the page.
  */
-import type { ObjectName } from './place.js';
+import type { ObjectName } from './route.js';
 import type { Overview, TypeView } from './overview.js';
 
 export type Column = Readonly<{ name: string; type: string; priority: number }>;
@@ -16,16 +16,16 @@ export type Wanted = Readonly<{ type: TypeView; shard: string; cluster: string; 
 const pageObjects = 200;
 const table = 'application/json;as=Table;v=v1;g=meta.k8s.io';
 
-export async function askOverview(): Promise<Overview> {
-  return (await (await ask('/console/overview', 'application/json')).json()) as Overview;
+export async function fetchOverview(): Promise<Overview> {
+  return (await (await request('/console/overview', 'application/json')).json()) as Overview;
 }
 
 /** One page of a list. `after`: the continue token of the page before it. */
-export async function askPage({ type, shard, cluster, name }: Wanted, after: string, signal: AbortSignal): Promise<Page> {
+export async function fetchPage({ type, shard, cluster, name }: Wanted, after: string, signal: AbortSignal): Promise<Page> {
   const query = new URLSearchParams({ limit: String(pageObjects), includeObject: 'Metadata' });
   if (after !== '') query.set('continue', after);
   if (name !== '') query.set('fieldSelector', `metadata.name=${name}`);
-  const answer = await ask(`${pathOf(type, { shard, cluster })}?${query}`, table, signal);
+  const answer = await request(`${pathOf(type, { shard, cluster })}?${query}`, table, signal);
   const { columnDefinitions, rows, metadata } = (await answer.json()) as {
     columnDefinitions: readonly Column[];
     rows: readonly Row[] | null;
@@ -35,8 +35,8 @@ export async function askPage({ type, shard, cluster, name }: Wanted, after: str
 }
 
 /** The object as YAML, or as JSON if it is too long for YAML. */
-export async function askObject(type: TypeView, { shard, cluster, namespace, name }: ObjectName, signal: AbortSignal): Promise<string> {
-  const answer = await ask(pathOf(type, { shard, cluster, namespace, name }), 'application/yaml, application/json', signal);
+export async function fetchObject(type: TypeView, { shard, cluster, namespace, name }: ObjectName, signal: AbortSignal): Promise<string> {
+  const answer = await request(pathOf(type, { shard, cluster, namespace, name }), 'application/yaml, application/json', signal);
   const text = await answer.text();
   return answer.headers.get('content-type')?.startsWith('application/json') ? JSON.stringify(JSON.parse(text), null, 2) : text;
 }
@@ -52,7 +52,7 @@ function pathOf(
   return `/console/objects/${segments.map(encodeURIComponent).join('/')}`;
 }
 
-async function ask(path: string, accept: string, signal?: AbortSignal): Promise<Response> {
+async function request(path: string, accept: string, signal?: AbortSignal): Promise<Response> {
   const init = { headers: { accept }, ...(signal !== undefined && { signal }) };
   const answer = await fetch(path, init).catch((error: unknown) => {
     throw signal?.aborted === true ? error : new Error('the cache does not answer', { cause: error });

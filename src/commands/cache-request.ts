@@ -21,11 +21,11 @@ type Question = Readonly<{ method: CacheMethod; path: string }>;
 const answerBytesMax = 64 * 1024 * 1024;
 
 /** The JSON text of a successful answer. Throws CacheError for everything else. */
-export async function askCache(parts: { clock: Clock }, options: CacheOptions, question: Question): Promise<string> {
-  return askOpened(parts, await openCacheAccess(options), question);
+export async function requestCache(parts: { clock: Clock }, options: CacheOptions, question: Question): Promise<string> {
+  return requestOver(parts, await openCacheAccess(options), question);
 }
 
-export async function askOpened({ clock }: { clock: Clock }, access: CacheAccess, question: Question): Promise<string> {
+export async function requestOver({ clock }: { clock: Clock }, access: CacheAccess, question: Question): Promise<string> {
   const answer = await exchange({ clock }, access, question);
   const { status, text } = answer;
   const received = jsonValue(text);
@@ -35,16 +35,16 @@ export async function askOpened({ clock }: { clock: Clock }, access: CacheAccess
 
 /**
  * A connection for a `CacheReader`. It sends one request at a time, and throws the errors of
- * `askCache`.
+ * `requestCache`.
  */
 export async function openQuestions(parts: { clock: Clock }, options: CacheOptions): Promise<CacheReaderParts['connection']> {
   const access = await openCacheAccess(options);
   return { ask: (path) => exchange(parts, access, { method: 'GET', path }), close: () => {} };
 }
 
-/** The text of the cache's status report. Throws as `askCache` does. */
-export function askStatus(parts: { clock: Clock }, options: CacheOptions): Promise<string> {
-  return askCache(parts, options, { method: 'GET', path: '/services/cache/status' });
+/** The text of the cache's status report. Throws as `requestCache` does. */
+export function requestStatus(parts: { clock: Clock }, options: CacheOptions): Promise<string> {
+  return requestCache(parts, options, { method: 'GET', path: '/services/cache/status' });
 }
 
 /** What a command prints of an answer: a sentence for people, or the answer itself for programs. */

@@ -12,7 +12,7 @@ import type { PublishedState } from '../../domain/published-state.js';
 
 const shardsMax = 100_000;
 
-export class TakenShards {
+export class ChosenShards {
   readonly #known: Pick<PublishedState, 'shard'>;
   readonly #to: Neighbour;
   /** Undefined: the other end has sent no claim, only that it holds something of the shard. */
