@@ -5,8 +5,16 @@
  * most a few received messages wait unread; then the connection stops reading from the network.
  */
 import { BadFrame } from './bad-frame.js';
-import type { ByeReason } from './bye.js';
+import { reasonOfCode, type ByeReason } from './bye.js';
 import type { Frame } from './frame.js';
+
+/** How a connection was closed. */
+export type Closing = Readonly<{
+  /** The websocket close code of the peer; 1006 if the connection broke without one. */
+  code: number;
+  /** The text of the peer's close frame, if it had one. Strata's own programs send none. */
+  reason?: string;
+}>;
 
 export interface FrameConnection {
   /** The other end's address or host, for the log. */
@@ -15,11 +23,8 @@ export interface FrameConnection {
   readonly bufferedBytes: number;
   /** When a silent peer last showed that it is alive; undefined while it counts as present. */
   silentSinceMs(): number | undefined;
-  /**
-   * Resolves when either end has closed the connection, with the websocket close code; 1006 if the
-   * connection broke without a code.
-   */
-  readonly closed: Promise<Readonly<{ code: number }>>;
+  /** Resolves when either end has closed the connection. */
+  readonly closed: Promise<Closing>;
   /**
    * Sends at once. If more than `bufferedBytesMax` is unsent, the peer does not read, and the
    * connection is terminated. Does nothing while the connection is closing or closed.
@@ -39,6 +44,11 @@ export interface FrameConnection {
   close(reason: ByeReason, message: string, retryAfterMs?: number): void;
   /** Closes the connection at once, without a bye. */
   terminate(): void;
+}
+
+/** The closing as fields of a log line. A code of Strata's own stands for a reason of a bye. */
+export function closingFields({ code, reason }: Closing): Readonly<{ code: number; reason: string | undefined }> {
+  return { code, reason: reasonOfCode(code) ?? reason };
 }
 
 /** Returns the first frame of a connection, or a text that says why there is none. */

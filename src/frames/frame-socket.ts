@@ -17,7 +17,7 @@ import { deferred, type Deferred } from '../domain/base/promises.js';
 import type { Clock } from '../domain/ports.js';
 import { BadFrame } from './bad-frame.js';
 import { byeReasons, type ByeReason } from './bye.js';
-import type { FrameConnection } from './frame-connection.js';
+import type { Closing, FrameConnection } from './frame-connection.js';
 import type { Frame } from './frame.js';
 import { Liveness } from '../domain/base/liveness.js';
 import { readFrame, writeFrame } from './frame-codec.js';
@@ -36,7 +36,7 @@ const pongsMax = 1_000;
 
 export class FrameSocket implements FrameConnection {
   readonly peer: string;
-  readonly closed: Promise<Readonly<{ code: number }>>;
+  readonly closed: Promise<Closing>;
   readonly #socket: WebSocket;
   readonly #clock: Clock;
   readonly #turn: () => Promise<void>;
@@ -62,14 +62,14 @@ export class FrameSocket implements FrameConnection {
       { ping: () => this.#ping(), listening: () => !socket.isPaused, onDead: () => socket.terminate() },
       options,
     );
-    const { promise, resolve } = deferred<Readonly<{ code: number }>>();
+    const { promise, resolve } = deferred<Closing>();
     this.closed = promise;
     socket.on('message', (data, isBinary) => this.#receive(data, isBinary));
     socket.on('pong', (data) => this.#answered(data));
     socket.on('error', (error) => this.#break(error));
-    socket.on('close', (code) => {
+    socket.on('close', (code, reason) => {
       this.#settle();
-      resolve({ code });
+      resolve(reason.length === 0 ? { code } : { code, reason: reason.toString() });
     });
   }
 

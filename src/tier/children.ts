@@ -19,7 +19,7 @@ import type { Clock } from '../domain/ports.js';
 import type { PushLane, Writer } from '../domain/store-port.js';
 import { childNeighbour, parseCacheName } from '../domain/via.js';
 import type { ByeReason } from '../frames/bye.js';
-import type { FrameConnection } from '../frames/frame-connection.js';
+import { closingFields, type FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
 import type { LinkPeer, LinkSession } from './links/link-session.js';
 
@@ -108,7 +108,7 @@ export class Children {
       await running;
     } finally {
       if (this.#connected.get(name) === child) this.#connected.delete(name);
-      log.info('link.child-disconnected', { name, cacheId, peer: connection.peer });
+      log.info('link.child-disconnected', { name, cacheId, peer: connection.peer, ...closingFields(await connection.closed) });
     }
   }
 

@@ -21,6 +21,6 @@ test('a term, a private name and a method of what the package exports are accept
   const others = 'const told = 1;\nexport class A {\n  #hear() {}\n  notebook() {}\n  standby() {}\n}';
   const face = { path: 'src/client.ts', text: `export { B } ${'from'} './tier/b.js';` };
 
-  for (const text of [terms, others]) t.deepEqual(everydayNames([{ path: 'src/server/open-rooms.ts', text }]), []);
+  for (const text of [terms, others]) t.deepEqual(everydayNames([{ path: 'src/watch/hub.ts', text }]), []);
   t.deepEqual(everydayNames([face, { path: 'src/tier/b.ts', text: 'export class B {\n  tell() {}\n}' }]), []);
 });

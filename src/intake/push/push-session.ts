@@ -30,7 +30,7 @@ import type { ShardName } from '../../domain/shard.js';
 import type { Slice } from '../../domain/slice.js';
 import { BadFrame } from '../../frames/bad-frame.js';
 import { unavailableRetryMs, type ByeReason } from '../../frames/bye.js';
-import type { FrameConnection } from '../../frames/frame-connection.js';
+import { closingFields, type Closing, type FrameConnection } from '../../frames/frame-connection.js';
 import { frameBounds } from '../../frames/frame-bounds.js';
 import { protocolVersion, type Frame, type FrameOf } from '../../frames/frame.js';
 import type { HeldRemovals } from '../shards/held-removals.js';
@@ -109,8 +109,7 @@ export class PushSession {
       this.bye('protocol', error.message);
     } finally {
       await this.#receiver?.close();
-      await this.#connection.closed;
-      this.#leave();
+      this.#leave(await this.#connection.closed);
     }
   }
 
@@ -303,12 +302,12 @@ export class PushSession {
     this.#connection.send({ kind: 'resync', slice, reason: 'somebody else has written to it here' });
   }
 
-  #leave(): void {
+  #leave(closing: Closing): void {
     if (this.#held === undefined) return;
     const { shard, holder, following } = this.#held;
     following.cancel();
     this.#parts.sessions.leave(shard, holder, this.#parts.clock.now());
-    this.#parts.log.info('push.disconnected', this.#who());
+    this.#parts.log.info('push.disconnected', { ...this.#who(), ...closingFields(closing) });
   }
 
   #who(): Readonly<Record<string, unknown>> {

@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import { systemClock } from '../../../src/clock.js';
-import type { FrameConnection } from '../../../src/frames/frame-connection.js';
+import { closingFields, type FrameConnection } from '../../../src/frames/frame-connection.js';
 import type { Frame } from '../../../src/frames/frame.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { until } from '../../support/test-server.js';
@@ -82,6 +82,21 @@ test('a connection that breaks ends the iteration of frames without an error', a
 
   t.deepEqual(await read, []);
   t.is((await accepted.closed).code, 1006);
+});
+
+test('the closing has the code and the text of the peer’s close frame; a code of Strata’s own is logged by its name', async (t) => {
+  const server = await SocketServer.open(t);
+  const raw = await server.raw(t);
+  await until(() => server.accepted.length > 0);
+  const [accepted] = server.accepted;
+
+  raw.socket.write(raw.frame(8, Buffer.from([0x03, 0xe9, ...Buffer.from('rebooting')])));
+
+  t.deepEqual(await accepted?.closed, { code: 1001, reason: 'rebooting' });
+  t.deepEqual(closingFields({ code: 1001, reason: 'rebooting' }), { code: 1001, reason: 'rebooting' });
+  t.deepEqual(closingFields({ code: 4001 }), { code: 4001, reason: 'shutdown' });
+  t.deepEqual(closingFields({ code: 4008, reason: 'rebooting' }), { code: 4008, reason: 'timeout' });
+  t.deepEqual(closingFields({ code: 1006 }), { code: 1006, reason: undefined });
 });
 
 test('a peer that does not answer a close is disconnected after the grace', async (t) => {

@@ -370,6 +370,24 @@ test('a peer that does not say hello in time, or sends another frame or junk, is
   t.deepEqual(await names(server), ['birch one']);
 });
 
+test('the log has the close code and the reason for which a pusher left', async (t) => {
+  const server = await aServer(t);
+  const stopped = await RawPusher.open(server);
+  const broken = await RawPusher.open(server, { name: 'birch' });
+  const fieldsOf = (shard: string): Readonly<Record<string, unknown>> | undefined =>
+    server.logged
+      .filter(({ event }) => event === 'push.disconnected')
+      .map(({ fields }) => fields as Readonly<Record<string, unknown>>)
+      .find((fields) => fields['shard'] === shard);
+
+  stopped.socket.close('timeout', 'nothing was acknowledged for too long');
+  broken.socket.terminate();
+  await until(() => fieldsOf('amber') !== undefined && fieldsOf('birch') !== undefined);
+
+  t.like(fieldsOf('amber'), { code: 4008, reason: 'timeout' });
+  t.like(fieldsOf('birch'), { code: 1006, reason: undefined });
+});
+
 test('a gap in the frame numbers ends the session, nothing after the gap is applied, and the next session continues', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server);

@@ -93,6 +93,23 @@ test('a later process of the same name, or the same process again, replaces the 
   t.true(later.root.isOpen);
 });
 
+test('the log has the close code and the reason for which a child left', async (t) => {
+  const rig = new TierRig();
+  const root = await rig.cache('root');
+  const stopped = await greet(rig, root);
+  const broken = await greet(rig, root, aHello({ name: 'west', route: ['id-of-west'] }));
+
+  stopped.child.close('shutdown', 'the cache is stopping');
+  await stopped.over;
+  broken.child.terminate();
+  await broken.over;
+
+  const left = root.logged.filter(({ event }) => event === 'link.child-disconnected').map(({ fields }) => fields);
+  t.is(left.length, 2);
+  t.like(left[0], { name: 'east', code: 4001, reason: 'shutdown' });
+  t.like(left[1], { name: 'west', code: 1006, reason: undefined });
+});
+
 test('no other child may use the last id of a child, even after that child has left', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
