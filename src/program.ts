@@ -63,7 +63,7 @@ function everyCommand(surroundings: ProgramSurroundings): readonly DeclaredComma
   const completion: DeclaredCommand = {
     words: ['completion'],
     operands: '<shell>',
-    help: `Print what a shell completes commands and flags by: ${shells.join(', ')}`,
+    help: `Print the script by which a shell completes commands and flags: ${shells.join(', ')}`,
     options: [],
     run: async ({ operands: [text] }) => {
       const shell = shells.find((name) => name === text);
@@ -81,7 +81,7 @@ function everyCommand(surroundings: ProgramSurroundings): readonly DeclaredComma
   const proxy: DeclaredCommand = {
     words: ['proxy'],
     operands: '',
-    help: 'Run the front door of an installation: requests go to the shard that has what their path leads to',
+    help: 'Run the front door of an installation, which sends each request to the shard that its path leads to',
     options: [{ ...configFileOption, placeholder: 'file', default: undefined }, ...Object.values(options), ...Object.values(proxyOptions)],
     run: ({ flags }) => runProxy(surroundings, { flags, warnings: [] }, {}),
   };
@@ -129,7 +129,7 @@ async function runAsKcpProgram(name: string, args: readonly string[], surroundin
   switch (read.kind) {
     case 'help':
       return surroundings.print(
-        formatHelpOfFlags(name, `Runs strata in the place of kcp's ${program.what}.`, describeUpstreamFlags(program.table)),
+        formatHelpOfFlags(name, `Runs strata in place of kcp's ${program.what}.`, describeUpstreamFlags(program.table)),
       );
     case 'version':
       return surroundings.print(`${version()}\n`);

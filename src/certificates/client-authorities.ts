@@ -113,16 +113,16 @@ function parseAuthorities(file: string, pem: string): readonly Authority[] {
   const blocks = [...pem.matchAll(blockPattern)];
   if (blocks.length === 0) throw new CacheError(`the client CA file ${file} holds no certificate`);
   if (blocks.length > certificatesMax)
-    throw new CacheError(`the client CA file ${file} holds ${blocks.length} certificates; ${certificatesMax} are the most`);
+    throw new CacheError(`the client CA file ${file} holds ${blocks.length} certificates; at most ${certificatesMax} are allowed`);
   const authorities = blocks.map(([block, label = ''], index) => {
     const where = `block ${index + 1} of the client CA file ${file}`;
-    if (label !== 'CERTIFICATE') throw new CacheError(`${where} is no certificate but ${JSON.stringify(label)}`);
+    if (label !== 'CERTIFICATE') throw new CacheError(`${where} is not a certificate but ${JSON.stringify(label)}`);
     const certificate = parseBlock(block, where);
-    if (!certificate.ca) throw new CacheError(`${where} is no certificate of an authority: ${nameOf(certificate)}`);
+    if (!certificate.ca) throw new CacheError(`${where} is not the certificate of a CA: ${nameOf(certificate)}`);
     return { certificate, isRoot: isSignedBy(certificate, certificate), issuersBelowMax: issuersBelowMaxOf(certificate) };
   });
   if (!authorities.some(({ isRoot }) => isRoot))
-    throw new CacheError(`the client CA file ${file} holds no self-signed authority, at which every chain must end; add the root`);
+    throw new CacheError(`the client CA file ${file} holds no self-signed CA, at which every chain must end; add the root`);
   return authorities;
 }
 

@@ -41,7 +41,7 @@ export class LocalAuthority {
     if (hasCertificate !== hasKey) {
       const [there, missing] = hasCertificate ? [certFile, keyFile] : [keyFile, certFile];
       throw new CacheError(
-        `${there} is there and ${missing} is not: put it back, or remove ${there} to have a new authority made, which nobody trusts yet`,
+        `${there} exists and ${missing} does not: put it back, or remove ${there} and run this again for a new authority, which nobody trusts yet`,
       );
     }
 
@@ -81,13 +81,13 @@ function describe(certFile: string): string {
     const { subject, validTo } = new X509Certificate(readText(certFile, 'certificate'));
     return `which was of ${subject.replaceAll('\n', ', ')} until ${new Date(validTo).toISOString()}`;
   } catch {
-    return 'which was no certificate';
+    return 'which was not a certificate';
   }
 }
 
 async function load({ clock }: { clock: Clock }, files: PairFiles): Promise<Authority> {
   const { cert: certificatePem, key: keyPem } = readPair(files);
-  if (!new X509Certificate(certificatePem).ca) throw new CacheError(`${files.certFile} is no certificate of an authority`);
+  if (!new X509Certificate(certificatePem).ca) throw new CacheError(`${files.certFile} is not the certificate of a CA`);
   const fault = faultOfDates(certificatePem, clock.wallMs());
   if (fault !== undefined) throw new CacheError(`the authority in ${files.certFile} ${fault}`);
   try {

@@ -48,8 +48,8 @@ export function readAuthorities(path: string, what: string, flag?: string): stri
 export function checkAuthorities(name: string, pem: string): void {
   const begun = pem.match(/-----BEGIN CERTIFICATE-----/g)?.length ?? 0;
   const whole = certificateBlocks(pem);
-  if (begun === 0 || whole.length !== begun) throw new CacheError(`${name} holds no PEM certificates, or not all of one`);
-  for (const block of whole) parse(name, 'a PEM block that is no certificate', () => new X509Certificate(block));
+  if (begun === 0 || whole.length !== begun) throw new CacheError(`${name} holds no PEM certificate, or an incomplete one`);
+  for (const block of whole) parse(name, 'a PEM block that is not a certificate', () => new X509Certificate(block));
 }
 
 export function certificateBlocks(pem: string): readonly string[] {
@@ -144,6 +144,6 @@ export function readClientTls(
 export function faultOfDates(pem: string, wallMs: number): string | undefined {
   const { validFrom, validTo } = new X509Certificate(pem);
   if (Date.parse(validFrom) > wallMs) return `is not valid before ${new Date(validFrom).toISOString()}`;
-  if (Date.parse(validTo) <= wallMs) return `has expired at ${new Date(validTo).toISOString()}`;
+  if (Date.parse(validTo) <= wallMs) return `expired at ${new Date(validTo).toISOString()}`;
   return undefined;
 }

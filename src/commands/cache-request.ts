@@ -56,7 +56,7 @@ export function answered({ output }: Pick<CacheOptions, 'output'>, answer: strin
 export function countOf(answer: string, member: string, received: string): number {
   const count = (JSON.parse(answer) as Readonly<Record<string, unknown>> | null)?.[member];
   if (typeof count === 'number') return count;
-  throw new CacheError(`what was answered does not say how many ${received}; it came from no cache`);
+  throw new CacheError(`the answer does not say how many ${received}, so no Strata cache sent it`);
 }
 
 async function exchange({ clock }: { clock: Clock }, access: CacheAccess, { method, path }: Question): Promise<HttpAnswer> {
@@ -86,14 +86,14 @@ function complaintOf(cause: unknown, { cache, caSource }: CacheAccess, wallMs: n
     case 'EAI_AGAIN':
       return `the host of ${cache} is unknown`;
     default:
-      return `${cache} cannot be asked`;
+      return `${cache} cannot be reached`;
   }
 }
 
 /** A Status contains the reason. A text that is no Status did not come from a cache. */
 function refusalOf(status: number, received: unknown, { cache, cert }: CacheAccess, wallMs: number): string {
   const message = memberOf(received, 'message');
-  if (typeof message !== 'string') return `${cache} answered ${status} and is probably no cache`;
+  if (typeof message !== 'string') return `${cache} answered ${status} and is probably not a Strata cache`;
   const isNobody = status === 403 && message.includes('"system:anonymous"');
   const fault = faultOfDates(cert, wallMs);
   const why = fault === undefined ? 'the cache does not know its CA, or its clock differs' : `it ${fault}`;

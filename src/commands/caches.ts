@@ -41,14 +41,14 @@ export const cachesList: Command = command({
 export const cachesForget: Command = command({
   words: ['caches', 'forget'],
   operands: '<name>',
-  help: 'Forget a child that is gone for good: its id is free, and what came by it is nobody’s',
+  help: 'Forget a child that is gone for good: its id becomes free, and its shards belong to no cache',
   options: operatorOptions,
   run: async ({ operands: [text = ''], options }, { print, clock }) => {
     const name = parseCacheName(text);
     if (name === undefined) throw new SettingsError([`${JSON.stringify(text)} is not the name of a cache`]);
     const answer = await requestCache({ clock }, options, { method: 'DELETE', path: `/services/cache/caches/${name}` });
     const shards = countOf(answer, 'shards', 'shards are left');
-    print(answered(options, answer, `Forgot the cache ${name}; ${shards} shards that came by it are nobody's.`));
+    print(answered(options, answer, `Forgot the cache ${name}; its ${shards} shards belong to no cache now.`));
   },
 });
 

@@ -35,7 +35,7 @@ const masters = 'system:masters';
 const whoWidth = 12;
 
 export const certShard = certSpeaker('shard', {
-  help: 'Issue the certificate with which a shard is pushed for',
+  help: 'Issue the certificate with which an agent pushes for a shard',
   what: 'a shard',
   allows: (shard) => `speaks for the shard ${shard} and reads everything`,
   usage: (shard, { certFile, keyFile }) => ['the shard', `strata push --shard-name ${shard} --cert-file ${certFile} --key-file ${keyFile}`],
@@ -93,12 +93,12 @@ export const certServing: Command = command({
   options: certOptions,
   run: async ({ operands, options }, surroundings) => {
     const wrong = operands.filter((text) => parseServingName(text) === undefined);
-    if (wrong.length > 0) throw new SettingsError(wrong.map((text) => `${JSON.stringify(text)} is no DNS name and no IP address`));
+    if (wrong.length > 0) throw new SettingsError(wrong.map((text) => `${JSON.stringify(text)} is neither a DNS name nor an IP address`));
     const [first = '', ...others] = operands;
     const serving: Issue = {
       name: `serving-${fileStem(first)}`,
       sign: ({ authority }, validityDays) => authority.issueServing({ names: [first, ...others], validityDays }),
-      allows: `shows a server as ${operands.join(', ')}`,
+      allows: `identifies a server as ${operands.join(', ')}`,
       usage: ({ certFile, keyFile, caFile }) => [
         ['the cache', `strata serve --tls-cert-file ${certFile} --tls-private-key-file ${keyFile}`],
         ['its clients', `strata status --ca-file ${caFile}`],
@@ -164,7 +164,7 @@ async function issue(
   const { replaced, ...files } = local.write(await sign(local, validityMs / dayMs), { directory: outDirectory, name, force });
   const lines = [
     ...replaced.map((what) => `Replaced ${what}.`),
-    `Wrote ${files.certFile} and ${files.keyFile}: it ${allows}, until ${dateOf(untilMs)}.`,
+    `Wrote ${files.certFile} and ${files.keyFile}. The certificate ${allows}, until ${dateOf(untilMs)}.`,
     local.isNew
       ? `It is signed by a new authority, ${caFile}. Whoever has ${caKeyFile} can sign more: keep it to yourself.`
       : `It is signed by ${caFile}.`,

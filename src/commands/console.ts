@@ -12,7 +12,7 @@ import { numberOf, recordOf, textOf } from './members.js';
 export const consoleLink: Command = command({
   words: ['console'],
   operands: '',
-  help: 'Print a link to the console of a cache: a page in the browser, to read',
+  help: 'Print a link to the console of a cache, a page that shows it in the browser',
   options: operatorOptions,
   run: async ({ options }, { print, clock }) => {
     const access = await openCacheAccess(options);
@@ -20,7 +20,7 @@ export const consoleLink: Command = command({
     const members = recordOf(JSON.parse(answer));
     const [url, expiresInMs] = [new URL(textOf(members['path']), access.cache).href, numberOf(members['expiresInMs'])];
     const good = formatDuration(expiresInMs);
-    const sentence = `It is good once, within ${good}. The session that it opens reads as this certificate does, for an hour.`;
+    const sentence = `The link works once, within ${good}. Its session lasts an hour and may read what this certificate may read.`;
     print(answered(options, JSON.stringify({ url, expiresInMs }), `${url}\n\n${sentence}`));
   },
 });

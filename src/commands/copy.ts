@@ -22,7 +22,10 @@ export const copy: Command = command({
   options: copyOptions,
   run: async ({ options }, surroundings) => {
     const { from, to } = options;
-    if (from.engine === to.engine) throw new SettingsError([`--from and --to are both ${from.engine}: use a backup of that instead`]);
+    if (from.engine === to.engine)
+      throw new SettingsError([
+        `--from and --to are both ${from.engine}: strata copy copies only from one engine to the other; use a backup instead`,
+      ]);
     const { copyStore } = await import('../store/copy-store.js');
     const { print, clock } = surroundings;
     const beganMs = clock.now();
@@ -40,7 +43,7 @@ export const copy: Command = command({
         print(
           `Copied ${objects} objects of ${shards} shards, ${formatBytes(bytes)}, in ${((clock.now() - beganMs) / 1_000).toFixed(1)} s; their digests are the same.\n`,
         );
-        if (left > 0) print(`Left out: ${left} objects that links bring, or that are left of removed shards.\n`);
+        if (left > 0) print(`Not copied: ${left} objects that came over links, or that remain of removed shards.\n`);
       } finally {
         await target.close();
       }

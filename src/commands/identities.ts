@@ -29,7 +29,7 @@ function formatIdentities(workspace: string, { identities: found, whole }: Expor
   const rows = found.map((each) => [each.export, each.identity === '' ? none : each.identity, each.shard, ageOf(each)]);
   const lines = rows.length === 0 ? [] : [alignedRows([['EXPORT', 'IDENTITY', 'SHARD', 'EXPORTS OF THE SHARD'], ...rows])];
   if (rows.length === 0) lines.push(`${workspace} has no APIExport here.`);
-  if (!whole) lines.push('Not every APIExport may be here; see `strata status`.');
+  if (!whole) lines.push('Some APIExports may be missing here; see `strata status`.');
   return lines.join('\n');
 }
 

@@ -16,7 +16,7 @@ export function listOf(value: unknown): readonly unknown[] {
 
 export function textOf(value: unknown): string {
   if (typeof value === 'string') return value;
-  throw unread('a text');
+  throw unread('a string');
 }
 
 export function numberOf(value: unknown): number {
@@ -39,5 +39,5 @@ export function orUnreported<T, Unreported>(value: unknown, read: (value: unknow
 }
 
 export function unread(wanted: string): CacheError {
-  return new CacheError(`what the cache answered is no status of a cache: ${wanted} is missing`);
+  return new CacheError(`the answer is not the status of a Strata cache: ${wanted} is missing`);
 }

@@ -37,8 +37,8 @@ const shardCheckMs = 5_000;
 const typesCheckMs = 10_000;
 
 const fencedAdvice =
-  'If another agent has the shard, start this one again to have it wait, with --take-over to have the shard at once. ' +
-  'If the shard was removed, keep this one stopped: started again, it brings the shard back';
+  'If another agent has the shard, start this one again: it waits, or with --take-over it takes the shard at once. ' +
+  'If the shard was removed, do not start this agent again, because it would bring the shard back';
 
 export const push: Command = command({
   words: ['push'],
@@ -154,7 +154,7 @@ async function openMetrics(
 function refused(shard: string, { reason, message }: SenderEnd & { kind: 'refused' }, fault: string | undefined): CacheError {
   const ofCertificate = fault === undefined ? '' : `. The certificate of this agent ${fault}`;
   const advice = reason === 'fenced' ? `. ${fencedAdvice}` : ofCertificate;
-  return new CacheError(`the cache takes nothing of the shard ${shard} (${reason}): ${message}${advice}`);
+  return new CacheError(`the cache does not let this agent push for the shard ${shard} (${reason}): ${message}${advice}`);
 }
 
 function readIdentity({ caFile, certFile, keyFile }: CommandValues<typeof agentOptions>): ClientIdentity {

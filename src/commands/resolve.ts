@@ -22,7 +22,7 @@ export const resolve: Command = command({
   options: operatorOptions,
   exitCodes: {
     [exitUnknown]: 'the path is unknown: no shard has it',
-    [exitUncertain]: 'the path was not found and may exist, is in dispute, or several logical clusters give it to themselves',
+    [exitUncertain]: 'the path was not found but may exist, is in dispute, or belongs to several logical clusters',
   },
   run: async ({ operands: [path = ''], options }, { print, clock }) => {
     if (path === '') throw new SettingsError(['a path is needed, such as root:org:team, user:alice or the name of a logical cluster']);
@@ -57,21 +57,21 @@ function formatResolved(asked: string, resolved: ResolvedPath): string {
     case 'unknown':
       return `${JSON.stringify(asked)} is unknown: no shard has it.`;
     case 'uncertain':
-      return `${JSON.stringify(asked)} was not found, and may exist: ${lackingOf(resolved.shards)}.`;
+      return `${JSON.stringify(asked)} was not found but may exist: ${lackingOf(resolved.shards)}.`;
     case 'disputed': {
       const { cluster, shards, expected } = resolved;
       const said = expected === undefined ? 'no Workspace says where it is' : `its Workspace says that it is on ${expected}`;
       return `${JSON.stringify(asked)} is in dispute: ${cluster} is claimed by ${shards.join(', ')}, and ${said}.`;
     }
     case 'ambiguous':
-      return `${JSON.stringify(asked)} is the path that several logical clusters without an owner give themselves: ${resolved.clusters.join(', ')}.`;
+      return `${JSON.stringify(asked)} is the path of several logical clusters without a Workspace: ${resolved.clusters.join(', ')}.`;
     default:
       return unreachable(resolved);
   }
 }
 
 function lackingOf(shards: readonly string[]): string {
-  if (shards.length === 0) return 'the cache does not know every shard now';
+  if (shards.length === 0) return 'the cache does not know every shard at present';
   return `not all path entries of ${shards.join(', ')} are here; see \`strata status\`, and whether their agents run with --push-paths`;
 }
 

@@ -25,7 +25,7 @@ export const shardsList: Command = command({
 export const shardsRemove: Command = command({
   words: ['shards', 'remove'],
   operands: '<name>',
-  help: 'Remove a shard from a cache: its objects leave it, and its present pushers are shut out',
+  help: 'Remove a shard and its objects from a cache, and shut out its present pushers',
   options: operatorOptions,
   run: async ({ operands: [text = ''], options }, { print, clock }) => {
     const shard = shardNamed(text);
@@ -41,7 +41,7 @@ export const shardsRemove: Command = command({
 export const shardsForget: Command = command({
   words: ['shards', 'forget'],
   operands: '<name>',
-  help: 'Forget a shard that was removed: this cache remembers nothing of it any more',
+  help: 'Forget a shard that was removed: the cache keeps no record of it',
   options: operatorOptions,
   run: async ({ operands: [text = ''], options }, { print, clock }) => {
     const shard = shardNamed(text);

@@ -24,7 +24,7 @@ export const backup: Command = command({
   run: async ({ operands: [file = ''], options }, { print, clock }) => {
     const from = databaseOf(options);
     if (!existsSync(from)) throw new CacheError(`there is no store in ${directoryOf(options)}: name the --root-directory of the server`);
-    if (existsSync(file)) throw new SettingsError([`${file} is there already; a backup replaces no file`]);
+    if (existsSync(file)) throw new SettingsError([`${file} exists already, and a backup never replaces a file`]);
     const { copyDatabase } = await import('../store/sqlite/backup.js');
     const beganMs = clock.now();
     const bytes = await copyDatabase(from, file);
@@ -46,7 +46,7 @@ export const restore: Command = command({
     const { before, resourceVersion } = await restoreStore(file, directory, { migrations: ownMigrations, nowMs: clock.now() });
     const at = resourceVersion === undefined ? '' : `, which stands at resourceVersion ${resourceVersion}`;
     print(`Restored ${file}${at}.\n`);
-    if (before !== undefined) print(`What was there before is kept: ${before}\n`);
+    if (before !== undefined) print(`The store that was there before is now ${before}\n`);
   },
 });
 
@@ -57,7 +57,8 @@ export const check: Command = command({
   options: checkOptions,
   run: async ({ operands: [file], options }, { print, clock }) => {
     if (options.etcdServers.length > 0) {
-      if (file !== undefined) throw new SettingsError([`a file is checked without etcd: leave out ${file} or --etcd-servers`]);
+      if (file !== undefined)
+        throw new SettingsError([`strata check takes a file or --etcd-servers, not both: leave out ${file} or --etcd-servers`]);
       return checkEtcd(options, { print, clock });
     }
     const [{ inspect, inspectStopped }, { ownMigrations }] = await Promise.all([
@@ -85,7 +86,7 @@ async function checkEtcd(
   const { endpoints, prefix } = etcd;
   const { revision, checks } = await inspectEtcd(etcd, clock);
   print(`${endpoints.join(',')} ${prefix}: at resourceVersion ${revision}\n`);
-  if (printChecks(checks, print) > 0) throw new CacheError(`${prefix} in etcd holds what cannot be served: servers pass it over`);
+  if (printChecks(checks, print) > 0) throw new CacheError(`${prefix} in etcd has keys that servers cannot serve and therefore skip`);
   print('No damage was found.\n');
 }
 
@@ -96,7 +97,7 @@ function printChecks(checks: readonly CheckResult[], print: Surroundings['print'
 }
 
 function formatChecked({ what, examined, problems }: CheckResult): string {
-  const head = `${what.padEnd(8)} ${problems.length === 0 ? 'sound' : 'DAMAGED'}  ${examined} looked at\n`;
+  const head = `${what.padEnd(8)} ${problems.length === 0 ? 'sound' : 'DAMAGED'}  ${examined} examined\n`;
   return head + problems.map((problem) => `         ${problem.replaceAll('\n', ' ')}\n`).join('');
 }
 

@@ -95,7 +95,7 @@ function sentOf({ slices, current, behind, lagMs, resynced, refused }: SendingSt
 
 function policyOf(own: string, other: string | undefined, { policyCharactersMax }: TreeLinesOptions): string {
   const shortened = (text: string): string => (text.length > policyCharactersMax ? `${text.slice(0, policyCharactersMax)}…` : text);
-  if (own === other) return `${shortened(own)} here and there`;
+  if (own === other) return `${shortened(own)} at both ends`;
   return `${shortened(own)} here; ${other === undefined ? 'not known' : shortened(other)} there`;
 }
 

@@ -13,11 +13,11 @@ export function adviceOnAccess(error: unknown, uid: number | undefined): string 
   // When `mkdir` of several folders is denied, Node reports ENOENT instead of the reason.
   const code = refused.code === 'ENOENT' ? whyNotWritable(path) : refused.code;
   if (code === 'EROFS')
-    return `. ${path} cannot be written by anybody: mount a volume there, or choose another directory by --root-directory or --data-directory`;
+    return `. The file system of ${path} is read-only: mount a volume there, or choose another directory by --root-directory or --data-directory`;
   if (code !== 'EACCES') return '';
   return (
-    `. ${path} belongs to uid ${owner}, gid ${group} (mode ${mode}), and this process runs as uid ${uid}: make that its owner, ` +
-    "or one of its groups that may use it; in Kubernetes, use a volume there, with fsGroup in the pod's securityContext"
+    `. ${path} belongs to uid ${owner}, gid ${group} (mode ${mode}), and this process runs as uid ${uid}. Make uid ${uid} the owner, ` +
+    "or give a group of the process access. In Kubernetes, mount a volume there and set fsGroup in the pod's securityContext"
   );
 }
 

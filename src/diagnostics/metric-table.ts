@@ -21,7 +21,12 @@ const commitSecondsBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0
 
 /** The metrics of a server. */
 export const metricTable = {
-  requests: { kind: 'counter', name: 'strata_requests_total', help: 'Requests answered, watches when they end.', labels: ['verb', 'code'] },
+  requests: {
+    kind: 'counter',
+    name: 'strata_requests_total',
+    help: 'Requests answered; a watch counts when it ends.',
+    labels: ['verb', 'code'],
+  },
   requestSeconds: {
     kind: 'histogram',
     name: 'strata_request_duration_seconds',
@@ -41,7 +46,7 @@ export const metricTable = {
   compactionSeconds: {
     kind: 'histogram',
     name: 'strata_compaction_step_duration_seconds',
-    help: 'Time one step of compaction kept commits waiting.',
+    help: 'Time for which one step of compaction made commits wait.',
     labels: [],
     buckets: commitSecondsBuckets,
   },
@@ -60,7 +65,7 @@ export const metricTable = {
   linkBehind: {
     kind: 'gauge',
     name: 'strata_link_behind',
-    help: 'Changes of this cache that the sending half of a link has not looked at yet.',
+    help: 'Changes of this cache that the sending half of a link has not read yet.',
     labels: ['neighbour'],
   },
   linkSlices: {
@@ -96,7 +101,7 @@ export const metricTable = {
   sliceWhole: {
     kind: 'gauge',
     name: 'strata_slice_whole',
-    help: '1 while every object that the shard has of the type is here, but for the lag.',
+    help: '1 while every object that the shard has of the type is here, apart from the lag.',
     labels: ['shard', 'type'],
   },
   sliceHeldObjects: {
@@ -108,21 +113,26 @@ export const metricTable = {
   treeComplete: {
     kind: 'gauge',
     name: 'strata_tree_complete',
-    help: '1 while every shard is known here that any cache of the tree knows.',
+    help: '1 while this cache knows every shard that any cache of the tree knows.',
     labels: [],
   },
   sliceObjects: { kind: 'gauge', name: 'strata_slice_objects', help: 'Objects of the type on the shard.', labels: ['shard', 'type'] },
-  sliceBytes: { kind: 'gauge', name: 'strata_slice_bytes', help: 'Bytes of their bodies.', labels: ['shard', 'type'] },
+  sliceBytes: {
+    kind: 'gauge',
+    name: 'strata_slice_bytes',
+    help: 'Bytes of the objects of the type on the shard.',
+    labels: ['shard', 'type'],
+  },
   sliceChangedSeconds: {
     kind: 'gauge',
     name: 'strata_slice_changed_seconds',
-    help: 'How long ago one of them changed last.',
+    help: 'Time since an object of the type on the shard last changed.',
     labels: ['shard', 'type'],
   },
   sliceLagSeconds: {
     kind: 'gauge',
     name: 'strata_slice_lag_seconds',
-    help: 'How old the oldest change is that the pusher knows and that is not durable here, as it last reported.',
+    help: 'Age of the oldest change that the pusher knows and that is not durable here, as the pusher last reported.',
     labels: ['shard', 'type'],
   },
   certificateExpiresSeconds: {
@@ -136,19 +146,19 @@ export const metricTable = {
   connectionsOpen: {
     kind: 'gauge',
     name: 'strata_connections_open',
-    help: 'Connections after their handshake, by kind of caller and by what they speak.',
+    help: 'Connections after their handshake, by kind of caller and by protocol.',
     labels: ['caller', 'protocol'],
   },
   requestsInFlight: {
     kind: 'gauge',
     name: 'strata_requests_in_flight',
-    help: 'Requests whose answer is not read yet, watches not counted.',
+    help: 'Requests whose answer the client has not read yet; watches are not counted.',
     labels: [],
   },
   bufferedBytes: {
     kind: 'gauge',
     name: 'strata_buffered_bytes',
-    help: 'Bytes in memory of bodies that are being read and of answers that clients have not read yet.',
+    help: 'Bytes in memory of unfinished request bodies and of answers that clients have not read yet.',
     labels: [],
   },
   limitsReached: {
@@ -172,7 +182,7 @@ export const metricTable = {
   listChunksShared: {
     kind: 'counter',
     name: 'strata_list_chunks_shared_total',
-    help: 'Chunks of a list that were sent to more than the one who asked first.',
+    help: 'Chunks of a list that a further client got without another read of the store.',
     labels: [],
   },
   publishedRevision: {
@@ -188,41 +198,41 @@ export const metricTable = {
     help: 'Changes in the log on the disk, those included that nobody may read any more.',
     labels: [],
   },
-  buildInfo: { kind: 'gauge', name: 'strata_build_info', help: '1; the label says what runs.', labels: ['version'] },
+  buildInfo: { kind: 'gauge', name: 'strata_build_info', help: '1; the label has the version that runs.', labels: ['version'] },
   storeFileBytes: {
     kind: 'gauge',
     name: 'strata_store_file_bytes',
-    help: 'Bytes of the files on the disk: the database, and the log that it has not taken over yet.',
+    help: 'Bytes of the files on the disk: the database, and its write-ahead log.',
     labels: ['file'],
   },
   ready: { kind: 'gauge', name: 'strata_ready', help: '1 while /readyz answers ok.', labels: [] },
   storeFailing: {
     kind: 'gauge',
     name: 'strata_store_failing',
-    help: '1 while the store cannot commit: what was tried last has failed.',
+    help: '1 while the store cannot commit, because its last attempt failed.',
     labels: [],
   },
   diskAvailableBytes: {
     kind: 'gauge',
     name: 'strata_disk_available_bytes',
-    help: 'Bytes that the server may still take on the disk of this folder; not on etcd, and not while the disk does not answer.',
+    help: 'Bytes that the server may still write on the disk of this folder; absent on etcd, and while the disk does not answer.',
     labels: ['folder'],
   },
-  diskSizeBytes: { kind: 'gauge', name: 'strata_disk_size_bytes', help: 'Bytes that this disk has.', labels: ['folder'] },
-  leads: { kind: 'gauge', name: 'strata_leads', help: '1 on the server that does what is done once for its store; else 0.', labels: [] },
+  diskSizeBytes: { kind: 'gauge', name: 'strata_disk_size_bytes', help: 'Size of the disk of this folder, in bytes.', labels: ['folder'] },
+  leads: { kind: 'gauge', name: 'strata_leads', help: '1 on the server that leads, of all servers of its store; else 0.', labels: [] },
   otherServers: { kind: 'gauge', name: 'strata_other_servers', help: 'Other servers of the same store.', labels: [] },
-  unreadableKeys: { kind: 'gauge', name: 'strata_unreadable_keys', help: 'Keys in etcd with nothing that can be served.', labels: [] },
-  historyBytes: { kind: 'gauge', name: 'strata_history_bytes', help: 'Bytes of their bodies.', labels: [] },
+  unreadableKeys: { kind: 'gauge', name: 'strata_unreadable_keys', help: 'Keys in etcd whose value cannot be served.', labels: [] },
+  historyBytes: { kind: 'gauge', name: 'strata_history_bytes', help: 'Bytes of the bodies of the changes in that log.', labels: [] },
   eventLoopDelayP99Seconds: {
     kind: 'gauge',
     name: 'strata_event_loop_delay_p99_seconds',
-    help: 'How late 99 of 100 timers fired at most, in the last whole window.',
+    help: 'How late timers fired, 99th percentile of the last whole window.',
     labels: [],
   },
   eventLoopDelayMaxSeconds: {
     kind: 'gauge',
     name: 'strata_event_loop_delay_max_seconds',
-    help: 'How late the latest timer fired, in the last whole window and the one under way.',
+    help: 'How late the latest timer fired, in the last whole window and the present one.',
     labels: [],
   },
 } as const satisfies MetricTable;
@@ -253,20 +263,20 @@ export const agentMetricTable = {
   lagSeconds: {
     kind: 'gauge',
     name: 'strata_agent_lag_seconds',
-    help: 'How long ago the oldest object was read that no cache has acknowledged; 0 when there is none.',
+    help: 'Time since the agent read the oldest object that no cache has acknowledged; 0 if there is none.',
     labels: [],
   },
-  slices: { kind: 'gauge', name: 'strata_agent_slices', help: 'Types that are pushed, by how far each is.', labels: ['phase'] },
+  slices: { kind: 'gauge', name: 'strata_agent_slices', help: 'Types that the agent pushes, by phase.', labels: ['phase'] },
   reconnects: {
     kind: 'counter',
     name: 'strata_agent_reconnects_total',
-    help: 'Times it came back after a connection to a cache had ended, or had not been made.',
+    help: 'Times the agent tried again after a connection to a cache had ended or failed.',
     labels: [],
   },
   shardReachable: {
     kind: 'gauge',
     name: 'strata_agent_shard_reachable',
-    help: '1 while the shard answers, and knows the user of the agent; it is asked for its version every five seconds.',
+    help: '1 while the shard answers and accepts the user of the agent, which asks for its version every five seconds.',
     labels: [],
   },
   cacheReachable: {
@@ -275,7 +285,12 @@ export const agentMetricTable = {
     help: '1 while a cache has accepted the agent, as the pusher of its shard or as a standby.',
     labels: [],
   },
-  standby: { kind: 'gauge', name: 'strata_agent_standby', help: '1 while it waits for another agent of its shard.', labels: [] },
+  standby: {
+    kind: 'gauge',
+    name: 'strata_agent_standby',
+    help: '1 while the agent waits as a standby, because another agent has its shard.',
+    labels: [],
+  },
   ready: metricTable.ready,
   certificateExpiresSeconds: metricTable.certificateExpiresSeconds,
   buildInfo: metricTable.buildInfo,
@@ -289,7 +304,7 @@ export const frontDoorMetricTable = {
   requestSeconds: {
     kind: 'histogram',
     name: 'proxy_request_duration_seconds',
-    help: 'Time from a request to the end of its answer, watches and websockets included; what is answered here, such as /metrics, is not observed.',
+    help: 'Time from a request to the end of its answer, watches and websockets included. Answers of the front door itself, such as /metrics, are not observed.',
     labels: ['method', 'code'],
     buckets: [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60],
   },
@@ -308,13 +323,13 @@ export const frontDoorMetricTable = {
   answerBodyBytes: {
     kind: 'counter',
     name: 'kcp_backend_rs_body_bytes',
-    help: 'Bytes of the bodies of answers that were passed on, by that shard.',
+    help: 'Bytes of the bodies of answers that were passed on, by the shard of the logical cluster.',
     labels: ['shard'],
   },
   tlsErrors: {
     kind: 'counter',
     name: 'kcp_listener_tls_connection_error',
-    help: 'Requests that failed because a backend and this front door do not agree about TLS, by that shard (unknown where the path names no logical cluster) and the kind of error.',
+    help: 'Requests that failed because of TLS with a backend, by the kind of error and the shard (unknown if the path names no logical cluster).',
     labels: ['shard', 'error_type'],
   },
 } as const satisfies MetricTable;

@@ -48,7 +48,7 @@ export class CacheConnection {
    */
   constructor({ clock, identity }: ConnectionParts, options: CacheConnectionOptions) {
     const { protocol, origin } = new URL(options.cache);
-    if (protocol !== 'https:') throw new Error(`${options.cache} is no URL of https`);
+    if (protocol !== 'https:') throw new Error(`${options.cache} is not an https URL`);
     this.#clock = clock;
     this.#identity = identity;
     this.#options = options;

@@ -124,7 +124,7 @@ function listOf(value: unknown): readonly unknown[] {
 
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value;
-  throw unreadable('a text');
+  throw unreadable('a string');
 }
 
 function truthOf(value: unknown): boolean | null {
@@ -136,5 +136,5 @@ function numberOf(value: unknown): number | null {
 }
 
 function unreadable(wanted: string): CacheFault {
-  return new CacheFault('unreadable', `what the cache answered is no freshness of a cache: ${wanted} is missing`);
+  return new CacheFault('unreadable', `the answer is not the freshness report of a Strata cache: ${wanted} is missing`);
 }

@@ -45,7 +45,7 @@ export function objectTarget(ref: ObjectRef): string {
 export function collectionTarget({ group, version, resource, identity, cluster, namespace, shard }: CollectionRef): string {
   if (parseClusterName(cluster) === undefined && parseCanonicalPath(cluster) === undefined)
     throw new Error(`${JSON.stringify(cluster)} is neither the name of a logical cluster nor a canonical path`);
-  if (shard !== undefined && parseShardName(shard) === undefined) throw new Error(`${JSON.stringify(shard)} is no name of a shard`);
+  if (shard !== undefined && parseShardName(shard) === undefined) throw new Error(`${JSON.stringify(shard)} is not the name of a shard`);
 
   const place = `/services/cache/shards/${shard ?? '*'}/clusters/${cluster}`;
   const api = group === '' ? `/api/${segment('version', version)}` : `/apis/${segment('group', group)}/${segment('version', version)}`;

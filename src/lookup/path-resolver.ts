@@ -131,5 +131,5 @@ function textIn(members: Members, name: string): string {
 }
 
 function unreadable(lacking: string): CacheFault {
-  return new CacheFault('unreadable', `what the cache answered says of no path where it leads: ${lacking} is missing`);
+  return new CacheFault('unreadable', `the answer of the cache does not say where the path leads: ${lacking} is missing`);
 }

@@ -56,7 +56,7 @@ export function readLookUp(answer: HttpAnswer): LookedUp | undefined {
   if (answer.status !== 200) throw refusalOf(answer);
   const { code, body, freshness, reportedAgoMs } = membersOf(jsonValue(answer.text));
   if (typeof code !== 'number' || body === undefined || freshness === undefined)
-    throw new CacheFault('unreadable', 'what the cache answered is no look-up');
+    throw new CacheFault('unreadable', 'the answer is not a look-up of a Strata cache');
   const text = code === 200 ? textOf('body', answer.text) : JSON.stringify(body);
   const isReported = typeof reportedAgoMs === 'number';
   return {
@@ -73,7 +73,7 @@ export function readList(answer: HttpAnswer): ListAnswer {
   const members = list.kind === 'parsed' && isJsonObject(list.value) ? list.value : undefined;
   const items = members?.get('items');
   const metadata = members?.get('metadata');
-  if (!isJsonArray(items) || !isJsonObject(metadata)) throw new CacheFault('unreadable', 'what the cache answered is no list');
+  if (!isJsonArray(items) || !isJsonObject(metadata)) throw new CacheFault('unreadable', 'the answer of the cache is not a list');
   const next = metadata.get('continue');
   const objects = items.map((item) => cachedObject(formatJson(item)));
   return { kind: 'page', page: { objects, next: typeof next === 'string' && next !== '' ? next : undefined } };
@@ -83,7 +83,7 @@ export function readList(answer: HttpAnswer): ListAnswer {
 export function refusalOf({ status, text, retryAfterMs }: HttpAnswer): CacheFault {
   const received = jsonValue(text);
   if (textAt(received, 'kind') !== 'Status')
-    return new CacheFault('unreadable', `it answered ${status} and is probably no cache`, { status });
+    return new CacheFault('unreadable', `the server answered ${status} and is probably not a Strata cache`, { status });
   const [reason = '', message = ''] = [textAt(received, 'reason'), textAt(received, 'message')];
   return new CacheFault('refused', `the cache refused (${status}): ${message}`, { status, reason, retryAfterMs });
 }
@@ -95,7 +95,7 @@ function textOf(name: string, text: string): string {
     const found = member(scanObject(bytes, nestingMax).top, name);
     return found === undefined ? '' : valueText(bytes, found);
   } catch (error) {
-    if (error instanceof NotJson) throw new CacheFault('unreadable', 'what the cache answered is no object', { cause: error });
+    if (error instanceof NotJson) throw new CacheFault('unreadable', 'the answer of the cache is not an object', { cause: error });
     throw error;
   }
 }
@@ -128,6 +128,6 @@ function missingOf(received: unknown): Missing {
 
 function cachedObject(text: string): CachedObject {
   const shard = textAt(jsonValue(text), 'metadata', 'annotations', 'kcp.io/shard');
-  if (shard === undefined) throw new CacheFault('unreadable', 'what the cache answered is no object of a shard');
+  if (shard === undefined) throw new CacheFault('unreadable', 'the answer of the cache is not an object of a shard');
   return { shard, text };
 }

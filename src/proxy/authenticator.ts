@@ -57,7 +57,7 @@ export class Authenticator {
 function identityOfUser({ user, groups, extra }: TokenUser, rules: GroupRules): Identity {
   const named = groups.filter((group) => group !== '');
   if (![user, ...named, ...Object.values(extra).flat()].every(isHeaderValue))
-    throw new InvalidToken('no header can carry what the token says');
+    throw new InvalidToken('an HTTP header cannot carry the user of the token');
   const passed = passedGroups(withAuthenticated(user, named), rules);
   const values = Object.entries(extra).map(([key, texts]) => [key, texts.map(asHeaderValue)] as const);
   return { user: asHeaderValue(user), groups: passed.map(asHeaderValue), extra: Object.fromEntries(values), isByToken: true };

@@ -21,7 +21,7 @@ export class TooLong extends CacheError {}
 /** The request may have reached the backend, and no whole answer came. */
 export class BrokenOff extends CacheError {}
 
-export const otherProtocol = 'the server goes on in a protocol that nobody asked for';
+export const otherProtocol = 'the server switched to a protocol that nobody asked for';
 
 export const openMsMax = 3_000;
 export const pingIntervalMs = 10_000;

@@ -51,7 +51,7 @@ export function parseMappings(value: unknown): ParsedMapping {
   const mappings = Array.isArray(value) ? value.slice(0, mappingsMax).flatMap((each, i) => parseMapping(each, i, problems) ?? []) : [];
   if (!Array.isArray(value) || value.length === 0) problems.push({ path: [], message: 'must be a list of mappings' });
   else if (value.length > mappingsMax)
-    problems.push({ path: [], message: `has ${value.length} mappings; at most ${mappingsMax} are taken` });
+    problems.push({ path: [], message: `has ${value.length} mappings; at most ${mappingsMax} are allowed` });
   mappings.forEach(({ path }, i) => {
     if (mappings.findIndex((other) => other.path === path) < i) problems.push({ path: [i, 'path'], message: `${path} is mapped twice` });
   });
@@ -67,7 +67,8 @@ function parseMapping(value: unknown, at: number, problems: MappingProblem[]): M
     return undefined;
   }
   const known: readonly string[] = [...textNames, ...headerNames];
-  for (const name of Object.keys(value)) if (!known.includes(name)) report(name, `is no key of a mapping: there are ${known.join(', ')}`);
+  for (const name of Object.keys(value))
+    if (!known.includes(name)) report(name, `is not a key of a mapping; the keys are ${known.join(', ')}`);
   const [path, backend, caFile, certFile, keyFile] = textNames.map((name) => textIn(value, name, report)) as [
     string,
     string,
@@ -79,7 +80,7 @@ function parseMapping(value: unknown, at: number, problems: MappingProblem[]): M
     headerIn(value, name, report),
   );
   if (path !== '' && !pathPattern.test(path)) report('path', 'must be a path that begins with a slash');
-  if (path === '/') report('path', 'may not be everything: what is mapped nowhere is answered 404');
+  if (path === '/') report('path', 'must not be /: the front door answers 404 to a path without a mapping');
   const to = backend === '' ? undefined : parseBackendUrl(backend);
   if (backend !== '' && to === undefined) report('backend', 'must be an https URL without credentials, query or fragment');
   if (problems.length > before || to === undefined) return undefined;
@@ -124,7 +125,7 @@ export function isAny(segment: string): boolean {
 function textIn(members: Members, name: string, report: (name: string, message: string) => void): string {
   const value = members[name];
   if (typeof value === 'string' && value !== '') return value;
-  report(name, 'is needed, as a text');
+  report(name, 'must be given, as a string');
   return '';
 }
 

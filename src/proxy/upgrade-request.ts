@@ -85,7 +85,7 @@ async function wholeOf(answer: IncomingMessage, unread: UnreadBody): Promise<Buf
   const body = new GatheredBytes();
   for await (const part of unread as AsyncIterable<Buffer>) {
     body.add(part);
-    if (body.bytes > refusalBytesMax) throw new BrokenOff('the server refuses the upgrade at too great length');
+    if (body.bytes > refusalBytesMax) throw new BrokenOff('the answer with which the server refuses the upgrade is too long');
   }
   if (!answer.complete) throw new BrokenOff('the answer was broken off');
   return body.takeJoined();

@@ -87,7 +87,10 @@ export function describeServer(server: DescribedServer, { metricsSlicesMax, data
   health.add('livez', { name: 'committer', failure: () => (store.isOpen ? undefined : 'the committer has stopped') });
   health.add('readyz', { name: 'client-ca', isPublic: true, failure: () => (isAuthenticating ? undefined : noClientCa) });
   health.add('readyz', { name: 'store', failure: () => store.lastFailure });
-  health.add('readyz', { name: 'parent', failure: () => (tier.isReady ? undefined : 'what the parent has is not here yet') });
+  health.add('readyz', {
+    name: 'parent',
+    failure: () => (tier.isReady ? undefined : 'this cache does not have all objects of its parent yet'),
+  });
 }
 
 function showDisk({ diskAvailableBytes, diskSizeBytes }: Metrics, capacity: DiskCapacity | undefined): void {

@@ -80,7 +80,7 @@ export async function openReplication(settings: Settings, parts: Parts): Promise
   closers.add(
     known.follow(({ shards: changed, invalidated }) => {
       for (const slice of invalidated) sessions.overwritten(slice);
-      for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
+      for (const state of changed) sessions.evictOlder(state.shard, state, `another pusher has the shard ${state.shard} now`);
     }),
   );
   const standbys = closers.add(

@@ -47,7 +47,7 @@ function* problemsOf(settings: TokenSettings): Iterable<string> {
   if (oidcIssuerUrl !== undefined && !isIssuerUrl(oidcIssuerUrl))
     yield '--oidc-issuer-url must be an https URL without credentials, query or fragment';
   for (const flag of givenOf(settings, optionsOfIssuer)) {
-    if (authenticationConfig !== undefined) yield `--${flag} and --authentication-config cannot be given together: say it in the file`;
+    if (authenticationConfig !== undefined) yield `--${flag} and --authentication-config cannot be given together: put it into the file`;
     else if (oidcIssuerUrl === undefined) yield `--${flag} needs --oidc-issuer-url`;
   }
 }
@@ -83,7 +83,8 @@ function* serviceAccountReaders(settings: TokenSettings, { clock }: Parts): Iter
   if (serviceAccountKeyFiles.length === 0) return;
   const keys = serviceAccountKeyFiles.flatMap((path) => {
     const found = parseServiceAccountKeys(readText(path, 'keys of service accounts', 'service-account-key-file'));
-    if (found.size === 0) throw new SettingsError([`--service-account-key-file: ${path} holds no RSA key of 2,048 bits, and no EC key`]);
+    if (found.size === 0)
+      throw new SettingsError([`--service-account-key-file: ${path} holds neither an RSA key of at least 2,048 bits nor an EC key`]);
     return [...found];
   });
   const issuers = issuersOf(serviceAccountIssuers);
@@ -101,7 +102,7 @@ function* issuerReaders(settings: TokenSettings, parts: Parts): Iterable<TokenRe
     settings.authenticationConfig === undefined ? [] : readCheckedFile(settings.authenticationConfig, parseAuthenticationConfig);
   for (const issuer of [...issuerOfOptions(settings), ...ofFile]) {
     if (ofServiceAccounts.includes(issuer.url))
-      throw new SettingsError([`${issuer.url} is an issuer of service accounts, and can be no other one`]);
+      throw new SettingsError([`${issuer.url} is already an issuer of service accounts, so it cannot be an OpenID Connect issuer too`]);
     if (issuer.ca !== undefined) checkAuthorities(`the CA of the issuer ${issuer.url}`, issuer.ca);
     yield new IssuerTokens(issuer, parts);
   }
@@ -129,7 +130,8 @@ async function webhookReaders(settings: TokenSettings, { clock, log }: Parts): P
   if (path === undefined) return [];
   const { KubeconfigFiles } = await import('../shard/kubeconfig/kubeconfig-files.js');
   const kubeconfig = KubeconfigFiles.open({ log }, { path, context: undefined, allowInsecure: false });
-  if (kubeconfig.content.entry.exec !== undefined) throw new SettingsError([`${path}: an exec plugin is not run for a webhook`]);
+  if (kubeconfig.content.entry.exec !== undefined)
+    throw new SettingsError([`${path}: the kubeconfig of a webhook cannot have an exec plugin`]);
   const ask = async (review: string): Promise<Members> => {
     const { entry, ca, certificate: cert, key, authorization } = kubeconfig.reload();
     return fetchJson(entry.server, { ca, cert, key, servername: entry.serverName, authorization }, review);

@@ -17,7 +17,7 @@ type Path = ConfigProblem['path'];
 
 const groupVersion = /^apiserver\.config\.k8s\.io\/v1(?:alpha1|beta1)?$/;
 const issuersMax = 64;
-const isExpression = 'is an expression (CEL), and none are computed here';
+const isExpression = 'is an expression (CEL), which is not supported';
 
 /** `value`: the parsed YAML of the file. */
 export function parseAuthenticationConfig(value: unknown): ParsedConfig {
@@ -28,9 +28,12 @@ export function parseAuthenticationConfig(value: unknown): ParsedConfig {
   if (config['kind'] !== 'AuthenticationConfiguration') reader.report(['kind'], 'must be AuthenticationConfiguration');
   const anonymous = reader.members(config['anonymous'] ?? {}, ['anonymous'], ['enabled', 'conditions']);
   if ((anonymous['enabled'] ?? false) !== false)
-    reader.report(['anonymous', 'enabled'], 'must be false: where tokens are checked, who shows none is refused');
+    reader.report(
+      ['anonymous', 'enabled'],
+      'must be false: a front door that checks tokens refuses a request with neither a certificate nor a token',
+    );
   const list = reader.list(config['jwt'] ?? [], ['jwt']);
-  if (list.length > issuersMax) reader.report(['jwt'], `has ${list.length} issuers; ${issuersMax} are the most`);
+  if (list.length > issuersMax) reader.report(['jwt'], `has ${list.length} issuers; at most ${issuersMax} are allowed`);
   const issuers = list.slice(0, issuersMax).map((each, i) => issuerOf(reader, each, ['jwt', i]));
   issuers.forEach(({ url }, i) => {
     if (issuers.findIndex((other) => other.url === url) < i) reader.report(['jwt', i, 'issuer', 'url'], 'is there twice');
@@ -49,7 +52,7 @@ function issuerOf(reader: Reader, value: unknown, path: Path): Issuer {
   const mappings = reader.members(jwt['claimMappings'], [...path, 'claimMappings'], ['username', 'groups', 'uid', 'extra']);
   const mappingAt = (name: string): Path => [...path, 'claimMappings', name];
   if (reader.list(mappings['extra'] ?? [], mappingAt('extra')).length > 0) reader.report(mappingAt('extra'), isExpression);
-  if (mappings['uid'] !== undefined) reader.report(mappingAt('uid'), 'is not supported: a proxy tells no server of a uid');
+  if (mappings['uid'] !== undefined) reader.report(mappingAt('uid'), 'is not supported: the front door passes no uid on to backends');
   return {
     url: httpsUrl(reader, issuer['url'], [...at, 'url']),
     discoveryUrl: issuer['discoveryURL'] === undefined ? undefined : httpsUrl(reader, issuer['discoveryURL'], [...at, 'discoveryURL']),
@@ -79,7 +82,7 @@ function audiencesOf(reader: Reader, issuer: Members, at: Path): readonly string
 function mappingOf(reader: Reader, value: unknown, path: Path): ClaimMapping {
   const { claim, prefix, expression } = reader.members(value, path, ['claim', 'prefix', 'expression']);
   if (expression !== undefined && expression !== '') reader.report([...path, 'expression'], isExpression);
-  if (typeof prefix !== 'string') reader.report([...path, 'prefix'], 'is needed beside a claim, as a text that may be empty');
+  if (typeof prefix !== 'string') reader.report([...path, 'prefix'], 'must be given beside a claim, as a string that may be empty');
   return { claim: reader.text(claim, [...path, 'claim']), prefix: String(prefix) };
 }
 
@@ -91,7 +94,7 @@ function requiredOf(reader: Reader, value: unknown, path: Path): ReadonlyMap<str
     else {
       const claim = reader.text(rule['claim'], [...path, i, 'claim']);
       const { requiredValue = '' } = rule;
-      if (typeof requiredValue !== 'string') reader.report([...path, i, 'requiredValue'], 'must be a text');
+      if (typeof requiredValue !== 'string') reader.report([...path, i, 'requiredValue'], 'must be a string');
       if (required.has(claim)) reader.report([...path, i, 'claim'], 'is there twice');
       required.set(claim, String(requiredValue));
     }
@@ -124,7 +127,7 @@ class Reader {
     if (!isObject(value)) this.report(path, `must be a mapping of ${known.join(', ')}`);
     const members = membersOf(value);
     for (const name of Object.keys(members))
-      if (!known.includes(name)) this.report([...path, name], `is no key here: there are ${known.join(', ')}`);
+      if (!known.includes(name)) this.report([...path, name], `is not a key here; the keys are ${known.join(', ')}`);
     return members;
   }
 
@@ -135,7 +138,7 @@ class Reader {
 
   text(value: unknown, path: Path): string {
     if (typeof value === 'string' && value !== '') return value;
-    this.report(path, 'is needed, as a text');
+    this.report(path, 'must be given, as a string');
     return '';
   }
 }

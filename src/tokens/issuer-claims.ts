@@ -41,7 +41,7 @@ function assertValid(claims: Members, { url, audiences, required }: IssuerRules,
   if ((timeOf(claims, 'exp') ?? 0) < nowMs) throw new InvalidToken('the token has expired');
   if (nowMs + notBeforeSkewMs < (timeOf(claims, 'nbf') ?? -Infinity)) throw new InvalidToken('the token is not valid yet');
   for (const [name, value] of required)
-    if (claims[name] !== value) throw new InvalidToken(`the claim ${name} has not the value that is required`);
+    if (claims[name] !== value) throw new InvalidToken(`the claim ${name} does not have the required value`);
 }
 
 /**
@@ -53,8 +53,8 @@ function groupsOf(claims: Members, mapping: ClaimMapping | undefined): readonly 
   const { claim, prefix } = mapping;
   const value = claims[claim] ?? undefined;
   if (value === undefined && membersOf(claims['_claim_names'])[claim] !== undefined)
-    throw new InvalidToken('the groups of the token must be asked for elsewhere');
+    throw new InvalidToken('the token does not contain its groups but refers to another place (_claim_names), which is not supported');
   const groups = value === undefined ? [] : [value].flat();
-  if (!groups.every((each) => typeof each === 'string')) throw new InvalidToken(`the claim ${claim} must be a text or a list of them`);
+  if (!groups.every((each) => typeof each === 'string')) throw new InvalidToken(`the claim ${claim} must be a string or a list of strings`);
   return groups.map((group) => `${prefix}${group}`);
 }

@@ -37,7 +37,7 @@ export async function verifiedClaims(
 ): Promise<Members> {
   const { payload } = await verify(token, { keyFor, algorithms });
   const claims = claimsIn(payload);
-  if (claims === undefined) throw new InvalidToken('the claims of the token are no JSON object');
+  if (claims === undefined) throw new InvalidToken('the claims of the token are not a JSON object');
   return claims;
 }
 
@@ -114,6 +114,6 @@ export function timeOf(claims: Members, name: 'exp' | 'nbf' | 'iat'): number | u
 /** Throws InvalidToken if the claim is missing, empty or no text. */
 export function textOf(claims: Members, name: string): string {
   const value = claims[name];
-  if (typeof value !== 'string' || value === '') throw new InvalidToken(`the claim ${name} must be a text that is not empty`);
+  if (typeof value !== 'string' || value === '') throw new InvalidToken(`the claim ${name} must be a string that is not empty`);
   return value;
 }

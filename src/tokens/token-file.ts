@@ -19,14 +19,14 @@ export function parseTokenFile(text: string): TokenFile {
   for (const [index, line] of text.split(/\r?\n|\r$/).entries()) {
     if (line === '') continue;
     const record = readCsvRecord(line);
-    if (record === undefined) return { kind: 'wrong', problem: `line ${index + 1} is no CSV` };
+    if (record === undefined) return { kind: 'wrong', problem: `line ${index + 1} is not CSV` };
     if (record.length < columnsMin) return { kind: 'wrong', problem: `line ${index + 1} needs a token, a user and a uid` };
     const [token = '', user = '', , groups] = record;
     if (token === '' || user === '') return { kind: 'wrong', problem: `line ${index + 1} has an empty token or user` };
     const names = [user, ...(groups ?? '').split(',').filter((group) => group !== '')];
     const odd = names.find((name) => !isHeaderValue(name));
     if (odd !== undefined)
-      return { kind: 'wrong', problem: `line ${index + 1} has a name that no header can carry: ${JSON.stringify(odd)}` };
+      return { kind: 'wrong', problem: `line ${index + 1} has a name that an HTTP header cannot carry: ${JSON.stringify(odd)}` };
     tokens.set(token, { user, groups: names.slice(1), extra: {} });
   }
   return { kind: 'read', tokens };

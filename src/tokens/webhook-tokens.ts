@@ -49,7 +49,7 @@ export class WebhookTokens implements TokenReader {
       throw new InvalidToken(`the webhook cannot be asked: ${error.message}`);
     });
     if (answer['apiVersion'] !== apiVersion || answer['kind'] !== 'TokenReview')
-      throw new InvalidToken('the webhook answers no TokenReview');
+      throw new InvalidToken('the webhook did not answer with a TokenReview');
     const { authenticated, user } = membersOf(answer['status']);
     return authenticated === true ? userOf(membersOf(user)) : undefined;
   }
@@ -58,7 +58,7 @@ export class WebhookTokens implements TokenReader {
 function userOf({ username, groups = [], extra = {} }: Members): TokenUser {
   if (typeof username !== 'string' || username === '') throw new InvalidToken('the webhook names no user');
   if (!isTexts(groups) || !isObject(extra) || !Object.values(extra).every(isTexts))
-    throw new InvalidToken('the webhook answers with groups or extra that are no lists of texts');
+    throw new InvalidToken('the webhook answered with groups or extra that are not lists of strings');
   return { user: username, groups, extra: extra as Record<string, readonly string[]> };
 }
 

@@ -27,10 +27,10 @@ function commandsPage(): string {
     .join('\n');
   const rest = [
     [code('strata serve'), 'Run a cache server.'],
-    [code('strata cache-server'), 'Run it in the place of kcp’s, with the flags of that one.'],
-    [code('strata proxy'), 'Run the front door of an installation: requests go to the shard that has what their path leads to.'],
-    [code('strata kcp-front-proxy'), 'Run it in the place of kcp’s, with the flags of that one.'],
-    [code('strata completion <shell>'), 'Print what bash, zsh or fish completes commands and flags by.'],
+    [code('strata cache-server'), 'Run it in place of kcp’s, with the flags of kcp’s.'],
+    [code('strata proxy'), 'Run the front door of an installation, which sends each request to the shard that its path leads to.'],
+    [code('strata kcp-front-proxy'), 'Run it in place of kcp’s, with the flags of kcp’s.'],
+    [code('strata completion <shell>'), 'Print the script by which bash, zsh or fish completes commands and flags.'],
   ];
   return `# Commands
 
@@ -51,7 +51,7 @@ source <(strata completion bash)
 | --- | --- |
 | 0 | it is done |
 | 1 | it failed: standard error has one line that says why |
-| 2 | it was called in a wrong way |
+| 2 | it was called wrongly: standard error says how |
 ${ownExitCodes}
 
 \`--help\` behind a command lists its exit codes.

@@ -227,7 +227,7 @@ test("it starts as kcp's sharded-test-server starts a front proxy, and names the
   child.stderr.on('data', (chunk: Buffer) => (logged += chunk.toString()));
   const exited = once(child, 'close');
   await until(() => logged.includes('"event":"server.started"') || child.exitCode !== null);
-  t.regex(logged, /--root-kubeconfig, --shards-kubeconfig: where a request goes is read from the cache above/);
+  t.regex(logged, /--root-kubeconfig, --shards-kubeconfig: the front door learns from the cache above where a request goes/);
   child.kill('SIGTERM');
   t.deepEqual(await exited, [0, null], logged);
 
@@ -236,7 +236,7 @@ test("it starts as kcp's sharded-test-server starts a front proxy, and names the
   t.regex(alone.stderr, /needs the cache above that it follows: --parent-urls \(STRATA_PARENT_URLS\)/);
   const refused = spawnSync(program, [...flags, '--requestheader-username-headers=X-Forwarded-User'], { encoding: 'utf8' });
   t.is(refused.status, 2);
-  t.regex(refused.stderr, /^kcp-front-proxy: .*authenticating proxies are read by X-Remote-User alone\n$/);
+  t.regex(refused.stderr, /^kcp-front-proxy: .*must be X-Remote-User: the front door reads no other header here\n$/);
 });
 
 test('an unknown environment variable fails the start with the closest known name, for a server and for a command', (t) => {

@@ -191,7 +191,7 @@ export class SimProcess implements PartyPlace {
       for (const { slice, objects } of slices) if (objects === 0) removals.forget(slice);
     });
     store.state.follow(({ shards }) => {
-      for (const state of shards) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
+      for (const state of shards) sessions.evictOlder(state.shard, state, `another pusher has the shard ${state.shard} now`);
     });
     const opened = new SimProcess({ ...parts, known, tier, types, assumedSyncs, removals, sessions, rules, boundedLog });
     world.own(`${name}: link`, opened.#following);

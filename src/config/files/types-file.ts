@@ -101,7 +101,7 @@ export function checkTypes(given: unknown): Readonly<{ value: readonly TableType
     const group = reader.name(members['group'], [...path, 'group'], groupFlaws) ?? '';
     const resource = reader.name(members['plural'], [...path, 'plural'], dnsLabelFlaws) ?? '';
     const name = formatGroupResource({ group, resource });
-    if (seen.has(name)) reader.report([...path, 'plural'], `${name} stands in the file twice`);
+    if (seen.has(name)) reader.report([...path, 'plural'], `the file has ${name} twice`);
     seen.add(name);
     const former = table.get(name);
     const type = typeOf(reader, members, { path, group, resource, former });
@@ -131,7 +131,7 @@ function reportTaken(reader: TypesReader, builtIn: readonly TableType[], places:
       const place = `${type.group}/${among}/${name}`;
       const first = owners.get(place) ?? owner;
       owners.set(place, first);
-      if (first !== owner) reader.report([...(places.get(type) ?? []), key], `${name} is a name of ${first} already`);
+      if (first !== owner) reader.report([...(places.get(type) ?? []), key], `${name} is already a name of ${first}`);
     }
   }
 }
@@ -164,7 +164,7 @@ function typeOf(reader: TypesReader, members: Members, { path, group, resource, 
   for (const [key, value] of Object.entries({ kind, scope, replicated, versions }))
     if (value === undefined && members[key] === undefined) reader.report(path, `${key} is missing`);
   if (former !== undefined && (kind !== former.kind || scope !== scopeOf(former)))
-    reader.report(path, `the built-in type is a ${former.kind} of scope ${scopeOf(former)}, and stays one`);
+    reader.report(path, `the built-in type is a ${former.kind} of scope ${scopeOf(former)}, and neither can be changed`);
   const names = (key: string, all: readonly string[]): readonly string[] =>
     reader.optional(members[key], all, (given) =>
       reader.list(given, at(key), namesMax).map((each, i) => reader.name(each, [...at(key), i], dnsLabelFlaws) ?? ''),
@@ -204,7 +204,8 @@ function columnOf(reader: TypesReader, given: unknown, path: KeyPath): Column {
   const members = reader.members(given, path, columnKeys);
   const text = (key: string): string | undefined => reader.optional(members[key], undefined, (value) => reader.text(value, [...path, key]));
   const jsonPath = reader.text(members['jsonPath'], [...path, 'jsonPath']) ?? '';
-  if (jsonPath !== '' && parseJsonPath(jsonPath) === undefined) reader.report([...path, 'jsonPath'], 'is no JSONPath of a printer column');
+  if (jsonPath !== '' && parseJsonPath(jsonPath) === undefined)
+    reader.report([...path, 'jsonPath'], 'is not a JSONPath that a printer column can have');
   const [format, description] = [text('format'), text('description')];
   const { priority } = members;
   if (priority !== undefined && !Number.isInteger(priority)) reader.report([...path, 'priority'], 'must be a whole number');
@@ -259,11 +260,11 @@ class TypesReader {
 
   text(given: unknown, path: KeyPath): string | undefined {
     if (typeof given === 'string' && given !== '' && given.length <= textCharactersMax) return given;
-    return this.report(path, `must be a text of 1 to ${textCharactersMax} characters`);
+    return this.report(path, `must be a string of 1 to ${textCharactersMax} characters`);
   }
 
   name(given: unknown, path: KeyPath, flawsOf: (name: string) => readonly string[]): string | undefined {
-    if (typeof given !== 'string') return this.report(path, 'must be a text');
+    if (typeof given !== 'string') return this.report(path, 'must be a string');
     const flaws = flawsOf(given);
     for (const flaw of flaws) this.report(path, flaw);
     return flaws.length === 0 ? given : undefined;

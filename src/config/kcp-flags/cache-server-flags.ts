@@ -24,8 +24,8 @@ import {
 export const cacheServerDefaults = { 'root-directory': '.kcp-cache' } as const;
 
 const embeddedEtcd = 'there is no embedded etcd here: the store is SQLite, or the etcd of --etcd-servers';
-const noEtcd = 'if etcd is asked at all, then as this server needs it';
-const noGenericStorage = 'the store here has nothing to tune with it';
+const noEtcd = 'this server decides that itself if its store is etcd';
+const noGenericStorage = 'the store of this server has nothing that it could tune';
 const healthPaths = ['/healthz', '/readyz', '/livez'];
 
 export const cacheServerFlags: UpstreamTable = new Map<string, UpstreamFlag>([
@@ -39,7 +39,7 @@ export const cacheServerFlags: UpstreamTable = new Map<string, UpstreamFlag>([
 
   [
     'etcd-servers',
-    decidedOfList(`${options.etcdServers.help} So does embedded.`, (value) =>
+    decidedOfList(`${options.etcdServers.help} embedded means the data directory too.`, (value) =>
       value === 'embedded' ? [accepted] : [option('etcd-servers', value)],
     ),
   ],
@@ -59,7 +59,7 @@ export const cacheServerFlags: UpstreamTable = new Map<string, UpstreamFlag>([
   [
     'storage-media-type',
     decided('application/json', (value) =>
-      value === 'application/json' ? [accepted] : [warning('objects are kept as the JSON they came in')],
+      value === 'application/json' ? [accepted] : [warning('the store keeps objects as the JSON in which they came')],
     ),
   ],
   ...['delete-collection-workers', 'default-watch-cache-size', 'watch-cache-sizes', 'lease-reuse-duration-seconds'].map(

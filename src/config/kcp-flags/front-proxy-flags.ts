@@ -20,7 +20,7 @@ import {
 /** Defaults that differ from those of `strata proxy` when the program runs in place of kcp's. */
 export const frontProxyDefaults = { 'root-directory': '.kcp', 'secure-port': '443' } as const;
 
-const asksNoShard = 'where a request goes is read from the cache above, see --parent-urls';
+const asksNoShard = 'the front door learns from the cache above where a request goes, see --parent-urls';
 const noIssuing = 'no tokens are issued here';
 
 export const frontProxyFlags: UpstreamTable = new Map<string, UpstreamFlag>([
@@ -33,7 +33,7 @@ export const frontProxyFlags: UpstreamTable = new Map<string, UpstreamFlag>([
   ['requestheader-username-headers', onlyHeader('X-Remote-User')],
   ['requestheader-group-headers', onlyHeader('X-Remote-Group')],
   ['requestheader-extra-headers-prefix', onlyHeader('X-Remote-Extra-')],
-  ['requestheader-uid-headers', warned('nobody is passed on by a uid')],
+  ['requestheader-uid-headers', warned('the front door passes no uid on to backends')],
 
   ...['service-account-jwks-uri', 'service-account-max-token-expiration'].map((name) => [name, warned(noIssuing)] as const),
   ['service-account-extend-token-expiration', warned(noIssuing, true)],
@@ -43,10 +43,10 @@ export const frontProxyFlags: UpstreamTable = new Map<string, UpstreamFlag>([
  * Accepts only this name, because the front door reads no other header of an authenticating proxy.
  */
 function onlyHeader(name: string): UpstreamFlag {
-  return decidedOfList(`${name}, by which authenticating proxies are read here`, (value): readonly FlagEffect[] =>
+  return decidedOfList(`must be ${name}: the front door reads no other header here`, (value): readonly FlagEffect[] =>
     value.split('\n').every((each) => each.toLowerCase() === name.toLowerCase())
       ? [accepted]
-      : [refusal(`authenticating proxies are read by ${name} alone`)],
+      : [refusal(`must be ${name}: the front door reads no other header here`)],
   );
 }
 

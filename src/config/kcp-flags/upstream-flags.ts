@@ -59,7 +59,10 @@ export const servingFlags: readonly (readonly [string, UpstreamFlag])[] = [
     decided(options.http2StreamsMax.help, (value) => (value === '0' ? [accepted] : [option('http2-max-streams-per-connection', value)])),
   ],
   ['tls-min-version', decided(options.tlsVersionMin.help, decideTlsVersion)],
-  ['tls-curve-preferences', refused('the curves of OpenSSL are offered here, and leaving it out would offer more than was asked for')],
+  [
+    'tls-curve-preferences',
+    refused('the server offers the curves of OpenSSL, which may be more than these; leave the flag out to accept that'),
+  ],
   ['tls-sni-cert-key', refused('one certificate is shown to everybody; put all names into --tls-cert-file')],
   [
     'permit-port-sharing',
@@ -175,7 +178,7 @@ function decideTlsVersion(value: string): readonly FlagEffect[] {
       return [option('tls-min-version', 'TLSv1.2')];
     case 'VersionTLS10':
     case 'VersionTLS11':
-      return [option('tls-min-version', 'TLSv1.2'), warning('nothing older than TLS 1.2 is spoken')];
+      return [option('tls-min-version', 'TLSv1.2'), warning('the server accepts no version older than TLS 1.2')];
     default:
       return [option('tls-min-version', value)];
   }

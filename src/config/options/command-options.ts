@@ -15,7 +15,7 @@ export const certOptions = {
   caDirectory: directory({
     flag: 'ca-directory',
     default: 'strata-ca',
-    help: 'Where the authority is kept: ca.crt, to give to caches, and ca.key, to give to nobody. Made when neither is there.',
+    help: 'The directory of the certificate authority: ca.crt, to give to caches, and ca.key, to give to nobody. The command makes both if neither exists.',
   }),
   outDirectory: directory({ flag: 'out-directory', default: '.', help: 'Where the certificate and its key are written.' }),
   validityMs: duration({
@@ -31,7 +31,7 @@ export const certOptions = {
 /** `strata backup`, `strata restore`, `strata check`: where `strata serve` keeps its store. */
 export const storeFileOptions = {
   rootDirectory: directory({ flag: 'root-directory', default: options.rootDirectory.default, help: options.rootDirectory.help }),
-  dataDirectory: file({ flag: 'data-directory', help: 'Where the store is kept; data in the root directory when left out.' }),
+  dataDirectory: file({ flag: 'data-directory', help: 'Where the store is kept; by default, in the folder data of the root directory.' }),
 } as const;
 
 const { etcdServers, etcdPrefix, etcdCaFile, etcdCertFile, etcdKeyFile, etcdTimeoutMs } = options;
@@ -45,7 +45,7 @@ const storeText = {
   parse: parseStoreName,
 } as const;
 export const copyOptions = {
-  from: parsedBy({ ...storeText, flag: 'from', help: 'The store to copy, of servers that are stopped.' }),
+  from: parsedBy({ ...storeText, flag: 'from', help: 'The store to copy; stop its servers first.' }),
   to: parsedBy({ ...storeText, flag: 'to', help: 'The store to copy to, which must be empty.' }),
   ...etcdAccess,
 } as const;
@@ -72,7 +72,7 @@ const caFile = file({ flag: 'ca-file', help: 'The CAs (PEM) that sign the certif
 export const operatorOptions = {
   cacheKubeconfig: file({
     flag: 'cache-kubeconfig',
-    help: 'A kubeconfig, such as `strata kubeconfig` prints, instead of the four that follow: its current context. With one of them, the command is refused.',
+    help: 'A kubeconfig such as `strata kubeconfig` prints; its current context must lead to the cache. It replaces --cache, --ca-file, --cert-file and --key-file: give none of them with it.',
   }),
   cache: name({ ...cacheUrl, parse: parseCacheUrl }),
   caFile,
@@ -83,7 +83,7 @@ export const operatorOptions = {
     flag: 'output',
     default: 'table',
     words: ['table', 'json'],
-    help: 'Words and tables for people, or JSON for programs, as the cache sent it where nothing else is said.',
+    help: 'table: words and tables for people. json: JSON for programs; if nothing else is documented, the answer of the cache.',
   }),
 } as const;
 
@@ -92,7 +92,7 @@ export const statusOptions = {
   watch: toggle({
     flag: 'watch',
     default: 'false',
-    help: 'Shows it again every two seconds, until it is interrupted; as JSON, a line each time.',
+    help: 'Shows the status again every two seconds until you interrupt it; with --output=json, as one line each time.',
   }),
 } as const;
 
@@ -111,7 +111,7 @@ export const kubeconfigOptions = {
     flag: 'cluster',
     acceptedValues: 'the name of a logical cluster or a canonical path',
     parse: (text) => parseClusterName(text) ?? parseCanonicalPath(text),
-    help: 'The logical cluster to look at, or a canonical path, which is for reading alone; all of them when left out.',
+    help: 'The logical cluster to look at, or its canonical path, by which one can only read; all logical clusters when left out.',
   }),
 } as const;
 
@@ -132,13 +132,13 @@ function parseExpressions(expressions: readonly string[]): readonly RegExp[] | u
 const groupPatterns = {
   splitsQuoted: true,
   pattern: /^[^,\s]{1,256}$/,
-  acceptedValues: 'names of groups, or their beginnings with a * behind them, separated by commas',
+  acceptedValues: 'names of groups, or prefixes with a * behind them, separated by commas',
 } as const;
 
 const commonNames = { pattern: /^[^,]{1,256}$/, acceptedValues: 'common names of certificates, separated by commas' } as const;
 
 const anyText = {
-  acceptedValues: 'a text of at most 256 characters',
+  acceptedValues: 'a string of at most 256 characters',
   parse: (text: string) => (text.length <= textCharactersMax ? text : undefined),
 } as const;
 
@@ -164,60 +164,60 @@ function parseClaims(text: string): ReadonlyMap<string, string> | undefined {
  * are those of kube-apiserver.
  */
 export const tokenOptions = {
-  tokenFile: file({ flag: 'token-auth-file', help: 'Tokens that do not change: a line of CSV for each, token,user,uid,"group,group".' }),
+  tokenFile: file({ flag: 'token-auth-file', help: 'A CSV file of static tokens, one on each line: token,user,uid,"group,group".' }),
   serviceAccountKeyFiles: parsedBy({
     ...lines,
     flag: 'service-account-key-file',
     placeholder: 'file',
     acceptedValues: 'the path of a file',
-    help: 'Keys or certificates (PEM), or a JSON Web Key Set, by which the tokens of service accounts are verified: those of all shards. May be given several times.',
+    help: 'Keys or certificates (PEM), or a JSON Web Key Set, that verify the tokens of service accounts; give those of all shards. May be given several times.',
   }),
   serviceAccountIssuers: parsedBy({
     ...lines,
     flag: 'service-account-issuer',
     placeholder: 'issuer',
     acceptedValues: 'the name of an issuer',
-    help: 'Who issues the tokens of service accounts; https://kcp.default.svc when left out. May be given several times.',
+    help: 'The issuer of the tokens of service accounts; https://kcp.default.svc when left out. May be given several times.',
   }),
   serviceAccountLookup: toggle({
     flag: 'service-account-lookup',
     default: 'true',
-    help: 'Whether tokens of service accounts go on to the shard, which looks whether the service account is still there; false: they are verified here, by --service-account-key-file.',
+    help: 'true: the shard checks the token of a service account, and whether the service account still exists. false: the front door verifies the token by --service-account-key-file.',
   }),
   apiAudiences: list({
     pattern: /^.{1,256}$/,
     acceptedValues: 'audiences, separated by commas',
     flag: 'api-audiences',
     default: '',
-    help: 'For whom the tokens of service accounts must be; for their issuers when empty.',
+    help: 'The audiences of which the token of a service account must have one; its issuers when empty.',
   }),
   authenticationConfig: file({
     flag: 'authentication-config',
-    help: 'A file of issuers in the place of the options --oidc-…: an AuthenticationConfiguration of kube-apiserver, without expressions (CEL).',
+    help: 'A file of issuers, instead of the options --oidc-…: an AuthenticationConfiguration of kube-apiserver, without expressions (CEL).',
   }),
   webhookConfig: file({
     flag: 'authentication-token-webhook-config-file',
-    help: 'A kubeconfig of a webhook that is sent each token that is not known otherwise.',
+    help: 'A kubeconfig of the webhook to which the front door sends each token that no other option knows.',
   }),
   webhookVersion: choice({
     flag: 'authentication-token-webhook-version',
     default: 'v1beta1',
     words: ['v1beta1', 'v1'],
-    help: 'The version of the TokenReview that it is sent.',
+    help: 'The version of the TokenReview that the front door sends to the webhook.',
   }),
   webhookCacheTtlMs: duration({
     flag: 'authentication-token-webhook-cache-ttl',
     default: '2m',
     min: '0s',
     max: '1h',
-    help: 'How long what it has answered about a token counts.',
+    help: 'How long the front door keeps an answer of the webhook about a token.',
   }),
   oidcIssuerUrl: name({
     ...anyText,
     flag: 'oidc-issuer-url',
-    help: 'The OpenID Connect issuer whose tokens are accepted, as its tokens name it.',
+    help: 'The OpenID Connect issuer whose tokens are accepted: its URL, exactly as the claim iss of its tokens has it.',
   }),
-  oidcClientId: name({ ...anyText, flag: 'oidc-client-id', help: 'For whom its tokens must be.' }),
+  oidcClientId: name({ ...anyText, flag: 'oidc-client-id', help: 'The audience that the tokens of this issuer must have.' }),
   oidcCaFile: file({
     flag: 'oidc-ca-file',
     help: 'The CAs (PEM) that sign the certificate of the issuer; without it those that Node trusts.',
@@ -226,10 +226,14 @@ export const tokenOptions = {
   oidcUsernamePrefix: name({
     ...anyText,
     flag: 'oidc-username-prefix',
-    help: 'What stands before that name: the URL of the issuer and # when left out, unless the claim is email; - for nothing.',
+    help: 'The prefix of that name; - for none. When left out it is the URL of the issuer and #, or none if the claim is email.',
   }),
-  oidcGroupsClaim: name({ ...anyText, flag: 'oidc-groups-claim', help: 'The claim that has the groups, a text or a list of them.' }),
-  oidcGroupsPrefix: name({ ...anyText, flag: 'oidc-groups-prefix', help: 'What stands before each of these groups.' }),
+  oidcGroupsClaim: name({
+    ...anyText,
+    flag: 'oidc-groups-claim',
+    help: 'The claim that has the groups: one string, or a list of strings.',
+  }),
+  oidcGroupsPrefix: name({ ...anyText, flag: 'oidc-groups-prefix', help: 'The prefix of each of these groups.' }),
   oidcRequiredClaims: parsedBy({
     flag: 'oidc-required-claim',
     placeholder: 'claim=value',
@@ -243,7 +247,7 @@ export const tokenOptions = {
     acceptedValues: 'RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384 or PS512, separated by commas',
     flag: 'oidc-signing-algs',
     default: '',
-    help: 'How its tokens may be signed; RS256 when empty.',
+    help: 'The algorithms that may sign the tokens of this issuer; RS256 when empty.',
   }),
 } as const;
 
@@ -252,25 +256,25 @@ export const proxyOptions = {
   mappingFile: neededFile({ flag: 'mapping-file', help: "Which requests go to which backend: a mapping file of kcp's front proxy." }),
   requestheaderCaFile: file({
     flag: 'requestheader-client-ca-file',
-    help: 'The CAs (PEM) of authenticating proxies: their certificates may say in X-Remote-User, X-Remote-Group and X-Remote-Extra-… for whom they ask.',
+    help: 'The CAs (PEM) of authenticating proxies, whose requests name the user in the headers X-Remote-User, X-Remote-Group and X-Remote-Extra-*.',
   }),
   requestheaderNames: list({
     ...commonNames,
     flag: 'requestheader-allowed-names',
     default: '',
-    help: 'The CNs of certificates that may do so; any of those CAs when empty.',
+    help: 'The common names (CN) of the proxies that may name a user; when empty, every certificate of those CAs may.',
   }),
   passedGroups: list({
     ...groupPatterns,
     flag: 'authentication-pass-on-groups',
     default: '',
-    help: 'Groups that backends hear of; all when empty.',
+    help: 'The groups that the front door passes on to backends; all when empty.',
   }),
   droppedGroups: list({
     ...groupPatterns,
     flag: 'authentication-drop-groups',
     default: '',
-    help: 'Groups that backends never hear of, beside those that only kcp itself may be in, such as system:masters.',
+    help: 'Groups that the front door never passes on to backends, besides those that only kcp itself may be in, such as system:masters.',
   }),
   ...tokenOptions,
   corsOrigins: several({
@@ -278,7 +282,7 @@ export const proxyOptions = {
     placeholder: 'expressions',
     acceptedValues: 'regular expressions separated by commas, each of at most 256 characters',
     parse: parseExpressions,
-    help: 'Whose pages may ask across origins: an origin counts when one of these expressions is found in it, so begin with ^ and end with $.',
+    help: 'The origins whose pages may send requests here (CORS). An expression that matches any part of an origin allows it, so begin with ^ and end with $.',
   }),
 } as const;
 
@@ -294,7 +298,7 @@ export const agentOptions = {
   allowInsecure: toggle({
     flag: 'allow-insecure-kubeconfig',
     default: 'false',
-    help: 'Takes a kubeconfig that asks not to check the certificate of the shard; it is refused otherwise.',
+    help: 'Accepts a kubeconfig with insecure-skip-tls-verify, so that the agent does not check the certificate of the shard; otherwise it refuses the file.',
   }),
   shardName: parsedBy({
     flag: 'shard-name',
@@ -316,18 +320,18 @@ export const agentOptions = {
   takesOver: toggle({
     flag: 'take-over',
     default: 'false',
-    help: 'Takes the shard from its present pusher at once; otherwise this one waits as a standby until that is gone.',
+    help: 'Takes the shard from its present pusher at once; otherwise this agent waits as a standby until that pusher is gone.',
   }),
   systemClusters: options.systemClusters,
   typesFile: options.typesFile,
   pushesPaths: toggle({
     flag: 'push-paths',
     default: 'false',
-    help: 'Pushes what paths are resolved by as well: an entry of each LogicalCluster and each Workspace.',
+    help: 'Also pushes the entries by which paths are resolved: one for each LogicalCluster and each Workspace.',
   }),
   metricsBindAddress: bindAddress({
     flag: 'metrics-bind-address',
-    help: 'Where it answers /livez, /readyz and /metrics over plain HTTP, to everybody who reaches that address.',
+    help: 'The address at which the agent answers /livez, /readyz and /metrics over plain HTTP, to everybody who reaches it.',
   }),
   logLevel: options.logLevel,
   logFormat: options.logFormat,

@@ -11,19 +11,19 @@ export const etcdOptions = {
     placeholder: 'urls',
     acceptedValues: 'URLs of the members of one etcd without a path, such as https://localhost:2379, separated by commas',
     parse: parseServers,
-    help: 'Keep the store in this etcd, which several servers may share; without any it is in the data directory.',
+    help: 'The etcd that keeps the store, which several servers may share; without it, the store is in the data directory.',
   }),
   etcdPrefix: parsedBy({
     flag: 'etcd-prefix',
     yaml: 'etcd.prefix',
     placeholder: 'path',
-    acceptedValues: 'a path such as /cache, which it is when left out',
+    acceptedValues: 'a path such as /cache, which is the default',
     parse: (text) => (text === '' ? '/cache' : prefixPattern.test(text) ? text : undefined),
-    help: 'What all its keys in etcd begin with.',
+    help: 'The prefix of all keys of the store in etcd.',
   }),
   etcdCaFile: file({ flag: 'etcd-cafile', yaml: 'etcd.caFile', help: 'The CAs (PEM) that sign the certificates of etcd.' }),
   etcdCertFile: file({ flag: 'etcd-certfile', yaml: 'etcd.certFile', help: 'The client certificate (PEM) to show to etcd.' }),
-  etcdKeyFile: file({ flag: 'etcd-keyfile', yaml: 'etcd.keyFile', help: 'Its key (PEM).' }),
+  etcdKeyFile: file({ flag: 'etcd-keyfile', yaml: 'etcd.keyFile', help: 'The key (PEM) of that client certificate.' }),
   etcdTimeoutMs: duration({
     flag: 'etcd-timeout',
     yaml: 'etcd.timeout',
@@ -38,7 +38,7 @@ export const etcdOptions = {
     default: '256MiB',
     min: '1MiB',
     max: '1TiB',
-    help: 'How much of the objects in etcd is in memory too; others are read from there.',
+    help: 'How many bytes of objects the server keeps in memory; it reads others from etcd.',
   }),
   etcdHistoryAgeMs: duration({
     flag: 'etcd-history-age',
@@ -46,7 +46,7 @@ export const etcdOptions = {
     default: '5m',
     min: '10s',
     max: '24h',
-    help: 'How far back watches can resume from a store in etcd; etcd is compacted this far behind.',
+    help: 'How far back watches can resume from a store in etcd; the server compacts older revisions.',
   }),
   etcdHistoryBytesMax: bytes({
     flag: 'etcd-history-bytes-max',
@@ -54,7 +54,7 @@ export const etcdOptions = {
     default: '256MiB',
     min: '1MiB',
     max: '1TiB',
-    help: 'How much of that history is in memory.',
+    help: 'How many bytes of that history the server keeps in memory.',
   }),
   etcdResumedRevisionsMax: count({
     flag: 'etcd-resumed-revisions-max',
@@ -62,7 +62,7 @@ export const etcdOptions = {
     default: '20000',
     min: 0,
     max: 10_000_000,
-    help: 'How many revisions back a start reads, so that watches of other servers go on here; etcd gives some 9,000 a second.',
+    help: 'How many revisions back a server reads when it starts, so that watches of other servers can continue here; etcd sends some 9,000 a second.',
   }),
 };
 

@@ -13,7 +13,7 @@ export const linkOptions = {
     placeholder: 'urls',
     acceptedValues: 'URLs of one cache without a path, such as https://localhost:6443, separated by commas',
     parse: parseCacheUrls,
-    help: 'Where the parent is reached, tried in turn; without any this cache is a root.',
+    help: 'The URLs of the parent, tried in turn; without any, this cache is a root.',
   }),
   parentCaFile: file({
     flag: 'parent-ca-file',
@@ -23,15 +23,15 @@ export const linkOptions = {
   parentCertFile: file({
     flag: 'parent-cert-file',
     yaml: 'parent.certFile',
-    help: 'The client certificate (PEM) to show to the parent, for strata://cache/NAME.',
+    help: 'The client certificate (PEM) to show to the parent; it names this cache by the URI strata://cache/NAME.',
   }),
-  parentKeyFile: file({ flag: 'parent-key-file', yaml: 'parent.keyFile', help: 'Its key (PEM).' }),
+  parentKeyFile: file({ flag: 'parent-key-file', yaml: 'parent.keyFile', help: 'The key (PEM) of that client certificate.' }),
   cacheName: name({
     flag: 'cache-name',
     yaml: 'parent.cacheName',
     acceptedValues: 'the name of a cache: lower case letters, digits and dashes, at most 63',
     parse: parseCacheName,
-    help: 'The name of this cache at its parent, needed where its certificate is one of system:masters, which has no such name.',
+    help: 'The name of this cache at its parent; needed only if the client certificate names no cache, as one of system:masters.',
   }),
   parentReadyGraceMs: duration({
     flag: 'parent-ready-grace',
@@ -39,7 +39,7 @@ export const linkOptions = {
     default: '10s',
     min: '0s',
     max: '1h',
-    help: 'How long a cache that starts empty is not ready while it lacks what its parent has.',
+    help: 'How long a cache that starts empty waits for the objects of its parent before it is ready without them.',
   }),
   parentHoldMs: duration({
     flag: 'parent-hold',
@@ -47,7 +47,7 @@ export const linkOptions = {
     default: '30s',
     min: '0s',
     max: '30d',
-    help: 'How long a shard that is written to elsewhere must be away before a plain writer may take it over here.',
+    help: 'How long a shard that is written at another cache must be away before a client that writes plain HTTP may take it over here.',
   }),
   linkShardsPerChildMax: count({
     flag: 'link-shards-per-child-max',
@@ -79,7 +79,7 @@ export const linkOptions = {
     default: '10s',
     min: '100ms',
     max: '1h',
-    help: 'How often the configuration file is looked at for other link policies.',
+    help: 'How often the server reads the configuration file again for changed link policies.',
   }),
 } as const;
 

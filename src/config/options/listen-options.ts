@@ -27,7 +27,7 @@ export const listenOptions = {
     yaml: 'listen.viewCallers',
     default: 'masters',
     words: ['masters', 'rbac'],
-    help: 'Who reads the view of an APIExport: members of system:masters alone, or also whom the replicated RBAC of its logical cluster lets read its content.',
+    help: 'Who may read the view of an APIExport. masters: members of system:masters. rbac: also those whom the replicated RBAC of its logical cluster allows to read its content.',
   }),
   http2: toggle({ flag: 'http2', yaml: 'listen.http2', default: 'true', help: 'Whether HTTP/2 is offered besides HTTP/1.1.' }),
   http2StreamsMax: count({
@@ -36,7 +36,7 @@ export const listenOptions = {
     default: '100',
     min: 1,
     max: 10_000,
-    help: 'How many requests one HTTP/2 connection may have open; more make a client open another.',
+    help: 'How many requests one HTTP/2 connection may have open; for more, a client opens another connection.',
   }),
   connectionsMax: count({
     flag: 'connections-max',
@@ -52,7 +52,7 @@ export const listenOptions = {
     default: '100',
     min: 1,
     max: 1_000_000,
-    help: 'How many connections without a client certificate one address may have; the oldest makes room for the next.',
+    help: 'How many connections without a client certificate one address may have; for the next one, the server closes the oldest.',
   }),
   requestsInFlightMax: count({
     flag: 'requests-in-flight-max',
@@ -92,7 +92,7 @@ export const listenOptions = {
     default: '40',
     min: 1,
     max: 100,
-    help: 'How much of each limit one caller may use: connections, requests, watches, selectors, buffered bytes. Members of system:masters may use all; the others together nine tenths.',
+    help: 'The percentage of each limit that one caller may use: connections, requests, watches, selectors, buffered bytes. Members of system:masters may use all of it, and all other callers together nine tenths.',
   }),
   bufferedBytesMax: bytes({
     flag: 'buffered-bytes-max',
@@ -100,7 +100,7 @@ export const listenOptions = {
     default: '128MiB',
     min: '8MiB',
     max: '64GiB',
-    help: 'How many bytes of bodies that are being read and of answers that clients have not read yet may be in memory; readers wait, writers are answered 429.',
+    help: 'How many bytes of unfinished request bodies and unread answers may be in memory. Beyond that, readers wait, and writers are answered 429.',
   }),
   connectionBufferedBytesMax: bytes({
     flag: 'connection-buffered-bytes-max',
@@ -108,7 +108,7 @@ export const listenOptions = {
     default: '16MiB',
     min: '1MiB',
     max: '1GiB',
-    help: 'The same for one connection.',
+    help: 'How many bytes of unfinished request bodies and unread answers one connection may hold in memory.',
   }),
   handshakeTimeoutMs: duration({
     flag: 'handshake-timeout',
@@ -148,7 +148,7 @@ export const listenOptions = {
     default: '30s',
     min: '100ms',
     max: '1h',
-    help: 'How long a reader may take nothing of what is sent to it; then it is cut off.',
+    help: 'How long a client may read nothing of what the server sends; then the server cuts the connection.',
   }),
   pingIntervalMs: duration({
     flag: 'ping-interval',
@@ -156,7 +156,7 @@ export const listenOptions = {
     default: '15s',
     min: '100ms',
     max: '10m',
-    help: 'How often the peer of an HTTP/2 connection or a websocket is asked whether it is there.',
+    help: 'How often the server pings the peer of an HTTP/2 connection or a websocket.',
   }),
   pongTimeoutMs: duration({
     flag: 'pong-timeout',
@@ -164,7 +164,7 @@ export const listenOptions = {
     default: '10s',
     min: '100ms',
     max: '10m',
-    help: 'How long it may take to answer before its connection is cut.',
+    help: 'How long the peer may take to answer a ping; then the server cuts the connection.',
   }),
   keepAliveTimeoutMs: duration({
     flag: 'keep-alive-timeout',
@@ -172,7 +172,7 @@ export const listenOptions = {
     default: '2m',
     min: '1s',
     max: '1h',
-    help: 'How long a connection may stand idle; longer than the 90 s of Go clients, which do not repeat a write that meets a closing one.',
+    help: 'How long a connection may be idle. Keep it above the 90 s of Go clients: they do not repeat a write if the server closes the connection meanwhile.',
   }),
   shutdownGraceMs: duration({
     flag: 'shutdown-grace',
@@ -180,7 +180,7 @@ export const listenOptions = {
     default: '10s',
     min: '0s',
     max: '10m',
-    help: 'How long requests under way may go on after a stop is asked for.',
+    help: 'How long open requests may continue after the server was asked to stop.',
   }),
   syntheticDelayMs: duration({
     flag: 'synthetic-delay',
@@ -188,6 +188,6 @@ export const listenOptions = {
     default: '0s',
     min: '0s',
     max: '1h',
-    help: 'Delays every request, to try out a slow network.',
+    help: 'How long the server delays every request, to simulate a slow network.',
   }),
 } as const;

@@ -60,7 +60,7 @@ export const options = {
     flag: 'root-directory',
     yaml: 'files.rootDirectory',
     default: '.strata',
-    help: 'The directory for all that this server writes.',
+    help: 'The directory for everything that the server writes.',
   }),
   dataDirectory: directory({
     flag: 'data-directory',
@@ -72,7 +72,7 @@ export const options = {
     flag: 'cert-dir',
     yaml: 'files.certificateDirectory',
     default: '<root-directory>',
-    help: 'Where a serving certificate is made and kept when no files are given.',
+    help: 'Where the server makes and keeps a serving certificate if --tls-cert-file is not given.',
   }),
 
   startCheckBytesMax: bytes({
@@ -81,7 +81,7 @@ export const options = {
     default: '4GiB',
     min: '0B',
     max: '64TiB',
-    help: 'The largest store checked at the start after a crash; 1 GiB takes seconds. `strata check` has no bound.',
+    help: 'The largest store that the server checks when it starts after a crash; 1 GiB takes seconds. `strata check` has no such limit.',
   }),
 
   ...listenOptions,
@@ -89,7 +89,7 @@ export const options = {
   clientCaFile: file({
     flag: 'client-ca-file',
     yaml: 'tls.clientCaFile',
-    help: 'The CAs (PEM) whose client certificates are believed; without it everybody is anonymous and the server is not ready.',
+    help: 'The CAs (PEM) whose client certificates the server accepts; without it everybody is anonymous and the server is not ready.',
   }),
   allowNoClientCa: toggle({
     flag: 'allow-no-client-ca',
@@ -103,7 +103,7 @@ export const options = {
     default: '/healthz,/livez,/readyz',
     pattern: /^\/(?:healthz|livez|readyz|metrics)$/,
     acceptedValues: '/healthz, /livez, /readyz and /metrics, separated by commas',
-    help: 'What answers everybody, also without a certificate: health always does, and /metrics if it is named here.',
+    help: 'Paths that answer everybody, even without a certificate: the health endpoints always do, and /metrics if it is named here.',
   }),
   tlsCertFile: file({ flag: 'tls-cert-file', yaml: 'tls.certFile', help: 'The serving certificate (PEM), followed by its intermediates.' }),
   tlsPrivateKeyFile: file({ flag: 'tls-private-key-file', yaml: 'tls.privateKeyFile', help: 'The key (PEM) of the serving certificate.' }),
@@ -117,7 +117,7 @@ export const options = {
   tlsCipherSuites: cipherSuites({
     flag: 'tls-cipher-suites',
     yaml: 'tls.cipherSuites',
-    help: 'The ciphers that are offered; those of OpenSSL when empty. Where none of TLS 1.3 is named, all of them are offered; where no other is, nothing older is spoken.',
+    help: 'The cipher suites that the server offers; those of OpenSSL when empty. If you name none of TLS 1.3, it offers all of those. If you name only those, it accepts no older version.',
   }),
   tlsFilesPollMs: duration({
     flag: 'tls-files-poll',
@@ -125,13 +125,13 @@ export const options = {
     default: '30s',
     min: '100ms',
     max: '1h',
-    help: 'How often the serving certificate and the client CA are read again, as SIGHUP does at once.',
+    help: 'How often the server reads the serving certificate and the client CA again; on SIGHUP it does so at once.',
   }),
 
   typesFile: file({
     flag: 'types-file',
     yaml: 'types.file',
-    help: 'A YAML file of types beside the built-in ones, and of changes to those. It is looked at as often as the configuration file.',
+    help: 'A YAML file with types besides the built-in ones, and with changes to those. It is read again when it changes.',
   }),
 
   logLevel: choice({
@@ -152,7 +152,7 @@ export const options = {
     flag: 'access-log',
     yaml: 'log.access',
     default: 'false',
-    help: 'Whether each request is logged: who asked for what, and what came of it. Never a query or a body.',
+    help: 'Whether the server logs each request: who asked for what, and the outcome; never a query or a body.',
   }),
   metricsSlicesMax: count({
     flag: 'metrics-slices-max',
@@ -160,7 +160,7 @@ export const options = {
     default: '1000',
     min: 0,
     max: 1_000_000,
-    help: 'Up to how many slices (a type on a shard) each slice has seven metric series; with more, each shard has.',
+    help: 'The most slices (one type on one shard) for which each slice has seven metric series; with more slices, each shard has them.',
   }),
 
   queueMutationsMax: count({
@@ -185,7 +185,7 @@ export const options = {
     default: '512',
     min: 1,
     max: 100_000,
-    help: 'How many mutations make one commit at most.',
+    help: 'How many mutations one commit may have.',
   }),
   commitBytesMax: bytes({
     flag: 'commit-bytes-max',
@@ -193,7 +193,7 @@ export const options = {
     default: '8MiB',
     min: '1MiB',
     max: '1GiB',
-    help: 'How many bytes make one commit at most.',
+    help: 'How many bytes one commit may have.',
   }),
 
   ...pushOptions,
@@ -213,7 +213,7 @@ export const options = {
     default: '4MiB',
     min: '64KiB',
     max: '1GiB',
-    help: 'How many unsent bytes a watch may hold; beyond, it reads on from the change log.',
+    help: 'How many unsent bytes a watch may hold; beyond that, it continues from the change log.',
   }),
   listChunkBytesMax: bytes({
     flag: 'list-chunk-bytes-max',
@@ -237,7 +237,7 @@ export const options = {
     default: '30m',
     min: '1s',
     max: '24h',
-    help: 'A watch without a timeout ends after once to twice this.',
+    help: 'A watch that asks for no timeout ends at a random time between this and twice this.',
   }),
   watchTimeoutMaxMs: duration({
     flag: 'watch-timeout-max',
@@ -245,7 +245,7 @@ export const options = {
     default: '1h',
     min: '1s',
     max: '24h',
-    help: 'No watch lasts longer, whatever it asks for; its client goes on with the next one.',
+    help: 'How long a watch may last, whatever timeout it asks for; then its client opens the next one.',
   }),
   openSelectorBytesMax: bytes({
     flag: 'open-selector-bytes-max',

@@ -28,7 +28,7 @@ export const pushOptions = {
     default: '2048',
     min: 1,
     max: 1_000_000,
-    help: 'How many mutations a pusher may have sent and not yet acknowledged.',
+    help: 'How many mutations a pusher may have sent that the cache has not acknowledged yet.',
   }),
   pushBytesMax: bytes({
     flag: 'push-bytes-max',
@@ -36,7 +36,7 @@ export const pushOptions = {
     default: '8MiB',
     min: '64KiB',
     max: '1GiB',
-    help: 'How many bytes of bodies a pusher may have sent and not yet acknowledged.',
+    help: 'How many bytes of bodies a pusher may have sent that the cache has not acknowledged yet.',
   }),
   frameBytesMax: bytes({
     flag: 'frame-bytes-max',
@@ -44,7 +44,7 @@ export const pushOptions = {
     default: '4MiB',
     min: '65KiB',
     max: '65MiB',
-    help: 'The largest frame of a pusher; a larger one ends its session. It must hold a body of the largest size.',
+    help: 'The largest frame of a pusher; a larger one ends its session. It must have room for a body of --body-bytes-max.',
   }),
   frameMutationsMax: count({
     flag: 'frame-mutations-max',
@@ -68,7 +68,7 @@ export const pushOptions = {
     default: 'system:shard',
     pattern: /^system:[a-z0-9-:]{1,246}$/,
     acceptedValues: 'names of logical clusters that begin with system:',
-    help: 'Logical clusters named system:…, separated by commas, whose objects are accepted all the same.',
+    help: 'The logical clusters named system:… whose objects are cached, separated by commas; objects of other such clusters are not.',
   }),
   keptAnnotations: several({
     flag: 'kept-annotations',
@@ -84,7 +84,7 @@ export const pushOptions = {
     placeholder: 'type=name',
     acceptedValues: acceptsKeptNames,
     parse: parseKeptNames,
-    help: 'The same for labels.',
+    help: 'Labels that stay on the cached copies of a type in the same way as --kept-annotations.',
   }),
   shardAwayMaxMs: duration({
     flag: 'shard-away-max',
@@ -108,7 +108,7 @@ export const pushOptions = {
     default: '50',
     min: 0,
     max: 100,
-    help: 'A removal by a policy, or of a type that its pusher no longer names, is held above this percentage of a slice; 100: never.',
+    help: 'The cache holds a removal of more than this percentage of a slice; 100: never. It holds only removals by a policy, and those of a type that its pusher no longer names.',
   }),
   removalHoldMin: count({
     flag: 'removal-hold-min',
@@ -124,6 +124,6 @@ export const pushOptions = {
     default: '1h',
     min: '100ms',
     max: '20d',
-    help: 'How long an unconfirmed removal is held before it is made; a restart begins anew.',
+    help: 'How long the cache holds an unconfirmed removal before it removes the objects; a restart begins this time anew.',
   }),
 } as const;

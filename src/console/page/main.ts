@@ -54,7 +54,7 @@ function page({ route, overview, failure }: State): TemplateResult {
       ${failure === undefined ? nothing : html`<p class="notice" role="alert">${failure}${overview === undefined ? '' : '; this is what it said last'}</p>`}
       ${
         overview === undefined
-          ? html`<p class="empty">asking…</p>`
+          ? html`<p class="empty">loading…</p>`
           : route.kind === 'overview'
             ? overviewView(overview)
             : objectsView(state, route, overview, { go, more })

@@ -68,7 +68,7 @@ function listView({ pages, isAsking, failure }: List, route: ObjectsRoute, { mor
     <div class="list">
       ${first === undefined || rows.length === 0 ? nothing : isOfAll ? foundIn(pages, route) : tableOf(first.columns, rows, route)}
       <p class="empty" role="status">
-        ${failure ?? (isAsking ? 'asking…' : first === undefined ? 'Choose a type, or give a name.' : rows.length === 0 ? 'There is no such object.' : `${formatCount(rows.length)} shown${isMore ? ', there are more' : ''}`)}
+        ${failure ?? (isAsking ? 'loading…' : first === undefined ? 'Choose a type, or give a name.' : rows.length === 0 ? 'There is no such object.' : `${formatCount(rows.length)} shown${isMore ? ', there are more' : ''}`)}
       </p>
       ${isMore && !isOfAll ? html`<button id="more" ?disabled=${isAsking} @click=${more}>More</button>` : nothing}
     </div>
@@ -136,7 +136,7 @@ function objectView({ text, failure }: Shown, route: ObjectsRoute, { shard, clus
         <small>${shard} / ${cluster}${namespace === '' ? '' : ` / ${namespace}`}</small>
         <a class="close" href=${formatRoute({ ...route, open: undefined })} aria-label="close (Esc)">×</a>
       </header>
-      ${failure === undefined ? html`<pre tabindex="0">${text ?? 'asking…'}</pre>` : html`<p class="notice">${failure}</p>`}
+      ${failure === undefined ? html`<pre tabindex="0">${text ?? 'loading…'}</pre>` : html`<p class="notice">${failure}</p>`}
     </article>
   `;
 }

@@ -37,14 +37,14 @@ const clusterMembers = ['server', 'tls-server-name', 'insecure-skip-tls-verify',
  */
 export function parseExecCommand(exec: unknown, { folder, cluster }: Readonly<{ folder: string; cluster: unknown }>): ExecCommand {
   const { apiVersion, command, args, env, installHint, interactiveMode, provideClusterInfo } = membersOf(exec);
-  if (typeof command !== 'string' || command === '' || command.includes('\0')) throw new Error('exec.command is no text');
+  if (typeof command !== 'string' || command === '' || command.includes('\0')) throw new Error('exec.command is not a string');
   if (typeof apiVersion !== 'string' || !apiVersions.includes(apiVersion))
     throw new Error(`exec.apiVersion is not one of ${apiVersions.join(', ')}`);
   if (interactiveMode !== undefined && interactiveMode !== null && !interactiveModes.includes(interactiveMode))
-    throw new Error(`exec.interactiveMode is none of ${interactiveModes.slice(1).join(', ')}`);
+    throw new Error(`exec.interactiveMode is not one of ${interactiveModes.slice(1).join(', ')}`);
   if (interactiveMode === 'Always') throw new Error(`exec.interactiveMode is Always, but nobody is there to answer ${command}`);
   if (provideClusterInfo !== undefined && provideClusterInfo !== null && typeof provideClusterInfo !== 'boolean')
-    throw new Error('exec.provideClusterInfo is no boolean');
+    throw new Error('exec.provideClusterInfo is not a boolean');
   return {
     apiVersion,
     command: command.includes('/') ? resolve(folder, command) : command,
@@ -78,12 +78,12 @@ function describe(cluster: Members): Members {
 
 function listOf(value: unknown, what: string): readonly unknown[] {
   if (value === undefined || value === null) return [];
-  if (!Array.isArray(value)) throw new Error(`${what} is no list`);
+  if (!Array.isArray(value)) throw new Error(`${what} is not a list`);
   return value;
 }
 
 /** No error may repeat the value or its name: either can be a secret. */
 function textOf(value: unknown, what: string): string {
-  if (typeof value !== 'string' || value.includes('\0')) throw new Error(`${what} has something else than texts`);
+  if (typeof value !== 'string' || value.includes('\0')) throw new Error(`${what} has values that are not strings`);
   return value;
 }

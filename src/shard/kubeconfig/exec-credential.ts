@@ -33,7 +33,7 @@ export function parseExecCredential(answer: string, apiVersion: string): ExecCre
   if ((certificate === '') !== (key === '')) throw new Error('its answer has only one of a certificate and its key');
   if (certificate !== '') checkPair({ cert: certificate, key }, { certFile: 'its clientCertificateData', keyFile: 'its clientKeyData' });
   const expiresMs = expiration === '' ? undefined : Date.parse(expiration);
-  if (Number.isNaN(expiresMs)) throw new Error('the expirationTimestamp of its answer is no time');
+  if (Number.isNaN(expiresMs)) throw new Error('the expirationTimestamp of its answer is not a time');
   return {
     ...(bearer !== '' && { authorization: formatBearer(bearer, 'the token of its answer') }),
     ...(certificate !== '' && { certificate, key }),
@@ -45,14 +45,14 @@ function parse(answer: string): unknown {
   try {
     return JSON.parse(answer);
   } catch {
-    throw new Error('its answer is no JSON');
+    throw new Error('its answer is not JSON');
   }
 }
 
 /** '' and null count as absent, as in Go. */
 function textOf(value: unknown, name: string): string {
   if (value === undefined || value === null) return '';
-  if (typeof value !== 'string') throw new Error(`the ${name} of its answer is no text`);
+  if (typeof value !== 'string') throw new Error(`the ${name} of its answer is not a string`);
   return value;
 }
 

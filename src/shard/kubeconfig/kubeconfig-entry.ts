@@ -62,11 +62,12 @@ export function parseKubeconfigEntry(text: string, { path, context, allowInsecur
   const { user } = entry;
   const { cluster, raw } = ofContext;
   if (isPresent(cluster.proxyUrl)) throw fail(`the cluster ${cluster.name} is behind a proxy, which is not supported`);
-  if (cluster.skipTLSVerify && !allowInsecure) throw fail(`the cluster ${cluster.name} asks for TLS without a check of the certificate`);
+  if (cluster.skipTLSVerify && !allowInsecure)
+    throw fail(`the cluster ${cluster.name} has insecure-skip-tls-verify; strata push accepts that only with --allow-insecure-kubeconfig`);
   checkTypes(entry.raw, `the user ${user.name}`, userTypes, fail);
   checkTypes(raw, `the cluster ${cluster.name}`, clusterTypes, fail);
   if (cluster.skipTLSVerify && (isPresent(cluster.caData) || isPresent(cluster.caFile)))
-    throw fail(`the cluster ${cluster.name} has a certificate authority, and asks for TLS without a check of the certificate`);
+    throw fail(`the cluster ${cluster.name} has a certificate authority and insecure-skip-tls-verify; remove one of them`);
   const said = membersOf(entry.raw);
   const tokenFile = textAt(said, 'tokenFile') || undefined;
   if (unsupported.some((name) => isPresent(said[name])))
@@ -115,7 +116,7 @@ function checkTypes(raw: unknown, of: string, types: Readonly<Record<'string' | 
   for (const [type, names] of Object.entries(types))
     for (const name of names) {
       const value = members[name];
-      if (value !== undefined && value !== null && typeof value !== type) throw fail(`${name} of ${of} is no ${type}`);
+      if (value !== undefined && value !== null && typeof value !== type) throw fail(`${name} of ${of} is not a ${type}`);
     }
 }
 type Entries = Readonly<{
@@ -136,7 +137,7 @@ function parseEntries(text: string, fail: Fail): Entries {
     ['kind', 'Config'],
     ['apiVersion', 'v1'],
   ] as const)
-    if (isPresent(all[name]) && all[name] !== expected) throw fail(`this is no kubeconfig: its ${name} is not ${expected}`);
+    if (isPresent(all[name]) && all[name] !== expected) throw fail(`this is not a kubeconfig: its ${name} is not ${expected}`);
   const rawClusters = itemsOf(all['clusters']) as readonly { cluster?: unknown }[];
   const rawUsers = itemsOf(all['users']) as readonly { user?: unknown }[];
   for (const kind of ['contexts', 'clusters', 'users']) {
@@ -145,7 +146,7 @@ function parseEntries(text: string, fail: Fail): Entries {
     if (twice !== undefined) throw fail(`it has two ${kind} of the name ${JSON.stringify(twice)}`);
   }
   for (const { user } of rawUsers)
-    if (user !== undefined && user !== null && !isObject(user)) throw fail('it has a user that is no object');
+    if (user !== undefined && user !== null && !isObject(user)) throw fail('it has a user that is not an object');
   try {
     return {
       contexts: newContexts(all['contexts']),
@@ -154,7 +155,7 @@ function parseEntries(text: string, fail: Fail): Entries {
       current: typeof all['current-context'] === 'string' ? all['current-context'] : undefined,
     };
   } catch (error) {
-    throw fail(`this is no kubeconfig: ${error instanceof Error ? error.message : String(error)}`);
+    throw fail(`this is not a kubeconfig: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 
@@ -164,14 +165,14 @@ function parseYaml(text: string, fail: Fail): Readonly<Record<string, unknown>> 
     return membersOf(parseConfigDocument(text).value);
   } catch (error) {
     const line = error instanceof ConfigSyntaxError ? error.line : undefined;
-    throw fail(`this is no kubeconfig: ${line === undefined ? 'it' : `line ${line}`} is no YAML, or may be read in two ways`);
+    throw fail(`this is not a kubeconfig: ${line === undefined ? 'it' : `line ${line}`} is not YAML, or is ambiguous`);
   }
 }
 
 function serverOf(server: string, fail: Fail): string {
   const url = URL.canParse(server) ? new URL(server) : undefined;
   if (url === undefined || url.protocol !== 'https:')
-    throw fail(`the server ${url === undefined ? '' : `${url.protocol}//${url.host} `}is no https URL`);
+    throw fail(`the server ${url === undefined ? '' : `${url.protocol}//${url.host} `}is not an https URL`);
   return `${url.origin}${url.pathname.split('/clusters/', 1)[0]!.replace(/\/$/, '')}`;
 }
 

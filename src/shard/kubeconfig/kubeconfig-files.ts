@@ -82,7 +82,7 @@ export function readKubeconfig(options: KubeconfigOptions, last?: KubeconfigCont
   const text = readText(options.path);
   const entry = text === last?.text ? last.entry : parseKubeconfigEntry(text, options);
   if (last !== undefined && addressOf(entry) !== addressOf(last.entry))
-    throw new CacheError(`${options.path}: the context ${entry.context} leads to another server now; start again to use it`);
+    throw new CacheError(`${options.path}: the context ${entry.context} leads to another server now; start this process again to use it`);
   const [ca, certificate, key] = [readPem(entry.ca), readPem(entry.certificate), readPem(entry.key)];
   const authorization = readToken(entry, options.path);
   const isSame = ca === last?.ca && certificate === last?.certificate && key === last?.key && authorization === last?.authorization;

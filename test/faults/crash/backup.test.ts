@@ -89,14 +89,14 @@ test.serial('a server is backed up under load, killed and restored, and its writ
   await server.kill();
   const checked = await runStrata(server, ['check', `${file}.4`]);
   t.is(checked.ended, 0, checked.said);
-  t.regex(checked.printed, /at resourceVersion \d{19}\n(?:\w+ +sound +\d+ looked at\n){8}No damage was found\.\n$/);
+  t.regex(checked.printed, /at resourceVersion \d{19}\n(?:\w+ +sound +\d+ examined\n){8}No damage was found\.\n$/);
   const left = await runStrata(server, ['check']);
   t.is(left.ended, 0, left.said);
   const restored = await runStrata(server, ['restore', `${file}.4`]);
   t.is(restored.ended, 0, restored.said);
   t.regex(
     restored.printed,
-    /^Restored .*backup\.db\.4, which stands at resourceVersion \d{19}\.\nWhat was there before is kept: .*strata\.db\.replaced-/,
+    /^Restored .*backup\.db\.4, which stands at resourceVersion \d{19}\.\nThe store that was there before is now .*strata\.db\.replaced-/,
   );
   await server.resume();
   const names = await namesIn(client);
@@ -117,7 +117,7 @@ test.serial('commands refuse a running server, an existing target, and a file th
   const refusals: readonly (readonly [readonly string[], number, RegExp])[] = [
     [['restore', file], 1, /in use/],
     [['check'], 1, /in use/],
-    [['backup', file], 2, /is there already/],
+    [['backup', file], 2, /exists already/],
     [['backup'], 2, /missing required argument/],
     [['restore'], 2, /missing required argument/],
     [['check', join(server.folder, 'nothing')], 1, /cannot be opened/],

@@ -20,7 +20,7 @@ test('a check reads all that servers have stored in etcd, and names each key tha
 
   const sound = await check();
   t.is(sound.code, 0, sound.stderr);
-  t.regex(sound.stdout, /^http:\S+ \/cache: at resourceVersion \d+\nobjects {2}sound {2}3 looked at\nrecords {2}sound {2}\d+ looked at\n/);
+  t.regex(sound.stdout, /^http:\S+ \/cache: at resourceVersion \d+\nobjects {2}sound {2}3 examined\nrecords {2}sound {2}\d+ examined\n/);
 
   const writer = etcd.client();
   const put = (key: string, value: string) =>

@@ -216,7 +216,7 @@ inContainer('a cache does not start on a root without a volume, and names the fo
   const container = await started(t, pod, { ...manifest, command });
 
   t.is(await container.ended(), 1);
-  t.regex(await container.log(), /mkdir '\.kcp-cache\/data'\. \/var\/lib\/strata cannot be written by anybody: mount a volume there/);
+  t.regex(await container.log(), /mkdir '\.kcp-cache\/data'\. The file system of \/var\/lib\/strata is read-only: mount a volume there/);
 });
 
 inContainer('a cache does not start with a secret that it may not read, and names the owner of the file', async (t, pod) => {

@@ -79,10 +79,10 @@ test('a malformed file is refused, and the error names the broken block', async 
     ['a broken second block', `${sound}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n`, /block 2 of .* cannot be read/],
     ['a second block without an end', `${sound}${sound.slice(0, 300)}`, /block 2 of .* cannot be read/],
     ['a block without an end before a sound one', `${sound.slice(0, 300)}\n${sound}`, /block 1 of .* cannot be read/],
-    ['a key', `${sound}${key}`, /block 2 of .* is no certificate but "PRIVATE KEY"/],
-    ['a certificate of nobody who signs', `${sound}${leaf}`, /block 2 of .* is no certificate of an authority: CN=amber/],
-    ['an intermediate alone', below, /holds no self-signed authority/],
-    ['too many', sound.repeat(257), /257 certificates; 256 are the most/],
+    ['a key', `${sound}${key}`, /block 2 of .* is not a certificate but "PRIVATE KEY"/],
+    ['a certificate of nobody who signs', `${sound}${leaf}`, /block 2 of .* is not the certificate of a CA: CN=amber/],
+    ['an intermediate alone', below, /holds no self-signed CA/],
+    ['too many', sound.repeat(257), /257 certificates; at most 256 are allowed/],
   ];
   for (const [what, pem, message] of cases) await t.throwsAsync(openWith(t, pem), { instanceOf: CacheError, message }, what);
 

@@ -185,7 +185,7 @@ test('an agent that the cache refuses fails, with the reason', async (t) => {
 
   const error = await t.throwsAsync(pushing(flags).ended, { instanceOf: CacheError });
 
-  t.is(error.message, 'the cache takes nothing of the shard amber (forbidden): User "amber" cannot push');
+  t.is(error.message, 'the cache does not let this agent push for the shard amber (forbidden): User "amber" cannot push');
 });
 
 test('an agent whose shard another agent holds says what its operator can do', async (t) => {
@@ -198,9 +198,9 @@ test('an agent whose shard another agent holds says what its operator can do', a
 
   t.is(
     error.message,
-    'the cache takes nothing of the shard amber (fenced): the shard belongs to another. If another agent has the shard, start this one ' +
-      'again to have it wait, with --take-over to have the shard at once. If the shard was removed, keep this one stopped: started again, it ' +
-      'brings the shard back',
+    'the cache does not let this agent push for the shard amber (fenced): the shard belongs to another. If another agent has the shard, ' +
+      'start this one again: it waits, or with --take-over it takes the shard at once. If the shard was removed, do not start this agent ' +
+      'again, because it would bring the shard back',
   );
 });
 
@@ -228,7 +228,7 @@ test('as a process it ends with 0 when a signal stops it, and with 1 and one lin
 
   t.is(await agent.exited, 0, agent.stderr());
   t.is(await refusedAgent.exited, 1);
-  t.is(refusedAgent.stderr().split('\n').at(-2), 'strata: the cache takes nothing of the shard amber (forbidden): not you');
+  t.is(refusedAgent.stderr().split('\n').at(-2), 'strata: the cache does not let this agent push for the shard amber (forbidden): not you');
 });
 
 test('a signal ends the process and its exec plugin, even while the plugin hangs', async (t) => {

@@ -143,7 +143,7 @@ test('a silent cache, or one whose certificate the CA did not sign, is unreachab
         { clock: new ManualClock(), identity: () => ({ ca: undefined, certificate, key }) },
         { ...defaultLookupBounds, cache: 'http://a' },
       ),
-    { message: 'http://a is no URL of https' },
+    { message: 'http://a is not an https URL' },
   );
 });
 

@@ -215,16 +215,16 @@ test.serial('the error about a wrong answer says what is wrong, and quotes nothi
   const [one, other] = ['one', 'other'].map((user) => authority.issue({ user, groups: [] }));
   const sound = { apiVersion: execVersion, kind: 'ExecCredential' };
   const cases: [unknown, RegExp][] = [
-    [`${secret} {`, /no JSON/],
+    [`${secret} {`, /its answer is not JSON/],
     [null, /the kind of its answer is not ExecCredential/],
     [{ ...sound, kind: secret, status: { token: secret } }, /the kind of its answer is not ExecCredential/],
     [{ ...sound, apiVersion: secret, status: { token: secret } }, /apiVersion of its answer is not client\.authentication\.k8s\.io\/v1,/],
     [sound, /no status/],
     [{ ...sound, status: secret }, /no status/],
     [{ ...sound, status: { password: secret } }, /neither a token nor a certificate/],
-    [{ ...sound, status: { token: { secret } } }, /the token of its answer is no text/],
+    [{ ...sound, status: { token: { secret } } }, /the token of its answer is not a string/],
     [{ ...sound, status: { token: `${secret}\n` } }, /no HTTP header can carry/],
-    [{ ...sound, status: { token: secret, expirationTimestamp: secret } }, /the expirationTimestamp of its answer is no time/],
+    [{ ...sound, status: { token: secret, expirationTimestamp: secret } }, /the expirationTimestamp of its answer is not a time/],
     [{ ...sound, status: { clientKeyData: secret } }, /only one of a certificate and its key/],
     [{ ...sound, status: { clientCertificateData: secret, clientKeyData: secret } }, /clientCertificateData holds no PEM certificate/],
     [{ ...sound, status: { clientCertificateData: one?.certificate, clientKeyData: secret } }, /clientKeyData holds no PEM private key/],
@@ -309,14 +309,14 @@ test.serial('a plugin that cannot be run is an error when the kubeconfig is read
   t.teardown(() => shard.close());
   const plugin = await aPlugin(t);
   const cases: [Members, RegExp][] = [
-    [{ interactiveMode: 'always' }, /interactiveMode is none of Never, IfAvailable, Always/],
-    [{ interactiveMode: 5 }, /interactiveMode is none of/],
-    [{ provideClusterInfo: 'true' }, /provideClusterInfo is no boolean/],
+    [{ interactiveMode: 'always' }, /interactiveMode is not one of Never, IfAvailable, Always/],
+    [{ interactiveMode: 5 }, /interactiveMode is not one of/],
+    [{ provideClusterInfo: 'true' }, /provideClusterInfo is not a boolean/],
     [{ interactiveMode: 'Always' }, /interactiveMode is Always, but nobody is there to answer \.\/plugin\.sh/],
     [{ apiVersion: 'client.authentication.k8s.io/v1alpha1' }, /exec\.apiVersion is not one of/],
-    [{ command: '' }, /exec\.command is no text/],
-    [{ args: secret }, /exec\.args is no list/],
-    [{ env: [{ name: 'A', value: { secret } }] }, /exec\.env has something else than texts/],
+    [{ command: '' }, /exec\.command is not a string/],
+    [{ args: secret }, /exec\.args is not a list/],
+    [{ env: [{ name: 'A', value: { secret } }] }, /exec\.env has values that are not strings/],
   ];
   for (const [exec, message] of cases) {
     const path = await plugin.kubeconfig(shard, exec);

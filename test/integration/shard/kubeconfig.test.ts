@@ -152,7 +152,7 @@ current-context: one
   }
   for (const behind of ['{ token: t, <<: { token: merged } }', '{ token: t, <<: [*viewer] }']) {
     await writeFile(path, text(behind));
-    await t.throwsAsync(load(path), { message: /line 4 is no YAML, or may be read in two ways/ }, 'kubectl accepts merged members');
+    await t.throwsAsync(load(path), { message: /line 4 is not YAML, or is ambiguous/ }, 'kubectl accepts merged members');
   }
   await writeFile(path, text('{ token: t }', '{ <<: *away }'));
   await t.throwsAsync(load(path), { message: /behind a proxy/ });
@@ -169,20 +169,20 @@ test('an unsupported kubeconfig is refused when it is read, with the reason', as
   const folder = await aFolder(t);
   const junk = Buffer.from('junk').toString('base64');
   const cases: [Parts, RegExp][] = [
-    [{ cluster: { 'insecure-skip-tls-verify': true } }, /asks for TLS without a check/],
+    [{ cluster: { 'insecure-skip-tls-verify': true } }, /insecure-skip-tls-verify.*--allow-insecure-kubeconfig/],
     [{ cluster: { 'proxy-url': 'http://proxy' } }, /behind a proxy/],
-    [{ cluster: { 'certificate-authority-data': junk } }, /certificate-authority-data holds no PEM certificates/],
+    [{ cluster: { 'certificate-authority-data': junk } }, /certificate-authority-data holds no PEM certificate/],
     [{ user: { username: 'a', password: 'b' } }, /needs more than a certificate/],
     [{ user: { as: 'someone' } }, /needs more than a certificate/],
     [{ user: { 'as-groups': ['system:masters'] } }, /needs more than a certificate/],
     [{ user: { 'as-uid': '1' } }, /needs more than a certificate/],
     [{ user: { 'as-user-extra': { a: ['b'] } } }, /needs more than a certificate/],
-    [{ user: { token: 12 } }, /token of the user u is no string/],
-    [{ user: { token: ['a'] } }, /token of the user u is no string/],
-    [{ user: { tokenFile: 7 } }, /tokenFile of the user u is no string/],
-    [{ user: { 'client-key-data': {} } }, /client-key-data of the user u is no string/],
-    [{ cluster: { 'tls-server-name': 7 } }, /tls-server-name of the cluster c is no string/],
-    [{ cluster: { 'insecure-skip-tls-verify': 'true' } }, /insecure-skip-tls-verify of the cluster c is no boolean/],
+    [{ user: { token: 12 } }, /token of the user u is not a string/],
+    [{ user: { token: ['a'] } }, /token of the user u is not a string/],
+    [{ user: { tokenFile: 7 } }, /tokenFile of the user u is not a string/],
+    [{ user: { 'client-key-data': {} } }, /client-key-data of the user u is not a string/],
+    [{ cluster: { 'tls-server-name': 7 } }, /tls-server-name of the cluster c is not a string/],
+    [{ cluster: { 'insecure-skip-tls-verify': 'true' } }, /insecure-skip-tls-verify of the cluster c is not a boolean/],
     [{ user: { 'auth-provider': { name: 'gcp' } } }, /needs more than a certificate/],
     [{ user: { 'client-certificate-data': junk } }, /only one of a certificate and its key/],
     [{ user: { 'client-certificate-data': junk, 'client-key-data': junk } }, /client-certificate-data holds no PEM certificate/],
@@ -192,8 +192,8 @@ test('an unsupported kubeconfig is refused when it is read, with the reason', as
       /both client-certificate and client-certificate-data/,
     ],
     [{ user: { token: 'two\nlines' } }, /the token has characters that no HTTP header can carry/],
-    [{ server: 'http://shard:6443' }, /is no https URL/],
-    [{ server: 'shard' }, /is no https URL/],
+    [{ server: 'http://shard:6443' }, /is not an https URL/],
+    [{ server: 'shard' }, /is not an https URL/],
   ];
   for (const [parts, message] of cases) await t.throwsAsync(loaded(folder, parts), { message, instanceOf: CacheError });
 
@@ -203,8 +203,8 @@ test('an unsupported kubeconfig is refused when it is read, with the reason', as
     ['users', { name: 'u', user: {} }, /two users of the name "u"/],
     ['clusters', { name: 'c', cluster: { server: 'https://shard:6443' } }, /two clusters of the name "c"/],
     ['contexts', { name: 'one', context: { cluster: 'c', user: 'u' } }, /two contexts of the name "one"/],
-    ['users', { name: 'text', user: 'token' }, /a user that is no object/],
-    ['users', { name: 'list', user: ['token'] }, /a user that is no object/],
+    ['users', { name: 'text', user: 'token' }, /a user that is not an object/],
+    ['users', { name: 'list', user: ['token'] }, /a user that is not an object/],
   ] as const) {
     const config = JSON.parse(await readFile(path, 'utf8')) as Record<string, unknown[]>;
     const changed = join(folder, 'changed');
@@ -213,19 +213,19 @@ test('an unsupported kubeconfig is refused when it is read, with the reason', as
   }
   await t.throwsAsync(load(path, { context: 'lost' }), { message: /names the cluster nowhere/ });
   await writeFile(path, 'contexts: [{name: x}]');
-  await t.throwsAsync(load(path, { context: 'x' }), { message: /no kubeconfig: contexts\[0\]\.context is missing/ });
+  await t.throwsAsync(load(path, { context: 'x' }), { message: /not a kubeconfig: contexts\[0\]\.context is missing/ });
   for (const [name, value] of [
     ['kind', 'Secret'],
     ['apiVersion', 'v2'],
   ] as const) {
     await writeFile(path, `${name}: ${value}\ncontexts: []\n`);
-    await t.throwsAsync(load(path, { context: 'x' }), { message: new RegExp(`no kubeconfig: its ${name} is not `) });
+    await t.throwsAsync(load(path, { context: 'x' }), { message: new RegExp(`not a kubeconfig: its ${name} is not `) });
   }
   await writeFile(path, 'a: [');
-  await t.throwsAsync(load(path, { context: 'x' }), { message: /no kubeconfig: line 1 is no YAML/ });
+  await t.throwsAsync(load(path, { context: 'x' }), { message: /not a kubeconfig: line 1 is not YAML/ });
   await writeFile(path, 'users: [{name: u, user: {token: *hunter2}}]');
   const { message } = await t.throwsAsync(load(path, { context: 'x' }));
-  t.regex(message, /no kubeconfig: .* is no YAML/);
+  t.regex(message, /not a kubeconfig: .* is not YAML/);
   t.false(message.includes('hunter2'));
 });
 
@@ -320,7 +320,7 @@ test('a kubeconfig that is rewritten with another certificate is read again', as
 
   const failures = logged.filter(({ event }) => event === 'kubeconfig.reload-failed').map(({ fields }) => fields['error']);
   t.is(failures.length, 3);
-  t.regex(String(failures[0]), /no kubeconfig: line \d+ is no YAML/);
+  t.regex(String(failures[0]), /not a kubeconfig: line \d+ is not YAML/);
   t.regex(String(failures[1]), /the context stand-in leads to another server now/);
   t.false(inspect(failures, { depth: 9 }).includes('LS0t'));
 });

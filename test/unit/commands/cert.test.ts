@@ -83,7 +83,7 @@ test('the command prints what it wrote, and how to use it', async (t) => {
   t.is(
     first,
     [
-      `Wrote ${file('shard-amber.crt')} and ${file('shard-amber.key')}: it speaks for the shard amber and reads everything, until 2027-03-01T12:00Z.`,
+      `Wrote ${file('shard-amber.crt')} and ${file('shard-amber.key')}. The certificate speaks for the shard amber and reads everything, until 2027-03-01T12:00Z.`,
       `It is signed by a new authority, ${file('ca', 'ca.crt')}. Whoever has ${file('ca', 'ca.key')} can sign more: keep it to yourself.`,
       `  the cache    strata serve --client-ca-file ${file('ca', 'ca.crt')}`,
       `  the shard    strata push --shard-name amber --cert-file ${file('shard-amber.crt')} --key-file ${file('shard-amber.key')}`,
@@ -147,7 +147,7 @@ test('force prints what it replaces', async (t) => {
     `Replaced ${file('admin.crt')}, which was of O=system:masters, CN=admin until ${until}.`,
     `Replaced ${file('admin.key')}.`,
   ]);
-  t.true(junk.startsWith(`Replaced ${file('admin.crt')}, which was no certificate.\n`));
+  t.true(junk.startsWith(`Replaced ${file('admin.crt')}, which was not a certificate.\n`));
   t.true(first.startsWith('Wrote '));
 });
 
@@ -162,7 +162,7 @@ test('half an authority is an error that names the missing file, and nothing is 
 
     const error = await t.throwsAsync(cert(certShard, ['amber']), { instanceOf: CacheError });
 
-    t.true(error.message.startsWith(`${file('ca', kept)} is there and ${file('ca', lost)} is not`), error.message);
+    t.true(error.message.startsWith(`${file('ca', kept)} exists and ${file('ca', lost)} does not`), error.message);
     t.false(existsSync(file('shard-amber.crt')));
     t.false(existsSync(file('ca', lost)));
   }
@@ -186,9 +186,9 @@ test('an authority that cannot sign is an error that says why', async (t) => {
   inCa('junk', other.keyPem);
   await t.throwsAsync(cert(certShard, ['amber']), { message: /holds no PEM certificate/ });
   inCa(leaf.certificatePem, leaf.keyPem);
-  await t.throwsAsync(cert(certShard, ['amber']), { message: /is no certificate of an authority/ });
+  await t.throwsAsync(cert(certShard, ['amber']), { message: /is not the certificate of a CA/ });
   inCa(shortLived.certificatePem, shortLived.keyPem);
-  await t.throwsAsync(cert(certShard, ['amber']), { message: /has expired at/ });
+  await t.throwsAsync(cert(certShard, ['amber']), { message: /expired at/ });
   inCa(other.certificatePem, other.keyPem);
   await t.throwsAsync(cert(certShard, ['amber'], { validity: '2d' }), {
     message: /valid until 2026-03-02T12:00Z; choose a shorter --validity/,
@@ -205,7 +205,7 @@ test('an invalid name is reported before anything is made', async (t) => {
     await t.throwsAsync(cert(certCache, [id]), { instanceOf: SettingsError, message: /is not the name of a cache/ }, id);
   await t.throwsAsync(cert(certServing, ['localhost', 'a b', '300.1.1.1']), {
     instanceOf: SettingsError,
-    message: '"a b" is no DNS name and no IP address\n"300.1.1.1" is no DNS name and no IP address',
+    message: '"a b" is neither a DNS name nor an IP address\n"300.1.1.1" is neither a DNS name nor an IP address',
   });
 
   t.true(existsSync(folder));

@@ -175,8 +175,8 @@ test('resolve prints where a path leads and how fresh that is, for people and fo
   t.regex(await printed('root:old'), /amber +old1 +– +no +not current/);
   t.regex(await printed('root:mnt'), /^MOUNTED AT.*\nhttps:\/\/mounts\.example\.com\/a +yes +not current\n$/);
   t.is(await printed('root:nope'), '"root:nope" is unknown: no shard has it.\n');
-  t.regex(await printed('root:maybe'), /^"root:maybe" was not found, and may exist: .*amber, birch.*--push-paths\.\n$/);
-  t.regex(await printed('root:early'), /the cache does not know every shard now\.\n$/);
+  t.regex(await printed('root:maybe'), /^"root:maybe" was not found but may exist: .*amber, birch.*--push-paths\.\n$/);
+  t.regex(await printed('root:early'), /the cache does not know every shard at present\.\n$/);
   t.regex(await printed('home:twice'), /a1, a2\.\n$/);
   t.regex(await printed('root:both'), /in dispute: b1 is claimed by birch, amber, and no Workspace says where it is\.\n$/);
   t.regex(await printed('root:elsewhere'), /in dispute: e1 is claimed by birch, and its Workspace says that it is on amber\.\n$/);
@@ -208,7 +208,7 @@ test('caches are listed for people and programs, and one can be forgotten by its
 
   t.is(await called(cachesList, { flags }), formatCaches(known));
   t.deepEqual(JSON.parse(await called(cachesList, { flags: { ...flags, output: 'json' } })), known);
-  t.is(await called(cachesForget, { operands: ['east'], flags }), "Forgot the cache east; 2 shards that came by it are nobody's.\n");
+  t.is(await called(cachesForget, { operands: ['east'], flags }), 'Forgot the cache east; its 2 shards belong to no cache now.\n');
   t.is(await failure(t, cachesForget, flags, ['west']), `${flags.cache} refused (404): cache "west" not found`);
   await t.throwsAsync(called(cachesForget, { operands: ['BAD'], flags }), { instanceOf: SettingsError });
 });
@@ -248,7 +248,7 @@ test('the error for an anonymous caller gives the likely reason', async (t) => {
 
   t.regex(
     await failure(t, status, flags),
-    /refused \(403\): .*"system:anonymous".*; the client certificate names nobody: it has expired at 20.*Z$/,
+    /refused \(403\): .*"system:anonymous".*; the client certificate names nobody: it expired at 20.*Z$/,
   );
 });
 
@@ -286,13 +286,13 @@ test('a server that is no cache, answers too late or hangs up gives an error tha
   const from = async (handler: RequestListener, flags = {}): Promise<string> =>
     failure(t, status, { ...admin, cache: await serve(t, handler), ...flags });
 
-  t.regex(await from((_, response) => response.end('<html>')), /answered 200 and is probably no cache$/);
-  t.regex(await from((_, response) => response.writeHead(502).end('bad gateway')), /answered 502 and is probably no cache$/);
-  t.regex(await from((_, response) => response.end('{"cache":{}}')), /is no status of a cache: a text is missing$/);
+  t.regex(await from((_, response) => response.end('<html>')), /answered 200 and is probably not a Strata cache$/);
+  t.regex(await from((_, response) => response.writeHead(502).end('bad gateway')), /answered 502 and is probably not a Strata cache$/);
+  t.regex(await from((_, response) => response.end('{"cache":{}}')), /is not the status of a Strata cache: a string is missing$/);
   t.regex(await from(() => {}, { timeout: '100ms' }), /did not answer within 0\.1 s$/);
   t.regex(await from((_, response) => void response.write('{'), { timeout: '100ms' }), /did not answer within 0\.1 s$/);
-  t.regex(await from(({ socket }) => socket.destroy()), /cannot be asked$/);
-  t.regex(await from((_, response) => void (response.write('{'), response.socket?.destroy())), /cannot be asked$/);
+  t.regex(await from(({ socket }) => socket.destroy()), /cannot be reached$/);
+  t.regex(await from((_, response) => void (response.write('{'), response.socket?.destroy())), /cannot be reached$/);
 });
 
 test('a port without TLS gives an error that no cache answers there', async (t) => {
@@ -303,7 +303,7 @@ test('a port without TLS gives an error that no cache answers there', async (t) 
 
   t.is(
     await failure(t, status, { ...(await (await town()).as('a', 'b')), cache: `https://127.0.0.1:${port}` }),
-    `https://127.0.0.1:${port} cannot be asked`,
+    `https://127.0.0.1:${port} cannot be reached`,
   );
 });
 

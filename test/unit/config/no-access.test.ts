@@ -20,11 +20,13 @@ test('the error for an unusable folder names its nearest existing parent, the ow
   const advice = adviceOnAccess(refused('EACCES', 'mkdir', join(folder, 'a', 'b')), 10_001);
   t.regex(
     advice,
-    new RegExp(`^\\. ${folder} belongs to uid ${uid}, gid ${gid} \\(mode 0700\\), and this process runs as uid 10001: .*fsGroup`),
+    new RegExp(
+      `^\\. ${folder} belongs to uid ${uid}, gid ${gid} \\(mode 0700\\), and this process runs as uid 10001\\. Make uid 10001 the owner, .*fsGroup`,
+    ),
   );
   t.regex(
     adviceOnAccess(refused('EROFS', 'open', join(folder, 'a')), 10_001),
-    new RegExp(`^\\. ${folder} cannot be written by anybody: mount a volume`),
+    new RegExp(`^\\. The file system of ${folder} is read-only: mount a volume`),
   );
 });
 

@@ -61,12 +61,12 @@ const wrong: readonly (readonly [string, unknown, RegExp])[] = [
   ['an entry of nothing', { types: [null] }, /^types\.0: must be a mapping/],
   ['no kind', { types: [{ ...entry, kind: undefined }] }, /^types\.0: kind is missing/],
   ['a kind that is null', { types: [{ ...entry, kind: null }] }, /^types\.0\.kind: must match/],
-  ['no group', { types: [{ ...entry, group: undefined }] }, /^types\.0\.group: must be a text/],
+  ['no group', { types: [{ ...entry, group: undefined }] }, /^types\.0\.group: must be a string/],
   ['the group by its other name', { types: [{ ...entry, group: 'core' }] }, /^types\.0\.group: the core group is ''/],
   ['the group of path entries', { types: [{ ...entry, group: 'paths.strata' }] }, /^types\.0\.group: the group is Strata’s own/],
   ['a group with upper case', { types: [{ ...entry, group: 'Example.com' }] }, /^types\.0\.group: a lowercase/],
   ['a plural with a slash', { types: [{ ...entry, plural: 'a/b' }] }, /^types\.0\.plural: a lowercase/],
-  ['a type twice', { types: [entry, entry] }, /^types\.1\.plural: widgets\.example\.com stands in the file twice/],
+  ['a type twice', { types: [entry, entry] }, /^types\.1\.plural: the file has widgets\.example\.com twice/],
   ['another scope', { types: [{ ...entry, scope: 'cluster' }] }, /^types\.0\.scope: must be one of Cluster, Namespaced/],
   [
     'another way to replicate',
@@ -79,12 +79,12 @@ const wrong: readonly (readonly [string, unknown, RegExp])[] = [
   [
     'a path that is none',
     { types: [{ ...entry, versions: [{ name: 'v1', additionalPrinterColumns: [{ ...column, jsonPath: '.a[' }] }] }] },
-    /^types\.0\.versions\.0\.additionalPrinterColumns\.0\.jsonPath: is no JSONPath/,
+    /^types\.0\.versions\.0\.additionalPrinterColumns\.0\.jsonPath: is not a JSONPath/,
   ],
   [
     'a column without a path',
     { types: [{ ...entry, versions: [{ name: 'v1', additionalPrinterColumns: [{ name: 'A', type: 'string' }] }] }] },
-    /^types\.0\.versions\.0\.additionalPrinterColumns\.0\.jsonPath: must be a text/,
+    /^types\.0\.versions\.0\.additionalPrinterColumns\.0\.jsonPath: must be a string/,
   ],
   [
     'another scope of a built-in type',
@@ -104,17 +104,17 @@ const wrong: readonly (readonly [string, unknown, RegExp])[] = [
   [
     'a short name of a built-in type of the group',
     { types: [{ ...entry, group: 'apiextensions.k8s.io', shortNames: ['w', 'crd'] }] },
-    /^types\.0\.shortNames: crd is a name of customresourcedefinitions\.apiextensions\.k8s\.io already/,
+    /^types\.0\.shortNames: crd is already a name of customresourcedefinitions\.apiextensions\.k8s\.io/,
   ],
   [
     'a short name that is the plural of another entry',
     { types: [entry, { ...other, shortNames: ['widgets'] }] },
-    /^types\.1\.shortNames: widgets is a name of widgets\.example\.com already/,
+    /^types\.1\.shortNames: widgets is already a name of widgets\.example\.com/,
   ],
   [
     'a plural that is the singular of a built-in type',
     { types: [{ ...entry, group: 'core.kcp.io', plural: 'shard' }] },
-    /^types\.0\.plural: shard is a name of shards\.core\.kcp\.io already/,
+    /^types\.0\.plural: shard is already a name of shards\.core\.kcp\.io/,
   ],
   [
     'a singular that is the short name of another entry',
@@ -124,22 +124,22 @@ const wrong: readonly (readonly [string, unknown, RegExp])[] = [
         { ...other, singular: 'gadget' },
       ],
     },
-    /^types\.1\.singular: gadget is a name of widgets\.example\.com already/,
+    /^types\.1\.singular: gadget is already a name of widgets\.example\.com/,
   ],
   [
     'the kind of another entry',
     { types: [entry, { ...other, kind: 'Widget', singular: 'gadget' }] },
-    /^types\.1\.kind: Widget is a name of widgets\.example\.com already/,
+    /^types\.1\.kind: Widget is already a name of widgets\.example\.com/,
   ],
   [
     'a kind that is the kind of another one’s lists',
     { types: [entry, { ...other, kind: 'WidgetList' }] },
-    /^types\.1\.kind: WidgetList is a name of widgets\.example\.com already/,
+    /^types\.1\.kind: WidgetList is already a name of widgets\.example\.com/,
   ],
   [
     'a built-in type that gets the short name of another one',
     { types: [{ group: 'core.kcp.io', plural: 'shards', shortNames: ['logicalcluster'] }] },
-    /^types\.0\.shortNames: logicalcluster is a name of logicalclusters\.core\.kcp\.io already/,
+    /^types\.0\.shortNames: logicalcluster is already a name of logicalclusters\.core\.kcp\.io/,
   ],
 ];
 
@@ -164,7 +164,7 @@ for (const [name, text, message] of [
   [
     'a name of another type',
     'types:\n- group: core.kcp.io\n  plural: shards\n  shortNames: [logicalcluster]',
-    /types\.yaml line 4: types\.0\.shortNames: logicalcluster is a name of logicalclusters\.core\.kcp\.io already$/,
+    /types\.yaml line 4: types\.0\.shortNames: logicalcluster is already a name of logicalclusters\.core\.kcp\.io$/,
   ],
 ] as const)
   test(`a changed file of types is refused and the former types stay: ${name}`, async (t) => {

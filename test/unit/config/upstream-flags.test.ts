@@ -255,7 +255,9 @@ test("the flags that kcp's sharded-test-server gives its front proxy are accepte
       'secure-port': '6443',
       'log-level': 'debug',
     },
-    warnings: ['--root-kubeconfig, --shards-kubeconfig: where a request goes is read from the cache above, see --parent-urls'],
+    warnings: [
+      '--root-kubeconfig, --shards-kubeconfig: the front door learns from the cache above where a request goes, see --parent-urls',
+    ],
   });
 });
 

@@ -49,5 +49,5 @@ test('an unknown word of a newer cache counts as unknown; a body that is no fres
     shards: [{ shard: 'amber', connected: null, sourceConnected: null, whole: true, changedAgoMs: null, lagMs: null, reportedAgoMs: 0 }],
   });
   for (const text of ['', '[]', '{}', '{"whole":true}', '{"shards":[{}]}', '{"shards":[{"shard":1,"connection":{}}]}'])
-    t.throws(() => parseFreshnessReport(text), { message: /no freshness of a cache/ }, text);
+    t.throws(() => parseFreshnessReport(text), { message: /not the freshness report of a Strata cache/ }, text);
 });

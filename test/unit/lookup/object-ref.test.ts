@@ -19,7 +19,7 @@ test('a reference that names nothing, or would lead elsewhere in a URL, is refus
   for (const [ref, why] of [
     [{ cluster: '*' }, /neither the name of a logical cluster nor a canonical path/],
     [{ cluster: 'root:org/../x' }, /neither the name/],
-    [{ shard: '*' }, /no name of a shard/],
+    [{ shard: '*' }, /not the name of a shard/],
     [{ name: '' }, /the name "" may not be empty/],
     [{ name: '..' }, /the name ".." may not be '..'/],
     [{ name: 'a/b' }, /may not contain '\/'/],

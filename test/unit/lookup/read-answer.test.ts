@@ -54,5 +54,5 @@ test('a page of a list has its objects with every digit, and says whether more f
 
   t.deepEqual(more, { kind: 'page', page: { objects: [1, 2].map(() => ({ shard: 'amber', text: object })), next: 'abc' } });
   t.is(last.kind === 'page' ? last.page.next : '?', undefined);
-  t.throws(() => readList(anAnswer(200, object)), { message: 'what the cache answered is no list' });
+  t.throws(() => readList(anAnswer(200, object)), { message: 'the answer of the cache is not a list' });
 });

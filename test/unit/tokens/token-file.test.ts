@@ -15,12 +15,12 @@ test('each line is a token, a user, a uid, and perhaps groups in one field', (t)
 
 for (const [text, problem] of [
   ['a,alice', 'line 1 needs a token, a user and a uid'],
-  ['\na,alice,1,"x', 'line 2 is no CSV'],
-  ['a,al"ice,1', 'line 1 is no CSV'],
+  ['\na,alice,1,"x', 'line 2 is not CSV'],
+  ['a,al"ice,1', 'line 1 is not CSV'],
   [',alice,1', 'line 1 has an empty token or user'],
   ['a,,1', 'line 1 has an empty token or user'],
-  ['a,alice ,1', 'line 1 has a name that no header can carry: "alice "'],
-  ['a,alice,1,"x, y"', 'line 1 has a name that no header can carry: " y"'],
+  ['a,alice ,1', 'line 1 has a name that an HTTP header cannot carry: "alice "'],
+  ['a,alice,1,"x, y"', 'line 1 has a name that an HTTP header cannot carry: " y"'],
 ] as const)
   test(`a line that cannot be parsed is refused with its number: ${JSON.stringify(text)}`, (t) => {
     t.deepEqual(parseTokenFile(text), { kind: 'wrong', problem });

@@ -33,7 +33,10 @@ const refused: readonly (readonly [flags: Readonly<Record<string, string>>, mess
   [{ ...issuer, 'oidc-issuer-url': 'https://u@a' }, /--oidc-issuer-url must be an https URL without credentials, query or fragment/],
   [{ ...issuer, 'authentication-config': 'c' }, /cannot be given together/],
   [{ ...issuer, 'oidc-issuer-url': 'https://a?b' }, /--oidc-issuer-url must be an https URL without credentials, query or fragment/],
-  [{ ...issuer, 'oidc-issuer-url': 'https://kcp.default.svc' }, /is an issuer of service accounts, and can be no other one/],
+  [
+    { ...issuer, 'oidc-issuer-url': 'https://kcp.default.svc' },
+    /is already an issuer of service accounts, so it cannot be an OpenID Connect issuer too/,
+  ],
   [{ ...issuer, 'oidc-signing-algs': 'HS256' }, /--oidc-signing-algs=HS256: must be RS256/],
   [{ ...issuer, 'oidc-required-claim': 'a' }, /--oidc-required-claim=a: must be claim=value/],
   [{ ...issuer, 'oidc-ca-file': '/nowhere/ca.crt' }, /--oidc-ca-file: cannot read the CA of the issuer/],
@@ -60,7 +63,7 @@ test('the error for a file that lacks required content names the file', async (t
   await t.throwsAsync(open({ 'token-auth-file': file }), { instanceOf: SettingsError, message: /--token-auth-file: .*it: line 1 needs/ });
   await t.throwsAsync(open({ 'service-account-key-file': file, 'service-account-lookup': 'false' }), {
     instanceOf: SettingsError,
-    message: /--service-account-key-file: .*it holds no RSA key of 2,048 bits, and no EC key/,
+    message: /--service-account-key-file: .*it holds neither an RSA key of at least 2,048 bits nor an EC key/,
   });
 });
 
