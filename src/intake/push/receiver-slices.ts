@@ -2,10 +2,14 @@
  * What a receiver remembers of its sender's slices. A step changes this state in place, because
  * copying tens of thousands of slices for each frame would cost too much.
  *
+ * Slices that wait for their type are indexed by type. A type is declared for all shards or for
+ * none.
+ *
  * Single logical clusters are synced while their slice is synced or syncing. A `begin` voids these
  * syncs, and so does anything that makes the slice stale.
  */
 import { entryOf } from '../../domain/base/entry-of.js';
+import { formatResource } from '../../domain/resource.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';
 
 /**
@@ -33,6 +37,8 @@ export class ReceiverSlices {
    */
   readonly #clusters = new Map<string, Map<string, number | 'kept'>>();
   #clusterCount = 0;
+  /** Stale slices whose resync was not requested, keyed by type. */
+  readonly #waiting = new Map<string, Map<string, Slice>>();
 
   constructor(synced: readonly Slice[] = []) {
     for (const slice of synced) this.set({ slice, phase: 'synced' });
@@ -47,15 +53,19 @@ export class ReceiverSlices {
   }
 
   set(next: ReceiverSlice): void {
-    const name = formatSlice(next.slice);
+    const { slice } = next;
+    const name = formatSlice(slice);
     this.#all.set(name, next);
     if (next.phase === 'stale') this.#forgetClusters(name);
+    if (next.phase !== 'stale' || next.isAsked) return this.#leave(slice, name);
+    const type = formatResource(slice.resource);
+    entryOf(this.#waiting, type, () => new Map<string, Slice>()).set(name, slice);
   }
 
   delete(slice: Slice): void {
     const name = formatSlice(slice);
     this.#forgetClusters(name);
-    this.#all.delete(name);
+    if (this.#all.delete(name)) this.#leave(slice, name);
   }
 
   /**
@@ -124,14 +134,21 @@ export class ReceiverSlices {
     return broken;
   }
 
-  /** Stale slices whose resync was not requested, and whose type is known. */
   waiting(isKnown: (slice: Slice) => boolean): readonly Slice[] {
-    const stale = [...this.#all.values()].filter((known) => known.phase === 'stale' && !known.isAsked);
-    return stale.map(({ slice }) => slice).filter(isKnown);
+    return [...this.#waiting.values()].flatMap((ofType) => {
+      const [first] = ofType.values();
+      return first !== undefined && isKnown(first) ? [...ofType.values()] : [];
+    });
   }
 
   #forgetClusters(name: string): void {
     this.#clusterCount -= this.#clusters.get(name)?.size ?? 0;
     this.#clusters.delete(name);
+  }
+
+  #leave({ resource }: Slice, name: string): void {
+    const type = formatResource(resource);
+    const ofType = this.#waiting.get(type);
+    if (ofType?.delete(name) === true && ofType.size === 0) this.#waiting.delete(type);
   }
 }
