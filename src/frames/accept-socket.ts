@@ -34,7 +34,7 @@ export class SocketAcceptor {
   /** Returns undefined, after sending an error, if the handshake is not valid. */
   async accept(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<FrameSocket | undefined> {
     if (!offersSubprotocol(request)) {
-      refuseBadRequest(socket, `the websocket subprotocol ${subprotocol} was not offered`);
+      refuseBadRequest(socket, `the client did not offer the websocket subprotocol ${subprotocol}`);
       return undefined;
     }
     const peer = `${request.socket.remoteAddress}:${request.socket.remotePort}`;

@@ -57,11 +57,11 @@ export async function connectSocket(
   { clock, signal }: ConnectParts,
   options: ConnectOptions,
 ): Promise<FrameSocket> {
-  if (!URL.canParse(url)) throw new CacheError(`${JSON.stringify(url)} is no URL`);
+  if (!URL.canParse(url)) throw new CacheError(`${JSON.stringify(url)} is not a URL`);
   const { protocol, host } = new URL(url);
   // Nothing is sent unencrypted; the zero mask below is safe only because of that.
-  if (protocol !== 'https:' && protocol !== 'wss:') throw new CacheError(`${protocol}//${host} is no URL of https or wss`);
-  if (signal.aborted) throw new CacheError(`cannot connect to ${host}: given up`);
+  if (protocol !== 'https:' && protocol !== 'wss:') throw new CacheError(`${protocol}//${host} is neither an https nor a wss URL`);
+  if (signal.aborted) throw new CacheError(`cannot connect to ${host}: the attempt was canceled`);
 
   const { promise, resolve, reject } = deferred<FrameSocket>();
   const messageOf = (cause: Error, server: string): string => {
@@ -75,8 +75,10 @@ export async function connectSocket(
     reject(cause instanceof UpgradeRefused ? cause : new CacheError(`cannot connect to ${host}: ${messageOf(cause, host)}`, { cause }));
     socket.terminate();
   };
-  const abort = (): void => fail(new Error('given up'));
-  const cancelTimeout = clock.after(options.connectTimeoutMs, () => fail(new Error('it takes too long')));
+  const abort = (): void => fail(new Error('the attempt was canceled'));
+  const cancelTimeout = clock.after(options.connectTimeoutMs, () =>
+    fail(new Error(`it did not answer within ${options.connectTimeoutMs / 1000} s`)),
+  );
   signal.addEventListener('abort', abort, { once: true });
   // The listener stays after the first error, because a socket that is terminated while it connects
   // emits a second.

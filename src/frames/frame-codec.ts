@@ -21,9 +21,9 @@ const byKind = new Map(kinds.map((each) => [each.kind, each]));
 /** Throws BadFrame. */
 export function readFrame(bytes: Uint8Array): Frame {
   const values = unpack(bytes);
-  if (!Array.isArray(values)) throw new BadFrame('it is no list');
+  if (!Array.isArray(values)) throw new BadFrame('the frame is not a list');
   const known = byNumber.get(values[0]);
-  if (known === undefined) throw new BadFrame('its kind is none');
+  if (known === undefined) throw new BadFrame('the frame has an unknown kind');
   const { kind, members } = known;
   return { kind, ...readMember(kind, members.read, values.slice(1)) } as Frame;
 }

@@ -3,10 +3,10 @@
  * written value gives the same value, except for lone surrogates, which have no UTF-8, and messages
  * that are too long.
  *
- * A reader throws a BadFrame such as ' is no text'. The caller puts the name of the member in front
- * of it (`readMember`). Bodies are views of the message. Slices are parsed, because they become
- * keys. Of a pushed key, the texts outside the slice (logical cluster, namespace, name) are not
- * validated here.
+ * A reader throws a BadFrame such as ' is not a string'. The caller puts the name of the member in
+ * front of it (`readMember`). Bodies are views of the message. Slices are parsed, because they
+ * become keys. Of a pushed key, the texts outside the slice (logical cluster, namespace, name) are
+ * not validated here.
  */
 import { parseShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
@@ -33,8 +33,8 @@ function same<T>(value: T): T {
 
 function textOf(charactersMax: number, shorten: (value: string) => string = same): Field<string> {
   const read = (value: unknown): string => {
-    if (typeof value !== 'string') throw new BadFrame(' is no text');
-    if (value.length > charactersMax) throw new BadFrame(' is too long');
+    if (typeof value !== 'string') throw new BadFrame(' is not a string');
+    if (value.length > charactersMax) throw new BadFrame(` is longer than ${charactersMax} characters`);
     return value;
   };
   return { read, write: (value) => whole(shorten(value)) };
@@ -62,15 +62,15 @@ function checked<T>(isValid: (value: unknown) => value is T, flaw: string): Fiel
 }
 
 /** msgpack-shape.ts has checked that a number is whole and at least 0. */
-export const count = checked((value): value is number => typeof value === 'number', ' is no number');
-export const positive = checked((value): value is number => typeof value === 'number' && value >= 1, ' is no number above 0');
+export const count = checked((value): value is number => typeof value === 'number', ' is not a number');
+export const positive = checked((value): value is number => typeof value === 'number' && value >= 1, ' is not a number above 0');
 export const flag = checked((value): value is boolean => typeof value === 'boolean', ' is neither true nor false');
-export const bytes = checked((value): value is Uint8Array => value instanceof Uint8Array, ' is no bytes');
+export const bytes = checked((value): value is Uint8Array => value instanceof Uint8Array, ' is not a byte string');
 
 export function parsed<T extends string>(parse: (text: string) => T | undefined): Field<T> {
   const read = (value: unknown): T => {
     const known = typeof value === 'string' ? parse(value) : undefined;
-    if (known === undefined) throw new BadFrame(' is none');
+    if (known === undefined) throw new BadFrame(' is not valid');
     return known;
   };
   return { read, write: same };
@@ -127,8 +127,8 @@ export function record<F extends Fields>(fields: F, membersMax?: number): Field<
 }
 
 function membersOf(value: unknown, max: number = frameBounds.listMax): readonly unknown[] {
-  if (!Array.isArray(value)) throw new BadFrame(' is no list');
-  if (value.length > max) throw new BadFrame(' is too long');
+  if (!Array.isArray(value)) throw new BadFrame(' is not a list');
+  if (value.length > max) throw new BadFrame(` has more than ${max} members`);
   return value;
 }
 
@@ -149,8 +149,8 @@ function rowsOf<T>(
   return {
     read: (value) => {
       if (!Array.isArray(value) || value.length === 0 || value.length % width !== 0)
-        throw new BadFrame(` is no list of ${width} members each`);
-      if (value.length / width > frameBounds.listMax) throw new BadFrame(' is too long');
+        throw new BadFrame(` is not a list of records with ${width} members each`);
+      if (value.length / width > frameBounds.listMax) throw new BadFrame(` has more than ${frameBounds.listMax} records`);
       const rows: T[] = [];
       for (let at = 0; at < value.length; at += width) rows.push(read(value, at));
       return rows;
@@ -198,7 +198,7 @@ export const objects = rowsOf<PushedObject>(
 
 /** A text of any length, because one object's bad key must not end a session (frame-bounds.ts). */
 function keyText(value: unknown): string {
-  if (typeof value !== 'string') throw new BadFrame(' has part of a key that is no text');
+  if (typeof value !== 'string') throw new BadFrame(' has a part of a key that is not a string');
   return value;
 }
 

@@ -126,7 +126,7 @@ export class FrameSocket implements FrameConnection {
   #receive(data: RawData, isBinary: boolean): void {
     if (this.#isBad) return;
     this.#liveness.received();
-    if (!isBinary || !Buffer.isBuffer(data)) return this.#endBadly('a text came instead of bytes');
+    if (!isBinary || !Buffer.isBuffer(data)) return this.#endBadly('the peer sent a text message, but frames are binary messages');
     this.#unread.put(data);
     if (this.#unread.full) this.#socket.pause();
   }
@@ -134,7 +134,7 @@ export class FrameSocket implements FrameConnection {
   #answered(data: Buffer): void {
     if (this.#isBad) return;
     this.#pongs += 1;
-    if (this.#pongs > pongsMax) return this.#endBadly('more pongs came than anybody needs');
+    if (this.#pongs > pongsMax) return this.#endBadly(`the peer sent more than ${pongsMax} pongs between two pings`);
     this.#liveness.received(Number(data.toString()) || undefined);
   }
 

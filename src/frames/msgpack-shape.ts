@@ -30,7 +30,7 @@ export function checkShape(bytes: Uint8Array): void {
   let at = 0;
 
   for (let values = 1; ; values += 1) {
-    if (values > valuesMax) throw new BadFrame('it has too many values');
+    if (values > valuesMax) throw new BadFrame(`the frame has more than ${valuesMax} values`);
     if (at >= bytes.length) throw endsEarly();
     const type = view.getUint8(at);
     at += 1;
@@ -38,7 +38,7 @@ export function checkShape(bytes: Uint8Array): void {
 
     const width = arrayWidths[type] ?? 0;
     if (width > 0) {
-      if (outer.length >= depthMax) throw new BadFrame('its arrays are nested too deep');
+      if (outer.length >= depthMax) throw new BadFrame(`the frame nests arrays deeper than ${depthMax}`);
       outer.push(missing);
       missing = width === 1 ? type & 0x0f : lengthAt(view, at, width - 1);
       at += width - 1;
@@ -63,7 +63,7 @@ const arrayWidths = Uint8Array.from({ length: 256 }, (_, type) => {
 });
 
 function checkEnd(at: number, length: number): void {
-  if (at < length) throw new BadFrame('there is more behind its end');
+  if (at < length) throw new BadFrame('bytes follow the end of the frame');
 }
 
 /** Returns the offset behind the value whose type is at `at - 1`. */
@@ -97,7 +97,7 @@ function afterScalar(bytes: Uint8Array, view: DataView, { type, at }: { type: nu
     case 0xdb:
       return afterText(bytes, at + 4, lengthAt(view, at, 4));
     default:
-      throw new BadFrame(`it has a value of type 0x${type.toString(16)}, which frames do not use`);
+      throw new BadFrame(`the frame has a value of the MessagePack type 0x${type.toString(16)}, which frames do not use`);
   }
 }
 
@@ -116,7 +116,7 @@ function afterText(bytes: Uint8Array, at: number, length: number): number {
   const end = afterBytes(bytes, at, length);
   let ascii = at;
   if (length <= loopedBytesMax) while (ascii < end && (bytes[ascii] ?? 0) < 0x80) ascii += 1;
-  if (ascii < end && !isUtf8(bytes.subarray(ascii, end))) throw new BadFrame('it has a text that is not UTF-8');
+  if (ascii < end && !isUtf8(bytes.subarray(ascii, end))) throw new BadFrame('the frame has a string that is not UTF-8');
   return end;
 }
 
@@ -125,10 +125,10 @@ function afterWideNumber(bytes: Uint8Array, view: DataView, { type, at }: { type
   const value = type === 0xcf ? Number(view.getBigUint64(at)) : view.getFloat64(at);
   // The sign is read from the bytes, because -0 is not less than 0.
   const negative = type === 0xcb && view.getUint8(at) >= 0x80;
-  if (negative || !Number.isSafeInteger(value)) throw new BadFrame('it has a number that is none from 0 to 2^53 - 1');
+  if (negative || !Number.isSafeInteger(value)) throw new BadFrame('the frame has a number that is not an integer from 0 to 2^53 - 1');
   return end;
 }
 
 function endsEarly(): BadFrame {
-  return new BadFrame('it ends early');
+  return new BadFrame('the frame ends early');
 }

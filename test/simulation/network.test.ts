@@ -262,11 +262,11 @@ test('a connection attempt across a partition ends with the timeout, or earlier 
   time.after(500, () => giveUp.abort());
 
   const startedAtMs = time.elapsedMs;
-  await t.throwsAsync(time.awaited(network.connect('amber', 'birch', forever()), 60_000), { message: /takes too long/ });
+  await t.throwsAsync(time.awaited(network.connect('amber', 'birch', forever()), 60_000), { message: /did not answer within/ });
   const waitedMs = time.elapsedMs - startedAtMs;
 
   t.is(waitedMs, 10_000);
-  await t.throwsAsync(early, { message: /given up/ });
+  await t.throwsAsync(early, { message: /the attempt was canceled/ });
 });
 
 test('a peer that does not read holds up only its own sender; a sender that goes on regardless is cut off', async (t) => {

@@ -113,11 +113,13 @@ export class Network {
         signal.removeEventListener('abort', abort);
         if (here.life === life) reject(new CacheError(`cannot connect to ${to}: ${why}`));
       };
-      const abort = (): void => fail('given up');
+      const abort = (): void => fail('the attempt was canceled');
       const answer = (): void => {
         if (here.life !== life) return fail('gone');
         if (!wasClear || !this.#isClear(link)) {
-          cancel = this.#time.after(Math.max(0, connectTimeoutMs - tripsMs), () => fail('it takes too long'));
+          cancel = this.#time.after(Math.max(0, connectTimeoutMs - tripsMs), () =>
+            fail(`it did not answer within ${connectTimeoutMs / 1000} s`),
+          );
           return;
         }
         if (there.accept === undefined) return fail('nobody listens');

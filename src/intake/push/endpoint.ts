@@ -47,7 +47,7 @@ type Bye = (reason: ByeReason, message: string, retryAfterMs?: number) => void;
 /** `role`: undefined until it is known. `bye` ends the connection. */
 type OpenConnection = { readonly user: string; role: Role | undefined; bye: Bye };
 
-const noRoom = 'there are too many sessions already';
+const noRoom = 'the server accepts no more sessions now';
 const noRoomRetryMs = 1_000;
 
 export class Endpoint {
@@ -104,15 +104,17 @@ export class Endpoint {
   #refusalOf(request: IncomingMessage, caller: Caller): Refusal | undefined {
     const path = pathOf(request);
     // Not NotFound, because clients take that for the absence of an object.
-    if (path !== connectPath) return badRequest(`only ${connectPath} is served over another protocol`);
+    if (path !== connectPath) return badRequest(`only ${connectPath} accepts an upgrade to another protocol`);
     if (!mayOpenSession(caller)) return forbidden(caller, path);
     // A browser names the page that it acts for in Origin, and would send its user's certificate
     // for any page.
     if (request.headers.origin !== undefined) return forbidden(caller, path);
     if (this.#isClosing) return { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
     const own = [...this.#sessions.values()].filter(({ user }) => user === caller.user).length;
-    if (own < this.#limits.sessionsPerCallerMax && this.#hasRoom(roleOf(caller))) return undefined;
-    return { reason: 'ServiceUnavailable', message: noRoom, details: { retryAfterSeconds: noRoomRetryMs / 1_000 } };
+    const isCallerFull = own >= this.#limits.sessionsPerCallerMax;
+    if (!isCallerFull && this.#hasRoom(roleOf(caller))) return undefined;
+    const message = isCallerFull ? `the caller has ${own} sessions, the most that a caller may have` : noRoom;
+    return { reason: 'ServiceUnavailable', message, details: { retryAfterSeconds: noRoomRetryMs / 1_000 } };
   }
 
   #hasRoom(role: Role | undefined, besides?: OpenConnection): boolean {
@@ -146,7 +148,9 @@ export class Endpoint {
 
   async #greet(connection: FrameConnection, open: OpenConnection, caller: Caller): Promise<void> {
     const { clock, metrics, acceptCache } = this.#parts;
-    const cancel = clock.after(this.#limits.helloTimeoutMs, () => connection.close('timeout', 'no hello came in time'));
+    const cancel = clock.after(this.#limits.helloTimeoutMs, () =>
+      connection.close('timeout', `no hello arrived within ${this.#limits.helloTimeoutMs / 1000} s`),
+    );
     const frames = connection.frames()[Symbol.asyncIterator]();
     const first = await firstFrame(frames);
     cancel();

@@ -159,7 +159,7 @@ export class PushSession {
       case 'clusterKeep':
       case 'clusterEnd':
         if (!isOwn(frame.slice))
-          return this.#refuse({ reason: 'forbidden', message: `a session of the shard ${shard} says nothing of another` });
+          return this.#refuse({ reason: 'forbidden', message: `a session of the shard ${shard} must not send a slice of another shard` });
         if (frame.kind === 'begin') named.begun(frame.slice);
         return receiver.accept(frame);
       case 'status': {
@@ -173,7 +173,7 @@ export class PushSession {
       case 'bye':
         return this.#end();
       default:
-        return this.bye('protocol', `${frame.kind} is no frame of a shard’s session`);
+        return this.bye('protocol', `a pusher must not send the frame ${frame.kind}`);
     }
   }
 
@@ -298,8 +298,8 @@ export class PushSession {
   }
 
   #requestResync(slice: Slice): void {
-    if (!this.#isWelcome) return this.bye('unavailable', 'somebody else has written while it came', unavailableRetryMs);
-    this.#connection.send({ kind: 'resync', slice, reason: 'somebody else has written to it here' });
+    if (!this.#isWelcome) return this.bye('unavailable', 'a client wrote to the shard while the pusher connected', unavailableRetryMs);
+    this.#connection.send({ kind: 'resync', slice, reason: 'a client wrote to the slice here' });
   }
 
   #leave(closing: Closing): void {

@@ -109,7 +109,7 @@ export class PushSessions {
     this.#listeners.notify([]);
     if (before === undefined) return;
     if (before.process === holder.process) before.bye('replaced', 'the same process has connected again');
-    else before.bye('fenced', `the shard ${shard} belongs to the term ${holder.term}`);
+    else before.bye('fenced', `the shard ${shard} now has the term ${holder.term}`);
   }
 
   leave(shard: ShardName, holder: Holder, nowMs: number): void {

@@ -37,14 +37,14 @@ export function decidedEffects(
   const differs = outcomes.find((outcome) => outcome.kind === 'differs');
   // `isCurrent` is of the moment of the comparison. A later `end` in the same commit may have
   // changed it.
-  if (differs?.isCurrent === true) return [{ kind: 'compared', slice, isSame: false }, resync(slice, 'its digest differs')];
-  if (differs !== undefined) return [resync(slice, 'it is not current here')];
+  if (differs?.isCurrent === true) return [{ kind: 'compared', slice, isSame: false }, resync(slice, 'the digest of the slice differs')];
+  if (differs !== undefined) return [resync(slice, 'the slice is not current here')];
   const isUnchanged = outcomes.every(({ kind }) => kind === 'unchanged');
   if (pushes.some(({ kind }) => kind === 'compare')) return isUnchanged ? [{ kind: 'compared', slice, isSame: true }] : [];
   // A fenced link may not learn what the store holds of the slice, so its summary is empty.
   if (compares && pushes.length > 0 && isUnchanged) return [{ kind: 'summarise', slice, sequence: last }];
   if (compares) return [{ kind: 'send', frame: { kind: 'summary', slice, sequence: last, digests: new Uint8Array() } }];
-  return outcomes.some(({ kind }) => kind === 'unbegun') ? [resync(slice, 'its sync was interrupted here')] : [];
+  return outcomes.some(({ kind }) => kind === 'unbegun') ? [resync(slice, 'the sync of the slice was interrupted here')] : [];
 }
 
 export function resync(slice: Slice, reason: string): ReceiverEffect {

@@ -68,8 +68,8 @@ const slicesMax = 50_000;
  * Bytes that the place annotations may add to a body. A body that grows more gets its own buffer.
  */
 const growthBytesMax = 96;
-const taken = 'what was refused of it was taken';
-const notTaken: Refusal = { reason: 'Forbidden', message: 'the policy of this cache takes nothing of that slice' };
+const taken = 'objects of the slice that were refused before are accepted now';
+const notTaken: Refusal = { reason: 'Forbidden', message: 'the policy of this cache accepts nothing of that slice' };
 
 export function step(state: ReceiverState, event: ReceiverEvent, context: ReceiverContext): Stepped {
   switch (event.kind) {
@@ -95,10 +95,11 @@ function acceptNumbered(
 ): Stepped {
   const { mutations, bytes } = creditOf(frame);
   if (mutations > context.limits.frameMutationsMax)
-    return bye(state, 'protocol', `a frame holds ${mutations} mutations, more than were allowed`);
-  if (frame.sequence !== state.next) return bye(state, 'protocol', `${frame.sequence} came where ${state.next} was to come`);
+    return bye(state, 'protocol', `a frame has ${mutations} mutations; at most ${context.limits.frameMutationsMax} are allowed`);
+  if (frame.sequence !== state.next)
+    return bye(state, 'protocol', `the sequence ${frame.sequence} arrived, but ${state.next} was expected`);
   if (exceeds(state.undecided, { mutations, bytes }, context.credit))
-    return bye(state, 'protocol', 'more was sent than there was credit for');
+    return bye(state, 'protocol', 'the sender sent more than its credit allows');
 
   const slice = frame.kind === 'progress' || frame.kind === 'report' ? undefined : frame.slice;
   const undecided = { mutations: state.undecided.mutations + mutations, bytes: state.undecided.bytes + bytes };
@@ -145,13 +146,15 @@ function acceptSlice(
     return push(state, work, []);
   }
   if (frame.kind === 'begin') {
-    if (known === undefined && state.slices.size >= slicesMax) return bye(state, 'protocol', 'too many slices are being synced');
+    if (known === undefined && state.slices.size >= slicesMax)
+      return bye(state, 'protocol', `the session has more than ${slicesMax} slices`);
     state.slices.begin(slice, known?.phase === 'syncing' && known.hasLacked);
     state.lacking.clear(slice);
     return push(state, work, [{ kind: 'begin', slice, by }]);
   }
   if (known?.phase === 'stale') return drop(state, known, work);
-  if (known === undefined && isPusher(context)) return requestResync(state, slice, { work, reason: 'it was not synced yet' }, context);
+  if (known === undefined && isPusher(context))
+    return requestResync(state, slice, { work, reason: 'the slice was not synced yet' }, context);
   switch (frame.kind) {
     case 'end':
       if (!isRemovalHeld) return end(state, frame, { known, work }, context);
@@ -160,7 +163,7 @@ function acceptSlice(
     case 'clusterBegin':
     case 'clusterKeep': {
       const opened = state.slices.openCluster(slice, frame);
-      if (opened === 'too many') return bye(state, 'protocol', 'too many logical clusters are being synced');
+      if (opened === 'too many') return bye(state, 'protocol', 'the session has too many logical clusters that are being synced or kept');
       return push(state, work, opened === 'open already' ? [] : [{ kind: 'begin', slice, cluster: frame.cluster, by }]);
     }
     case 'clusterEnd':
@@ -180,7 +183,7 @@ function acceptSlice(
 function drop(state: ReceiverState, { slice, isAsked }: ReceiverSlice & { phase: 'stale' }, work: Work): Stepped {
   state.slices.set({ slice, phase: 'stale', isAsked: true });
   const { effects } = push(state, work, []);
-  return { state, effects: isAsked ? effects : [...effects, resync(slice, 'it is not current here')] };
+  return { state, effects: isAsked ? effects : [...effects, resync(slice, 'the slice is not current here')] };
 }
 
 /**
@@ -207,8 +210,8 @@ function end(
 ): Stepped {
   const isBegun = known?.phase === 'syncing';
   if (isBegun && known.objects !== count)
-    return requestResync(state, slice, { work, reason: `${known.objects} objects came of the ${count} that were sent` }, context);
-  if (!isBegun && isPusher(context)) return requestResync(state, slice, { work, reason: 'it ended without having begun' }, context);
+    return requestResync(state, slice, { work, reason: `${known.objects} objects arrived, but the end counts ${count}` }, context);
+  if (!isBegun && isPusher(context)) return requestResync(state, slice, { work, reason: 'an end arrived without a begin' }, context);
   const { by } = context;
   if (by.kind === 'pusher') {
     state.slices.set({ slice, phase: 'synced' });
@@ -227,8 +230,11 @@ function end(
 function endCluster(state: ReceiverState, { slice, cluster, count }: FrameOf<'clusterEnd'>, work: Work, context: ReceiverContext): Stepped {
   const objects = state.slices.endCluster(slice, cluster);
   if (objects === count) return push(state, work, [{ kind: 'end', slice, cluster, by: context.by, filterHash: '' }]);
-  const reason = objects === undefined ? 'ended without having begun' : `had ${objects} objects of the ${count} that were sent`;
-  return requestResync(state, slice, { work, reason: `its logical cluster ${cluster} ${reason}` }, context);
+  const reason =
+    objects === undefined
+      ? 'a clusterEnd arrived without a clusterBegin'
+      : `${objects} objects arrived, but the clusterEnd counts ${count}`;
+  return requestResync(state, slice, { work, reason: `logical cluster ${cluster}: ${reason}` }, context);
 }
 
 function admit(state: ReceiverState, frame: FrameOf<'put' | 'delete'>, work: Work, context: ReceiverContext): Stepped {
@@ -259,7 +265,7 @@ function admit(state: ReceiverState, frame: FrameOf<'put' | 'delete'>, work: Wor
   // The slice becomes stale in the commit that lacks the object. The `end` of the requested resync
   // says whether the slice is still stale.
   const invalidations: readonly Push[] = change === 'lacks' ? [{ kind: 'invalidate', slice, by }] : [];
-  const asks = resync(slice, change === 'lacks' ? 'something of it was refused' : taken);
+  const asks = resync(slice, change === 'lacks' ? 'an object of the slice was refused' : taken);
   return { state, effects: [...effects, { kind: 'push', work: { ...work, pushes: [...pushes, ...invalidations] } }, asks] };
 }
 
@@ -269,7 +275,7 @@ function parkUndeclared(state: ReceiverState, slice: Slice, work: Work, { by, ho
     if (known.isAsked) state.slices.set({ ...known, isAsked: false });
     return push(state, work, []);
   }
-  if (state.slices.size >= slicesMax) return bye(state, 'protocol', 'slices of too many types that are not known here');
+  if (state.slices.size >= slicesMax) return bye(state, 'protocol', `the session has more than ${slicesMax} slices`);
   const invalidations: readonly Push[] = holds(slice) ? [{ kind: 'invalidate', slice, by }] : [];
   state.slices.set({ slice, phase: 'stale', isAsked: false });
   return { state, effects: [{ kind: 'parked', slice }, ...push(state, work, invalidations).effects] };
@@ -277,7 +283,7 @@ function parkUndeclared(state: ReceiverState, slice: Slice, work: Work, { by, ho
 
 function refuseUndeclared(state: ReceiverState, frame: SliceFrame, work: Work, { by }: ReceiverContext): Stepped {
   const { slice, sequence } = frame;
-  const refused: Refusal = { reason: 'NotFound', message: `the type ${formatResource(slice.resource)} is not served here` };
+  const refused: Refusal = { reason: 'NotFound', message: `this cache does not serve the type ${formatResource(slice.resource)}` };
   const keys = frame.kind === 'put' ? frame.objects : frame.kind === 'delete' ? frame.keys : [undefined];
   // The store lacks what is refused here, even if it keeps the slice's objects. So the slice must
   // be resynced once its type is declared again.
@@ -314,7 +320,7 @@ function afterDecision(state: ReceiverState, { work, outcomes }: ReceiverEvent &
 function requestDeclared(state: ReceiverState, { typeOf }: ReceiverContext): Stepped {
   const known = state.slices.waiting(({ resource, shard }) => typeOf(resource, shard) !== undefined);
   for (const slice of known) state.slices.set({ slice, phase: 'stale', isAsked: true });
-  return { state, effects: known.map((slice) => resync(slice, 'its type is declared now')) };
+  return { state, effects: known.map((slice) => resync(slice, 'the type of the slice is declared now')) };
 }
 
 /**

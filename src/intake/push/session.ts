@@ -17,10 +17,10 @@ export function parsePusherHello(
   { protocol, role, name, process, term, takesOver, position = '' }: FrameOf<'hello'>,
   mayWriteFor: (shard: ShardName) => boolean,
 ): PusherHello | FrameOf<'bye'> {
-  if (protocol < protocolVersion) return bye('unsupported', `protocol ${protocol} is not spoken here, ${protocolVersion} is`);
-  if (role !== 'shard') return bye('unsupported', `the role ${role} is not taken here`);
+  if (protocol < protocolVersion) return bye('unsupported', `this cache supports protocol ${protocolVersion}, not ${protocol}`);
+  if (role !== 'shard') return bye('unsupported', `this session does not accept the role ${role}`);
   const shard = parseShardName(name);
-  if (shard === undefined) return bye('protocol', 'hello names no shard');
+  if (shard === undefined) return bye('protocol', 'the name in hello is not the name of a shard');
   if (!mayWriteFor(shard)) return bye('forbidden', `the certificate does not speak for the shard ${shard}`);
   if (process === '') return bye('protocol', 'hello names no process');
   return { kind: 'coming', shard, process, term, takesOver, position };
@@ -51,7 +51,7 @@ function fencedBy(holder: ShardState | undefined, shard: ShardName): string {
   if (holder === undefined) return `nobody has the shard ${shard}`;
   if (holder.removed) return `the shard ${shard} was removed`;
   const where = holder.via === 'local' ? '' : ' at another cache';
-  return `the shard ${shard} belongs to the term ${holder.term}${where}`;
+  return `the shard ${shard} now has the term ${holder.term}${where}`;
 }
 
 function bye(reason: ByeReason, message: string, retryAfterMs?: number): FrameOf<'bye'> {

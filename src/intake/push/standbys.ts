@@ -50,7 +50,7 @@ type Waiter = { readonly process: string; isNext: boolean; start: () => void };
 
 const beyond: Refusal = {
   reason: 'ServiceUnavailable',
-  message: 'whether another cache has the shard is known to another server of this one',
+  message: 'only the server of this cache that has its links knows whether another cache has the shard',
 };
 
 const checkIntervalMs = 100;

@@ -71,7 +71,7 @@ test('a refused upgrade gives the client the code, the message and when to retry
 test('a client leaves a server that answers an upgrade with endless 1xx responses at once, but tolerates a few', async (t) => {
   const endless = await SocketServer.open(t, { upgrade: (_, socket) => void socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(101)) });
 
-  await t.throwsAsync(connect(endless.url), { instanceOf: CacheError, message: /does not begin its answer/ });
+  await t.throwsAsync(connect(endless.url), { instanceOf: CacheError, message: /more than 100 interim responses/ });
 
   await until(() => endless.sockets.every(({ destroyed }) => destroyed));
   const patient = await SocketServer.open(t, {
@@ -159,7 +159,7 @@ test('an unreachable server, and one that does not answer in time, is a fault', 
   await until(() => connections.length > 0);
   clock.advance(socketOptions.connectTimeoutMs);
 
-  await t.throwsAsync(slow, { instanceOf: CacheError, message: /too long/ });
+  await t.throwsAsync(slow, { instanceOf: CacheError, message: /did not answer within/ });
   t.is(clock.pending, 0);
   await until(() => connections.every(({ destroyed }) => destroyed));
   await t.throwsAsync(connect('wss://127.0.0.1:1/'), { instanceOf: CacheError, message: /ECONNREFUSED/ });
@@ -186,7 +186,7 @@ test('an aborted connect leaves no connection open', async (t) => {
   await until(() => server.sockets.length > 0);
   abort.abort();
 
-  await t.throwsAsync(connecting, { instanceOf: CacheError, message: /given up/ });
+  await t.throwsAsync(connecting, { instanceOf: CacheError, message: /the attempt was canceled/ });
   t.is(clock.pending, 0);
   await t.throwsAsync(connectSocket(server.url, identity, { clock, signal: abort.signal }, socketOptions), { instanceOf: CacheError });
   t.is(server.sockets.length, 1);

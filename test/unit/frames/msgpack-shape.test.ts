@@ -27,8 +27,8 @@ const refused: readonly [string, string, RegExp][] = [
   ['an empty map', '80', /type 0x80/],
   ['a map with __proto__', '81a95f5f70726f746f5f5f01', /type 0x81/],
   ['a map of 16 bits', 'de0000', /type 0xde/],
-  ['arrays nested too deep', '91'.repeat(9) + 'c0', /too deep/],
-  ['arrays nested 100,000 deep', '91'.repeat(100_000) + 'c0', /too deep/],
+  ['arrays nested too deep', '91'.repeat(9) + 'c0', /nests arrays deeper than 8/],
+  ['arrays nested 100,000 deep', '91'.repeat(100_000) + 'c0', /nests arrays deeper than 8/],
   ['the type that is never used', 'c1', /type 0xc1/],
   ['a record of msgpackr', 'd47240', /type 0xd4/],
   ['a date', 'd6ff00000000', /type 0xd6/],
@@ -55,9 +55,9 @@ const refused: readonly [string, string, RegExp][] = [
   ['a surrogate', 'a3eda080', /not UTF-8/],
   ['a text cut within a character', 'a1c3', /not UTF-8/],
   ['a long text that is broken at its end', 'd9ff' + '61'.repeat(254) + '80', /not UTF-8/],
-  ['bytes behind the end', 'c0c0', /behind its end/],
-  ['bytes behind an array', '91c000', /behind its end/],
-  ['more values than any frame has', 'dd000249f0' + '00'.repeat(150_000), /too many values/],
+  ['bytes behind the end', 'c0c0', /bytes follow the end/],
+  ['bytes behind an array', '91c000', /bytes follow the end/],
+  ['more values than any frame has', 'dd000249f0' + '00'.repeat(150_000), /more than 150000 values/],
 ];
 
 for (const [name, hex] of taken) {
