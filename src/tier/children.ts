@@ -91,7 +91,10 @@ export class Children {
     const [cacheId] = route;
     const refused = this.#refusalOf(hello, caller);
     if (refused !== undefined || cacheId === undefined || cacheId === '' || credit === undefined || limits === undefined) {
-      const { reason, message } = refused ?? { reason: 'protocol', message: 'a cache says its id, its credit and its limits' };
+      const { reason, message } = refused ?? {
+        reason: 'protocol',
+        message: 'the hello of a cache must have its id, its credit and its limits',
+      };
       log.warn('link.refused', { name, peer: connection.peer, reason, message });
       connection.close(reason, message, refusedRetryMs);
       await connection.closed;
@@ -117,7 +120,7 @@ export class Children {
    * those of the new session.
    */
   async #run(session: LinkSession, frames: AsyncIterator<Frame>, before: Child | undefined): Promise<void> {
-    before?.session.bye('replaced', 'another connection of this cache has taken its place');
+    before?.session.bye('replaced', 'another connection of the same cache has replaced this one');
     await before?.gone.catch(() => {});
     const { welcome, route } = this.#parts;
     await session.run(frames, () => [welcome(), { kind: 'route', route: route() }]);
@@ -125,17 +128,19 @@ export class Children {
 
   #refusalOf({ protocol, name, term, route: [cacheId] }: FrameOf<'hello'>, caller: Caller): Refused | undefined {
     if (protocol < protocolVersion)
-      return { reason: 'unsupported', message: `protocol ${protocol} is not spoken here, ${protocolVersion} is` };
+      return { reason: 'unsupported', message: `this cache supports protocol ${protocolVersion}, not ${protocol}` };
     const mayBe = isMaster(caller) || (caller.speaksFor?.kind === 'cache' && caller.speaksFor.name === name);
     if (!mayBe || parseCacheName(name) === undefined)
       return { reason: 'forbidden', message: `the certificate does not speak for a cache named ${JSON.stringify(name)}` };
     const [own, ...above] = this.#parts.route();
     if (cacheId === own) return { reason: 'loop', message: 'a cache cannot follow itself' };
-    if (cacheId !== undefined && above.includes(cacheId))
-      return { reason: 'loop', message: 'this cache is below the one that wants to follow it' };
-    if (this.#barred.has(name)) return { reason: 'unavailable', message: 'this cache is being forgotten' };
+    if (cacheId !== undefined && above.includes(cacheId)) return { reason: 'loop', message: 'a cache cannot follow a cache below itself' };
+    if (this.#barred.has(name)) return { reason: 'unavailable', message: 'a request to forget this child is in progress' };
     const before = this.#connected.get(name);
     if (before === undefined || term >= before.term) return undefined;
-    return { reason: 'forbidden', message: 'a later process of that name is connected: is its disk or its certificate used twice?' };
+    return {
+      reason: 'forbidden',
+      message: 'a process of that name that started later is connected: check whether two processes use one disk or certificate',
+    };
   }
 }

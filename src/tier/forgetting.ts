@@ -61,7 +61,7 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
       this.#left(neighbour);
       return { shards };
     });
-    if (done === undefined) throw new Refused(conflict(name, `the cache ${name} is connected: only one that is gone is forgotten`));
+    if (done === undefined) throw new Refused(conflict(name, `the cache ${name} is connected: only a disconnected cache can be forgotten`));
     log.info('link.child-forgotten', { name, ...done });
     return done;
   }
@@ -72,8 +72,8 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
       childShards.forget(shard);
       return false;
     }
-    const why = this.#whyNot(shard) ?? ((await this.#do({ kind: 'forget', shard })) ? undefined : 'somebody has come for it');
-    if (why !== undefined) throw new Refused(conflict(shard, `the shard ${shard} is not forgotten: ${why}`));
+    const why = this.#whyNot(shard) ?? ((await this.#do({ kind: 'forget', shard })) ? undefined : 'it was claimed again in the meantime');
+    if (why !== undefined) throw new Refused(conflict(shard, `the shard ${shard} cannot be forgotten: ${why}`));
     childShards.forget(shard);
     log.info('shard.forgotten', { shard });
     return true;
@@ -88,15 +88,18 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
   #whyNot(shard: ShardName): string | undefined {
     const { store, routes, hasParent, hasReported } = this.#parts;
     const children = [...store.state.links].map(({ neighbour }) => neighbour).filter((neighbour) => neighbour !== 'parent');
-    if (store.state.shard(shard)?.removed !== true) return `it was not removed; strata shards remove ${shard} removes it`;
-    if ([...store.state.slicesOf(shard)].some(({ objects }) => objects > 0)) return 'its removal is not done';
+    if (store.state.shard(shard)?.removed !== true) return `it was not removed; first run strata shards remove ${shard}`;
+    if ([...store.state.slicesOf(shard)].some(({ objects }) => objects > 0)) return 'the removal of its objects is not finished';
     const [claimant] = routes.claimants(shard);
     if (claimant !== undefined) return `${describe(claimant)} claims it, and would bring it back`;
     const neighbours: readonly Neighbour[] = hasParent ? ['parent', ...children] : children;
     const away = neighbours.find((neighbour) => !hasReported(neighbour));
-    if (away !== undefined) return `${describe(away)} is away, or has not sent all that it has; wait until it is back, or forget it first`;
+    if (away !== undefined) {
+      const remedy = away === 'parent' ? 'wait until it is back' : 'wait until it is back, or forget that cache first';
+      return `${describe(away)} is away, or has not sent all that it has; ${remedy}`;
+    }
     const unaware = neighbours.find((neighbour) => !routes.hasRemoved(shard, neighbour));
-    return unaware && `${describe(unaware)} has not received its removal yet`;
+    return unaware && `${describe(unaware)} has not confirmed the removal yet`;
   }
 
   async #do(push: Push): Promise<boolean> {

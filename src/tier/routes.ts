@@ -309,10 +309,12 @@ export class Routes {
   #refusalOf(from: Neighbour, { shard, term }: Pick<Claim, 'shard' | 'term'>, known: ShardState | undefined): string | undefined {
     const { mayClaim } = this.#parts;
     if (known === undefined && !this.#claims.has(shard) && Math.max(this.#parts.known.shardCount, this.#claims.size) >= shardsMax)
-      return `${shardsMax} shards are known here already`;
+      return `this cache already knows ${shardsMax} shards, the most that it accepts`;
     if (from === 'parent') return undefined;
-    if (term > termMax(known)) return 'its number is far above all that is known';
-    return mayClaim(shard, from) ? undefined : 'the policy does not let this child claim it, or it has claimed as many shards as it may';
+    if (term > termMax(known)) return `its term is above ${termMax(known)}, the highest that a child may claim now`;
+    return mayClaim(shard, from)
+      ? undefined
+      : 'the policy does not let this child claim the shard, or the child has claimed as many shards as it may';
   }
 }
 

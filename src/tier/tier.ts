@@ -77,7 +77,7 @@ export type TierOptions = LinkSenderOptions &
     readyGraceMs: number;
   }>;
 
-const notLeading = 'another server of this cache has its links';
+const notLeading = 'another server of this cache has its links; please connect again';
 /** The child's next connection may reach the server that leads. */
 const elsewhereRetryMs = 500;
 const unreported = { connected: false, lagMs: 0, whole: false };
@@ -372,7 +372,7 @@ export class Tier {
     if (route.includes(this.#parts.store.cacheId)) return 'loop';
     this.#routeAbove = route;
     for (const { session, cacheId } of this.#children.connected) {
-      if (route.includes(cacheId)) session.bye('loop', 'this cache is below the one that follows it');
+      if (route.includes(cacheId)) session.bye('loop', 'a cache cannot follow a cache below itself');
       else session.send({ kind: 'route', route: this.route });
     }
     return undefined;

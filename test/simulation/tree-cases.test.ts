@@ -240,7 +240,7 @@ for (const [what, accept] of [
         tier.forgetting.forget(cedar).catch((error: unknown) => String(error)),
         1_000,
       );
-    const away = 'the cache us is away, or has not sent all that it has; wait until it is back, or forget it first';
+    const away = 'the cache us is away, or has not sent all that it has; wait until it is back, or forget that cache first';
 
     tree.cache('us').crash();
     world.network.partition('eu', 'root');
@@ -253,7 +253,7 @@ for (const [what, accept] of [
     await world.time.advance(30_000);
 
     t.regex(String(first), new RegExp(away));
-    t.regex(String(second), /the cache eu has not received its removal yet/);
+    t.regex(String(second), /the cache eu has not confirmed the removal yet/);
     t.true(await forget());
     for (const name of ['eu', 'eu-1']) t.deepEqual([...tree.cache(name).store.state.slicesOf(cedar)], []);
   });
@@ -280,7 +280,7 @@ test('no cache forgets a removed shard before a parent that got it from there ha
     void eu.store.writer.lane().push([{ kind: 'clear', shard, fence: true, nowMs: world.time.now() }]);
   await world.time.advance(1_000);
 
-  t.regex(String(await forget(amberShard)), /the parent has not received its removal yet/);
+  t.regex(String(await forget(amberShard)), /the parent has not confirmed the removal yet/);
   t.true(await forget(plum), 'root accepts no claim of it');
   world.network.heal('eu', 'root');
   await world.time.advance(30_000);

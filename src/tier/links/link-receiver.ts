@@ -172,11 +172,11 @@ export class LinkReceiver {
     if (removes && !isRemovalHeld) this.#recordRemoved(frame.slice);
     // An object was refused because its path was not known. The receiver can accept that object now
     // if another object has brought the path.
-    for (const slice of this.#paths.takeDue(isComing)) this.#resync(slice, 'the path of a logical cluster was not known here');
+    for (const slice of this.#paths.takeDue(isComing)) this.#resync(slice, 'the canonical path of a logical cluster was not known here');
   }
 
   #endMustWait(frame: FrameOf<'end'>): Promise<boolean> {
-    const askAgain = (): void => this.#resync(frame.slice, 'its end came under another policy');
+    const askAgain = (): void => this.#resync(frame.slice, 'the slice was synced under another policy');
     return this.#parts.policyRemovals.endMustWait(frame, () => this.#receiver.decided, askAgain);
   }
 

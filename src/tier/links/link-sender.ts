@@ -247,7 +247,8 @@ export class LinkSender {
   async learnChoice(claim: FrameOf<'claim'>): Promise<void> {
     const { shard } = claim;
     const afterMs = await this.#syncs.learnChoice(claim, this.#parts.turn);
-    if (afterMs > 0) this.#parts.boundedLog.info('link.resync', { shard, reason: 'the other end takes it from here again', afterMs });
+    if (afterMs > 0)
+      this.#parts.boundedLog.info('link.resync', { shard, reason: 'the other end takes the shard from this cache again', afterMs });
     this.#answer(shard);
     this.#notifier.notify();
     if (!this.#syncs.hasShard(shard)) return;
@@ -419,7 +420,8 @@ export class LinkSender {
     const { clock, connection } = this.#parts;
     const acks = new AckWatch(clock, this.#options);
     while (!signal.aborted) {
-      if (acks.isOverdue(this.#queue)) return connection.close('timeout', 'nothing was acknowledged for too long');
+      if (acks.isOverdue(this.#queue))
+        return connection.close('timeout', `the other end acknowledged nothing for ${this.#options.ackTimeoutMs / 1000} s`);
       await pause(clock, acksCheckMs, signal);
     }
   }

@@ -155,7 +155,7 @@ export class LinkSession {
       await Promise.all([this.#linkReceiver.close(), this.#resuming, this.#uncovered.close(), this.#sending]);
     }
     const { code } = await this.#connection.closed;
-    return this.#end ?? { reason: undefined, message: `the connection closed with ${code}`, retryAfterMs: undefined };
+    return this.#end ?? { reason: undefined, message: `the connection closed with the code ${code}`, retryAfterMs: undefined };
   }
 
   bye(reason: ByeReason, message: string, retryAfterMs?: number): void {
@@ -245,11 +245,13 @@ export class LinkSession {
         return this.#learnHeld(frame);
       case 'route':
         if (this.#peer.neighbour === 'parent' && this.#parts.routed(frame.route) === undefined) return;
-        return this.bye('loop', 'this cache is above the one it follows');
+        return this.bye('loop', 'a cache cannot follow a cache below itself');
       case 'heartbeat':
         return this.#linkSender?.report(frame.number);
       case 'ack':
-        return this.#linkSender?.acknowledge(frame) ? undefined : this.bye('protocol', `${frame.sequence} was acknowledged and never sent`);
+        return this.#linkSender?.acknowledge(frame)
+          ? undefined
+          : this.bye('protocol', `the other end acknowledged ${frame.sequence}, which was never sent`);
       case 'refuse':
         return this.#linkSender?.refused(frame);
       case 'resync':
@@ -260,7 +262,7 @@ export class LinkSession {
         // The other end cannot have swept objects of a slice of which this end sends nothing.
         return this.#filters?.towards(this.#peer.neighbour).covers(frame.slice) === true ? this.#parts.swept(frame) : undefined;
       case 'claim': {
-        if (this.#filters === undefined) return this.bye('protocol', 'claim came before the policy');
+        if (this.#filters === undefined) return this.bye('protocol', 'claim arrived before the policy');
         this.#linkReceiver.recordClaim(frame, this.#parts.routes.receiveClaim(this.#peer.neighbour, frame));
         await this.#linkSender?.learnChoice(frame);
         return this.#parts.routes.drained();
@@ -273,18 +275,18 @@ export class LinkSession {
       case 'digest':
       case 'report':
         return this.#filters === undefined
-          ? this.bye('protocol', `${frame.kind} came before the policy`)
+          ? this.bye('protocol', `${frame.kind} arrived before the policy`)
           : this.#linkReceiver.accept(frame);
       case 'bye':
         return void (this.#end ??= frame);
       default:
-        return this.bye('protocol', `${frame.kind} is no frame of a link that is open`);
+        return this.bye('protocol', `a cache must not send the frame ${frame.kind} on an open link`);
     }
   }
 
   #learnPolicy({ up, down }: FrameOf<'policy'>): void {
     const policy = parseEndPolicy({ up, down });
-    if (policy === undefined) return this.bye('protocol', 'the policy is none');
+    if (policy === undefined) return this.bye('protocol', 'the policy is not valid');
     const isFirst = this.#other === undefined;
     this.#other = policy;
     this.#updateFilters();
@@ -297,7 +299,7 @@ export class LinkSession {
       if (this.#stop.signal.aborted) return;
       const some = held.slice(at, at + slicesPerTurn);
       if (!(this.#linkSender?.receiveInventory(some) ?? this.#peerInventory.update(some)))
-        return this.bye('protocol', 'resume reports on too many slices');
+        return this.bye('protocol', 'resume names too many slices');
     }
     if (this.#linkSender !== undefined) return;
     if (isLast) this.#position = position;
@@ -344,6 +346,6 @@ export class LinkSession {
 
 /** The message to the other end when the store refuses its id. */
 function whyNotMet(outcome: Extract<PushOutcome, { kind: 'bound' | 'full' }>): string {
-  if (outcome.kind === 'bound') return `the id of this cache is that of ${outcome.name}: was its disk copied?`;
-  return 'too many caches were children here: some are to be forgotten';
+  if (outcome.kind === 'bound') return `the cache id that you sent is already the id of ${outcome.name}: check whether a disk was copied`;
+  return 'this cache remembers too many children: forget some with strata caches forget';
 }

@@ -93,7 +93,7 @@ export class Link {
         return;
       }
       const next = reconnect(attempt, this.#patient(parting), { urls: urls.length, random, bounds: this.#options });
-      if (next.kind === 'end') throw new Error('a link comes back, whatever its parent says');
+      if (next.kind === 'end') throw new Error('a link reconnects, whatever its parent sends');
       attempt = next.attempt;
       const { reason, message, lastedMs } = parting;
       log.warn('link.disconnected', { url, reason, message, lastedMs, afterMs: next.afterMs });
@@ -130,22 +130,29 @@ export class Link {
     const { clock, log, open } = this.#parts;
     const { hello, welcomeTimeoutMs } = this.#options;
     const frames = connection.frames()[Symbol.asyncIterator]();
-    const cancel = clock.after(welcomeTimeoutMs, () => connection.close('timeout', 'no welcome came in time'));
+    const cancel = clock.after(welcomeTimeoutMs, () =>
+      connection.close('timeout', `no welcome arrived within ${welcomeTimeoutMs / 1000} s`),
+    );
     connection.send(helloFrame(hello));
     const first = await firstFrame(frames);
     cancel();
     if (typeof first === 'string') return { lastedMs: 0, reason: undefined, message: first, retryAfterMs: undefined };
     if (first.kind === 'bye') return { lastedMs: 0, ...first };
     if (first.kind !== 'welcome')
-      return { lastedMs: 0, reason: undefined, message: `${first.kind} came where welcome was to come`, retryAfterMs: undefined };
+      return { lastedMs: 0, reason: undefined, message: `the parent sent ${first.kind} instead of welcome`, retryAfterMs: undefined };
     const { protocol, cacheId, credit, limits } = first;
     if (protocol !== protocolVersion) {
-      connection.close('unsupported', `protocol ${protocol} is not spoken here, ${protocolVersion} is`);
-      return { lastedMs: 0, reason: 'unsupported', message: `the parent speaks protocol ${protocol}`, retryAfterMs: undefined };
+      connection.close('unsupported', `this cache supports protocol ${protocolVersion}, not ${protocol}`);
+      return {
+        lastedMs: 0,
+        reason: 'unsupported',
+        message: `the parent supports protocol ${protocol}, and this cache ${protocolVersion}`,
+        retryAfterMs: undefined,
+      };
     }
     if (cacheId === hello.cacheId) {
       connection.close('loop', 'a cache cannot follow itself');
-      return { lastedMs: 0, reason: 'loop', message: 'the parent is this very cache', retryAfterMs: undefined };
+      return { lastedMs: 0, reason: 'loop', message: 'the parent is this cache itself', retryAfterMs: undefined };
     }
     const session = open(connection, { neighbour: 'parent', cacheId, credit, limits });
     const sinceMs = clock.now();

@@ -279,7 +279,7 @@ export class SliceSender {
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       if (sync.walk !== walk) return undefined;
-      if (sync.phase === 'syncing') this.#parts.resync(sync, sync.pace.failedMs(), 'its snapshot is gone');
+      if (sync.phase === 'syncing') this.#parts.resync(sync, sync.pace.failedMs(), 'its snapshot was held for too long');
       else sync.closeWalk();
       return undefined;
     }

@@ -132,7 +132,7 @@ test('once the maximum of children is remembered, a new child is refused and kno
 
   const { reason, message } = await farewell(await greetingChild(again, 'new'));
 
-  t.deepEqual([reason, message], ['forbidden', 'too many caches were children here: some are to be forgotten']);
+  t.deepEqual([reason, message], ['forbidden', 'this cache remembers too many children: forget some with strata caches forget']);
   await openChild(again, 'west', 'another-disk');
   t.is((await idsOf(again)).length, linksMax);
 });

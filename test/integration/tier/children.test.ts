@@ -133,7 +133,9 @@ test('a child that is being forgotten is admitted afterwards, and a connected ch
   const rig = new TierRig();
   const root = await rig.cache('root');
   const east = await greet(rig, root);
-  await t.throwsAsync(root.tier.forgetting.leave('east'), { message: 'the cache east is connected: only one that is gone is forgotten' });
+  await t.throwsAsync(root.tier.forgetting.leave('east'), {
+    message: 'the cache east is connected: only a disconnected cache can be forgotten',
+  });
   east.child.terminate();
   await east.over;
 

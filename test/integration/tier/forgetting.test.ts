@@ -91,7 +91,7 @@ for (const http2 of [false, true]) {
     const end = ending(server, http2);
     const east = server.authority.issue({ user: 'east', groups: ['strata'], uris: ['strata://cache/east'] });
 
-    t.is(await end('caches/east'), '409 Conflict: the cache east is connected: only one that is gone is forgotten');
+    t.is(await end('caches/east'), '409 Conflict: the cache east is connected: only a disconnected cache can be forgotten');
     t.is(await end('caches/west'), '404 NotFound: cache "west" not found');
     t.regex(await end('caches/east', { as: east }), /^403 Forbidden: /);
     await leave(server, child, 'east');
@@ -117,7 +117,7 @@ for (const http2 of [false, true]) {
 
     t.is(
       await end('shards/amber/record'),
-      '409 Conflict: the shard amber is not forgotten: it was not removed; strata shards remove amber removes it',
+      '409 Conflict: the shard amber cannot be forgotten: it was not removed; first run strata shards remove amber',
     );
     t.is(await end('shards/birch/record'), '404 NotFound: shard "birch" not found');
     t.is(await end('shards/amber'), '{"shard":"amber","objectsRemoved":1}');
@@ -138,7 +138,9 @@ test('an id that another child used first is its owner’s again once that other
   const server = await aServer(t, { config });
   const squatter = await openChild(t, server, 'east', 'id-of-west');
   const west = await greetingChild(server, 'west');
-  await t.throwsAsync(west.expect('welcome'), { message: 'bye forbidden: the id of this cache is that of east: was its disk copied?' });
+  await t.throwsAsync(west.expect('welcome'), {
+    message: 'bye forbidden: the cache id that you sent is already the id of east: check whether a disk was copied',
+  });
 
   await leave(server, squatter, 'east');
   await ending(server)('caches/east');
@@ -150,7 +152,7 @@ test('an id that another child used first is its owner’s again once that other
 test('a shard that a neighbour claims, or may claim once it is back, is not forgotten', async (t) => {
   const server = await aServer(t, { config });
   const end = ending(server);
-  const refused = '409 Conflict: the shard amber is not forgotten: ';
+  const refused = '409 Conflict: the shard amber cannot be forgotten: ';
   const east = await openChild(t, server);
   await bringsOne(east);
   await end('shards/amber');
@@ -158,7 +160,7 @@ test('a shard that a neighbour claims, or may claim once it is back, is not forg
   t.is(await end('shards/amber/record'), `${refused}the cache east claims it, and would bring it back`);
   claim(east, amber, Date.now() + 60_000, true);
   await east.acknowledged(east.begin(exports));
-  const away = 'the cache east is away, or has not sent all that it has; wait until it is back, or forget it first';
+  const away = 'the cache east is away, or has not sent all that it has; wait until it is back, or forget that cache first';
   t.is(await end('shards/amber/record'), `${refused}${away}`);
   await leave(server, east, 'east');
   t.is(await end('shards/amber/record'), `${refused}${away}`);
@@ -166,7 +168,7 @@ test('a shard that a neighbour claims, or may claim once it is back, is not forg
   const received = await again.expect('claim');
   sendAll(again);
   await again.acknowledged(again.begin(exports));
-  t.is(await end('shards/amber/record'), `${refused}the cache east has not received its removal yet`);
+  t.is(await end('shards/amber/record'), `${refused}the cache east has not confirmed the removal yet`);
   again.socket.send({ ...received, path: ['id-of-east'], isYours: false });
   await again.acknowledged(again.begin(exports));
   t.is(await end('shards/amber/record'), '{"shard":"amber"}');
