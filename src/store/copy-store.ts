@@ -26,7 +26,7 @@ export type Copied = Readonly<{ objects: number; bytes: number; shards: number; 
  * write fails, or if the copy differs from the source.
  */
 export async function copyStore(from: Store, to: Store, note: (objects: number) => void): Promise<Copied> {
-  if (to.state.names.size > 0) throw new CacheError('the store to copy to holds something already');
+  if (to.state.names.size > 0) throw new CacheError('the store to copy to is not empty');
   const shards = new Map([...from.state.shards].map((state) => [state.shard, state]));
   const lane = to.writer.lane();
   const speakers = new Map<ShardName, Speaker>();
@@ -78,7 +78,7 @@ async function copyObjects(
 async function pushed(lane: PushLane, pushes: readonly Push[]): Promise<readonly PushOutcome[]> {
   const outcomes = pushes.length === 0 ? [] : await lane.push(pushes);
   const failed = outcomes.find(({ kind }) => kind !== 'written' && kind !== 'unchanged' && kind !== 'acquired');
-  if (failed !== undefined) throw new CacheError(`something was not copied: ${JSON.stringify(failed)}`);
+  if (failed !== undefined) throw new CacheError(`a change was not copied: ${JSON.stringify(failed)}`);
   return outcomes;
 }
 
@@ -88,7 +88,7 @@ async function assertSame(from: Store, to: Store, shards: ReadonlyMap<ShardName,
   for (const { slice, objects, digest } of from.state.slices) {
     if (objects === 0 || !isOwn(shards.get(slice.shard))) continue;
     if (copied.get(formatSlice(slice)) !== digest)
-      throw new CacheError(`the copy of ${formatSlice(slice)} is not the same: it is of no use`);
+      throw new CacheError(`the copy of ${formatSlice(slice)} differs from its source: do not use the copy`);
   }
 }
 

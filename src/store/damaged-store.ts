@@ -10,7 +10,7 @@ export class DamagedStore extends CacheError {
   readonly problem: string;
 
   constructor(file: string, problem: string) {
-    super(`the store is damaged (${problem}); it lies in ${file}`);
+    super(`the store is damaged (${problem}); the damaged file is ${file}`);
     this.file = file;
     this.problem = problem;
   }

@@ -62,7 +62,7 @@ export function nextEpoch(last: number, { nowMs, random }: EpochParts): number {
   const seconds = Math.floor((nowMs - startMs) / 1000);
   const least = Math.max(last + 1, epochMin, seconds < clockMax ? seconds : 0);
   const epoch = least + Math.floor(random() * (least < clockMax ? spread : spreadAtLast));
-  if (epoch > epochMax) throw new CacheError('the store has used up its epochs: begin with an empty data directory');
+  if (epoch > epochMax) throw new CacheError('the store has used up its epochs: begin with an empty store');
   return epoch;
 }
 

@@ -148,7 +148,7 @@ export class EtcdCommitter {
     let flying: Promise<Decision>[] = [];
     for (const [i, each] of asked.entries()) {
       const plan = (): Plan => {
-        if (failed.aborted) throw new EtcdError('refused', 'another push of its lane has failed');
+        if (failed.aborted) throw new EtcdError('refused', 'another push of the same sender failed');
         return this.#parts.decider.plan(each);
       };
       if (!('key' in each)) {
@@ -237,7 +237,8 @@ export class EtcdCommitter {
       }
       const revision = await this.#write(current, mutation, deadline);
       if (revision === undefined) {
-        if (this.#parts.clock.now() >= (deadline.untilMs ?? Infinity)) throw new EtcdError('refused', 'it does not take this one in time');
+        if (this.#parts.clock.now() >= (deadline.untilMs ?? Infinity))
+          throw new EtcdError('refused', `it was not applied within ${this.#options.writeMsMax / 1000} s`);
         current = current.otherwise?.() ?? plan();
         continue;
       }
@@ -319,7 +320,7 @@ export class EtcdCommitter {
     this.#contradictions = compare.every(({ key, revision }) => published.revisionAt(key) === revision) ? this.#contradictions + 1 : 0;
     if (this.#contradictions < this.#options.contradictionsMax) return;
     contradicted();
-    throw new EtcdError('refused', 'etcd does not hold what is published here');
+    throw new EtcdError('refused', 'etcd has lost changes that this server has published');
   }
 
   /**

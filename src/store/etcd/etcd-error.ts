@@ -27,11 +27,11 @@ export class EtcdError extends CacheError {
 export function refusalOf({ kind, message }: EtcdError): Refusal {
   switch (kind) {
     case 'unknown':
-      return { reason: 'InternalError', message: 'etcd has not answered: the write may have been done, or may yet be' };
+      return { reason: 'InternalError', message: 'etcd did not answer: it may have done the write, or may still do it' };
     case 'too-large':
-      return { reason: 'RequestEntityTooLarge', message: 'the object is larger than etcd takes' };
+      return { reason: 'RequestEntityTooLarge', message: 'the object is larger than etcd accepts' };
     default:
-      return { reason: 'ServiceUnavailable', message: `etcd takes no writes: ${message}` };
+      return { reason: 'ServiceUnavailable', message: `the write was not stored in etcd: ${message}` };
   }
 }
 

@@ -189,7 +189,8 @@ export class Follower {
       const error = await this.#watchUntilEnd();
       if (this.#isClosed) return;
       log.warn('etcd.watch-ended', { endpoint, position: this.#position, message: error.message });
-      if (error.kind === 'compacted') return this.#fail(`etcd has compacted what happened behind revision ${this.#position}`);
+      if (error.kind === 'compacted')
+        return this.#fail(`etcd has compacted the changes after revision ${this.#position}, which this server has not received`);
       client.moveOn(endpoint);
       await this.#untilDone(() => this.#assertKept());
       if (this.#isClosed) return;
@@ -214,7 +215,7 @@ export class Follower {
       const look = (): void => {
         if (this.#unanswered * askMs >= this.#silenceMsMax && !this.#paced.isFull) {
           this.#silenceMsMax = Math.min(2 * this.#silenceMsMax, patienceMsMax);
-          return end(new EtcdError('unknown', `the watch has brought nothing new in answer to ${this.#unanswered} questions`));
+          return end(new EtcdError('unknown', `the watch brought nothing new after ${this.#unanswered} progress requests`));
         }
         watch.requestProgress();
         this.#unanswered += 1;
@@ -226,7 +227,7 @@ export class Follower {
         { received: (response) => this.#received(response, end), ended: end },
       );
       this.#watch = watch;
-      this.#endWatch = () => end(new EtcdError('unknown', 'the following was closed'));
+      this.#endWatch = () => end(new EtcdError('unknown', 'the follower was closed'));
       cancelLook = clock.after(askMs, look);
     });
   }
@@ -269,7 +270,7 @@ export class Follower {
     // This report is outdated: batches before it have already reached its revision.
     if (first === undefined && batch.revision <= this.#position) return;
     if (first !== undefined && first.kv.revision <= this.#position)
-      return this.#fail(`etcd has said that all up to revision ${this.#position} was sent, and then sent revision ${first.kv.revision}`);
+      return this.#fail(`etcd reported revision ${this.#position} as sent in full, and then sent revision ${first.kv.revision}`);
     this.#deliver(batch);
   }
 
@@ -299,8 +300,8 @@ export class Follower {
   async #assertKept(): Promise<void> {
     const revision = await this.#parts.client.revision(this.#range.key);
     if (revision < this.#position)
-      this.#fail(`etcd stands at revision ${revision}, and has shown revision ${this.#position} before: it was restored or replaced`);
-    else if (!(await this.#parts.isKept())) this.#fail('etcd does not hold what it has shown: it was restored');
+      this.#fail(`etcd is at revision ${revision}, but sent revision ${this.#position} before: it was restored or replaced`);
+    else if (!(await this.#parts.isKept())) this.#fail('etcd has lost changes that it sent before: it was restored');
   }
 
   /** Hands out every key at revision `at`; 0: the newest. */
@@ -345,7 +346,7 @@ class RevisionWaiters {
   wait(revision: Revision, withinMs: number): Promise<void> {
     const waiter = { revision, ...deferred<void>() };
     const late = (): void =>
-      waiter.reject(new EtcdError('unknown', `revision ${revision} of etcd has not come within ${withinMs / 1000} s`));
+      waiter.reject(new EtcdError('unknown', `revision ${revision} of etcd did not arrive within ${withinMs / 1000} s`));
     const cancel = this.#clock.after(withinMs, late);
     this.#waiting.add(waiter);
     return waiter.promise.finally(() => {

@@ -45,11 +45,11 @@ function look(prefix: string, { key, value }: KeyValue, { objects, records, othe
     const recordKey = parseRecordKey(prefix, text);
     // Records of later versions of this engine are skipped.
     if (recordKey !== undefined)
-      records.add(parseRecord(recordKey, value) === undefined ? `${text}: its value is none of this engine's` : undefined);
+      records.add(parseRecord(recordKey, value) === undefined ? `${text}: its value is not a record of this engine` : undefined);
     return;
   }
   const objectKey = parseObjectKey(prefix, text);
-  if (objectKey === undefined) return others.add(`${text}: it is no key of an object`);
+  if (objectKey === undefined) return others.add(`${text}: it is not the key of an object`);
   try {
     readValue(objectKey, value);
     objects.add(undefined);

@@ -16,7 +16,7 @@ export async function assertVersions(client: Pick<EtcdClient, 'statuses'>, log: 
     if (status instanceof EtcdError) log.warn('etcd.version-unknown', { endpoint, message: status.message });
     else if (!isRecentEnough(status.version))
       throw new CacheError(
-        `etcd at ${endpoint} says that its version is ${JSON.stringify(status.version.slice(0, 40))}: ${neededMajor}.${neededMinor} or later is needed, of every member`,
+        `etcd at ${endpoint} reports the version ${JSON.stringify(status.version.slice(0, 40))}: every member needs ${neededMajor}.${neededMinor} or later`,
       );
   }
 }

@@ -25,7 +25,7 @@ import { EtcdStore } from './store.js';
 import type { StoreParts } from '../store-options.js';
 import type { EtcdLimits, EtcdOptions } from './store-options.js';
 
-const contradiction = 'etcd does not hold what it has shown: it was restored';
+const contradiction = 'etcd has lost changes that it sent before: it was restored';
 const answerMsMax = 5_000;
 /** Attempts to list, if etcd is compacted during the listing. */
 const triesMax = 3;
@@ -102,7 +102,7 @@ async function compactedUpTo(client: EtcdClient, clock: Clock): Promise<Revision
     received: (response) => void (response.compacted > 0 && compacted.resolve(response.compacted)),
     ended: (error) => compacted.reject(error),
   });
-  const cancel = clock.after(answerMsMax, () => compacted.reject(new EtcdError('unknown', 'etcd does not say how far it is compacted')));
+  const cancel = clock.after(answerMsMax, () => compacted.reject(new EtcdError('unknown', 'etcd did not report its compacted revision')));
   try {
     return await compacted.promise;
   } finally {
@@ -155,6 +155,6 @@ async function beginLife({ client, follower, published, peers, prefix, parts }: 
   const compare = [{ key, revision: known?.revision ?? 0 }];
   if (await peers.enter({ compare, success: [{ kind: 'put', key, value: formatRecord(record) }] })) return record;
   const begun = published.cache?.record;
-  if (begun === undefined) throw new CacheError(`somebody else writes to ${formatRecordKey(prefix, { kind: 'cache' })}`);
+  if (begun === undefined) throw new CacheError(`another program has changed the etcd key ${formatRecordKey(prefix, { kind: 'cache' })}`);
   return begun;
 }

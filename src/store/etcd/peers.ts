@@ -249,7 +249,7 @@ export class EtcdPeers implements Peers {
     await reach(revision);
     if (shown !== undefined && at < shown && published.heartbeats.get(this.id) === shown) {
       contradicted();
-      throw new EtcdError('refused', 'etcd does not hold what is published here');
+      throw new EtcdError('refused', 'etcd has lost changes that this server has published');
     }
     await this.enter();
   }
@@ -334,7 +334,7 @@ export class EtcdPeers implements Peers {
     const { clock, reach } = this.#parts;
     const late = new AbortController();
     const cancel = clock.after(answerMsMax, () =>
-      late.abort(new EtcdError('unknown', `revision ${revision} of etcd is not published here yet`)),
+      late.abort(new EtcdError('unknown', `this server has not published revision ${revision} of etcd yet`)),
     );
     await untilAborted(reach(revision), late.signal).finally(cancel);
   }

@@ -363,6 +363,6 @@ class UnreadableKeys {
 }
 
 function whyNot(key: Key | RecordKey | undefined): string {
-  if (key === undefined) return 'it is no key of an object';
-  return 'kind' in key ? 'its value is none of this engine’s' : 'its value is no object of its key';
+  if (key === undefined) return 'it is not the key of an object';
+  return 'kind' in key ? 'its value is not a record of this engine' : 'its value is not an object of that key';
 }

@@ -55,7 +55,7 @@ export class EtcdRevisions implements Revisions {
       if (!(error instanceof EtcdError)) throw error;
       throw new Refused({
         reason: 'ServiceUnavailable',
-        message: 'etcd does not say what it holds now',
+        message: 'etcd did not report its newest revision',
         details: { retryAfterSeconds: 1 },
       });
     }

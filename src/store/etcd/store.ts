@@ -51,7 +51,7 @@ export type Opened = Readonly<{
 }>;
 
 const closing: Refusal = { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
-const anotherLife = 'another server has begun another life of the cache, because it found no server that runs';
+const anotherLife = 'another server has begun another life of the cache, because it found no running server';
 const trimIntervalMs = 1_000;
 /**
  * After this time without progress of the watch, health reports a failure: the served objects may
@@ -150,7 +150,7 @@ export class EtcdStore implements Store {
 
   get lastFailure(): string | undefined {
     const silentMs = this.#parts.clock.now() - this.#opened.follower.lastProgressMs;
-    if (silentMs > silenceMsMax) return `etcd has not been heard for ${Math.round(silentMs / 1_000)} s`;
+    if (silentMs > silenceMsMax) return `nothing has arrived from etcd for ${Math.round(silentMs / 1_000)} s`;
     return this.#lastFailure ?? this.peers.refusal;
   }
 
@@ -261,7 +261,7 @@ export class EtcdStore implements Store {
     if (!(error instanceof EtcdError) || error.kind !== 'too-large') this.#lastFailure = message;
     if (error instanceof Refused) return { kind: 'unavailable', refusal: error.refusal };
     if (!(error instanceof EtcdError))
-      return { kind: 'unavailable', refusal: { reason: 'InternalError', message: 'the write has failed' } };
+      return { kind: 'unavailable', refusal: { reason: 'InternalError', message: 'the write failed; the server has logged why' } };
     return { kind: error.kind === 'unknown' ? 'unknown' : 'unavailable', refusal: refusalOf(error) };
   }
 

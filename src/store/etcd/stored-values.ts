@@ -51,14 +51,14 @@ export function readValue(key: Key, value: Uint8Array, allocate = ownBuffer): Re
   if (kind === undefined) throw new Unreadable('it has no kind');
   const { group, resource } = key.resource;
   const wanted = builtInKinds.get(formatGroupResource({ group, resource })) ?? kind;
-  if (kind !== wanted) throw new Unreadable(`its kind is ${JSON.stringify(kind)}, and its key is of a ${wanted}`);
+  if (kind !== wanted) throw new Unreadable(`its kind is ${JSON.stringify(kind)}, but its key is of the kind ${wanted}`);
   const version = apiVersion?.slice(apiVersion.lastIndexOf('/') + 1) ?? '';
   if (version === '' || formatApiVersion(group, version) !== apiVersion)
-    throw new Unreadable(`its apiVersion is ${JSON.stringify(apiVersion ?? null)}, and its key is of the group ${JSON.stringify(group)}`);
+    throw new Unreadable(`its apiVersion is ${JSON.stringify(apiVersion ?? null)}, but its key is of the group ${JSON.stringify(group)}`);
   const metadata = member(text.top, 'metadata');
   if (metadata === undefined || metadata.valueStart !== text.metadata?.start) throw new Unreadable('it has no metadata');
   const named = `${memberText(bytes, text.metadata, 'namespace') ?? ''}/${memberText(bytes, text.metadata, 'name') ?? ''}`;
-  if (named !== `${key.namespace}/${key.name}`) throw new Unreadable(`it is named ${JSON.stringify(named)}, and its key is not`);
+  if (named !== `${key.namespace}/${key.name}`) throw new Unreadable(`it is named ${JSON.stringify(named)}, but its key is not`);
   return { body: compose(text, { place: key, apiVersion, version, metadata: {} }, allocate), path: canonicalPathIn(text) };
 }
 

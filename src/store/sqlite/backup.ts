@@ -74,7 +74,7 @@ async function copyPages(
   await source.backup(to, {
     progress: () => {
       if ((bytesOf(log) ?? 0) - before > growthBytesMax)
-        throw new CacheError(`more than ${growthBytesMax} bytes were written while ${from} was copied; it is tried best at a quieter time`);
+        throw new CacheError(`more than ${growthBytesMax} bytes were written while ${from} was copied; try again at a quieter time`);
       return pagesInStep;
     },
   });

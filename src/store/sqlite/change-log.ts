@@ -94,7 +94,8 @@ export class ChangeLog implements History {
     for (let end = upTo; end > after;) {
       assertCovered(this.#revisions, upTo);
       const rows = this.#rows.read(() => {
-        if (!this.remembers(after)) throw new Refused(expired(`what was deleted since ${this.#revisions.format(after)} is forgotten`));
+        if (!this.remembers(after))
+          throw new Refused(expired(`the store no longer remembers what was deleted since ${this.#revisions.format(after)}`));
         return this.#pageBack(scope, { after, upTo: end });
       });
       end = rows.length < rowsMax ? after : (rows.at(-1)?.revision ?? after) - 1;

@@ -54,10 +54,10 @@ function checkFile(database: Connection, thorough: boolean, found: Found): numbe
 function checkEpochs(database: Connection, found: Found): number {
   const revision = readMeta(database, 'revision');
   const highest = database.prepare<[], number | null>(/*sql*/ `SELECT max(revision) FROM changes`).pluck().get() ?? 0;
-  if (highest > revision) found(`the log goes to revision ${highest}, the store to ${revision}`);
+  if (highest > revision) found(`the change log goes up to revision ${highest}, but the store only to ${revision}`);
   const epochs = readEpochs(database);
   epochs.forEach(({ epoch, firstRevision }, i) => {
-    if (firstRevision > revision + 1) found(`epoch ${epoch} begins at revision ${firstRevision}, the store is at ${revision}`);
+    if (firstRevision > revision + 1) found(`epoch ${epoch} begins at revision ${firstRevision}, but the store is at ${revision}`);
     if (firstRevision < (epochs[i - 1]?.firstRevision ?? 1)) found(`epoch ${epoch} begins before the one before it`);
   });
   return epochs.length;
@@ -69,7 +69,7 @@ function checkObjects(database: Connection, found: Found): number {
     SELECT o.shard, o.cluster, o.namespace, o.name, o.revision FROM objects AS o LEFT JOIN changes AS c ON c.revision = o.revision
     WHERE c.kind IS NOT ? OR c.resource <> o.resource OR c.shard <> o.shard OR c.cluster <> o.cluster
        OR c.namespace <> o.namespace OR c.name <> o.name LIMIT ?`);
-  for (const row of wrong.all(put, problemsMax)) found(`${placeOf(row)} names revision ${row.revision}, which is no put of it`);
+  for (const row of wrong.all(put, problemsMax)) found(`${placeOf(row)} names revision ${row.revision}, which is not a put of that object`);
   return countOf(database, 'objects');
 }
 
@@ -95,10 +95,10 @@ function checkSlices(database: Connection, found: Found): number {
     const slice = `the slice of type ${resource} on ${shard}`;
     if (count !== sum.objects || bytes !== sum.bytes)
       found(`${slice} counts ${count} objects of ${bytes} bytes; it has ${sum.objects} of ${sum.bytes}`);
-    else if (high !== sum.high || low !== sum.low) found(`${slice} has another digest than its objects`);
+    else if (high !== sum.high || low !== sum.low) found(`the digest of ${slice} does not match its objects`);
   }
   for (const { shard, resource, objects: count } of sums.values())
-    found(`nothing counts the ${count} objects of type ${resource} on ${shard}`);
+    found(`no slice counts the ${count} objects of type ${resource} on ${shard}`);
   return countOf(database, 'slices');
 }
 
@@ -106,7 +106,7 @@ function checkSlices(database: Connection, found: Found): number {
 function checkChanges(database: Connection, found: Found): number {
   const strange = database.prepare<[number, number, number], number>(/*sql*/ `
     SELECT revision FROM changes WHERE kind NOT IN (?, ?) OR replaced >= revision OR resource NOT IN (SELECT id FROM resources) LIMIT ?`);
-  for (const revision of strange.pluck().all(put, tombstone, problemsMax)) found(`revision ${revision} is no change`);
+  for (const revision of strange.pluck().all(put, tombstone, problemsMax)) found(`the row of revision ${revision} is not a valid change`);
   const lost = database.prepare<[number, number], number>(/*sql*/ `
     SELECT revision FROM changes WHERE kind = ? AND revision NOT IN (SELECT revision FROM objects)
        AND revision NOT IN (SELECT replaced FROM changes) LIMIT ?`);
@@ -142,7 +142,7 @@ function checkDigests(database: Connection, found: Found): number {
   for (const row of rows.iterate()) {
     examined += 1;
     const { high, low } = digestOf(row, row);
-    if (high !== row.high || low !== row.low) found(`${placeOf(row)} has another digest than its body`);
+    if (high !== row.high || low !== row.low) found(`the digest of ${placeOf(row)} does not match its body`);
   }
   return examined;
 }
@@ -152,7 +152,8 @@ function checkPaths(database: Connection, found: Found): number {
   const idle = database.prepare<[number], { shard: string; cluster: string; path: string }>(/*sql*/ `
     SELECT shard, cluster, path FROM paths AS p
     WHERE NOT EXISTS (SELECT 1 FROM objects AS o WHERE o.cluster = p.cluster AND o.shard = p.shard) LIMIT ?`);
-  for (const { shard, cluster, path } of idle.all(problemsMax)) found(`the path ${path} leads to ${cluster} on ${shard}, where nothing is`);
+  for (const { shard, cluster, path } of idle.all(problemsMax))
+    found(`the path ${path} leads to ${cluster} on ${shard}, which has no objects there`);
   return countOf(database, 'paths');
 }
 

@@ -42,5 +42,5 @@ export function damagedBefore(directory: string): DamagedStore | undefined {
   const name = namesOf(directory, damaged).at(-1);
   const isThere = (each: string): boolean => bytesOf(join(directory, each)) !== undefined;
   if (name !== undefined && !isThere(databaseName) && !isThere(`${name}-wal`)) moveAside(directory, name);
-  return name === undefined ? undefined : new DamagedStore(join(directory, name), 'found by a start before this one');
+  return name === undefined ? undefined : new DamagedStore(join(directory, name), 'an earlier start found it');
 }

@@ -84,7 +84,8 @@ export function isRefusal(error: unknown): error is Error & { code: string } {
  * would delete that log, and with it acknowledged writes.
  */
 function open(file: string, readonly: boolean): Connection {
-  if ((bytesOf(file) ?? 0) === 0 && (bytesOf(`${file}-wal`) ?? 0) > 0) throw new Unsound(`${file} is empty, and its log is not`);
+  if ((bytesOf(file) ?? 0) === 0 && (bytesOf(`${file}-wal`) ?? 0) > 0)
+    throw new Unsound(`${file} is empty, but its write-ahead log is not`);
   const database = new Database(file, { readonly, fileMustExist: readonly, timeout: busyTimeoutMs });
   const version = database.prepare<[], { version: string }>('SELECT sqlite_version() AS version').get()?.version ?? '0';
   assertSqliteVersion(version);

@@ -43,6 +43,6 @@ function load(): typeof Sqlite {
  */
 export function explainLoading(error: unknown, { isNewer, node }: Readonly<{ isNewer: boolean; node: string }>): string {
   const [why = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1);
-  const needs = isNewer ? '' : ', which before Node 22.14 takes a download from GitHub or a compiler, and npm without --ignore-scripts';
+  const needs = isNewer ? '' : ' (before Node 22.14, npm needs a download from GitHub or a compiler, and no --ignore-scripts)';
   return `SQLite cannot be loaded: npm has not installed better-sqlite3 for Node ${node}${needs}: ${why.replace(/[. ]{0,2}Tried:$/, '')}`;
 }

@@ -94,7 +94,7 @@ function defineDigestFunctions(database: Connection): void {
   ) => {
     const [cluster, namespace, name] = names;
     const digest = digestOf({ cluster, namespace, name }, { bytes, version });
-    if (digest.high !== high || digest.low !== low) throw new Unsound(`${JSON.stringify(names)} has another digest than its body`);
+    if (digest.high !== high || digest.low !== low) throw new Unsound(`the digest of ${JSON.stringify(names)} does not match its body`);
     return 1;
   }) as (...columns: unknown[]) => number);
   for (const half of ['high', 'low'] as const) {

@@ -34,7 +34,7 @@ export async function restoreStore(
   directory: string,
   { migrations, nowMs }: Readonly<{ migrations: string; nowMs: number }>,
 ): Promise<Readonly<{ before: string | undefined; resourceVersion: string | undefined }>> {
-  if (bytesOf(file) === undefined) throw new CacheError(`${file} is not there`);
+  if (bytesOf(file) === undefined) throw new CacheError(`${file} does not exist`);
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const copy = join(directory, `${databaseName}.restoring`);
   // Every restore deletes `strata.db.restoring`. If an earlier restore was cut short, this restore
@@ -43,7 +43,7 @@ export async function restoreStore(
   const cutShort = namesOf(directory, restored).map((name) => join(directory, name));
   const passing = [copy, ...cutShort, ...(cutShort.length > 0 ? [join(directory, databaseName)] : [])];
   if (passing.some((each) => bytesOf(each) !== undefined && realpathSync(each) === realpathSync(file)))
-    throw new CacheError(`${file} is of a restore that was cut short, or is to make way for it: give it another name first`);
+    throw new CacheError(`this restore would delete or move ${file}, because an earlier restore was cut short: rename that file first`);
   const lock = lockStore(directory);
   try {
     finishRestore(directory);

@@ -80,7 +80,7 @@ export class Rows {
   objectOf(key: Key, revision: Revision, isOneOfMany = false): StoredObject | undefined {
     const object = this.object(revision, isOneOfMany);
     if (object !== undefined && !isSameKey(object.key, key))
-      this.#fail(`an index names revision ${revision} for ${formatClientKey(key)}, and it is of ${formatClientKey(object.key)}`);
+      this.#fail(`an index names revision ${revision} for ${formatClientKey(key)}, but that revision is of ${formatClientKey(object.key)}`);
     return object;
   }
 
@@ -90,7 +90,7 @@ export class Rows {
    */
   objectAt(key: Key, revision: Revision | undefined, isOneOfMany = false): StoredObject {
     const object = revision === undefined ? undefined : this.objectOf(key, revision, isOneOfMany);
-    return object ?? this.#fail(`the row of ${formatClientKey(key)} is not there`);
+    return object ?? this.#fail(`the row of ${formatClientKey(key)} is missing`);
   }
 
   /**
@@ -105,8 +105,8 @@ export class Rows {
       let [low, high] = [after, upTo];
       for (const row of rows) {
         if (verifyRow(row).resource !== (resource ?? row.resource))
-          throw new Unsound(`revision ${row.revision} stands in the index of another type`);
-        if (row.revision <= low || row.revision > high) throw new Unsound(`revision ${row.revision} is read out of its order`);
+          throw new Unsound(`revision ${row.revision} is in the index of another type`);
+        if (row.revision <= low || row.revision > high) throw new Unsound(`revision ${row.revision} was read out of order`);
         if (isFalling) high = row.revision - 1;
         else low = row.revision;
       }

@@ -36,7 +36,7 @@ test('a check reads all that servers have stored in etcd, and names each key tha
   t.is(found.code, 1);
   for (const line of [
     /apiexports\/customresources\/amber\/acme\/bad: /,
-    /\/cache\/apis\.kcp\.io\/apiexports: it is no key/,
+    /\/cache\/apis\.kcp\.io\/apiexports: it is not the key of an object/,
     /shards\/birch: /,
   ])
     t.regex(found.stdout, line);

@@ -187,7 +187,7 @@ test('a follower that reconnects at a compacted revision fails, because it canno
   await retried(() => remove(writer, '/x/gone'));
   await writer.compact(await put(writer, '/y'));
 
-  t.regex((await follower.failed).message, /etcd has compacted what happened behind revision \d+/);
+  t.regex((await follower.failed).message, /etcd has compacted the changes after revision \d+/);
   t.regex(JSON.stringify(logged), /etcd\.watch-ended[^}]*compacted/);
   writer.close();
 });
@@ -204,7 +204,7 @@ test('a follower fails when etcd has lost what the follower handed out', async (
   await etcd.wipe(0);
   etcd.begin(0);
 
-  t.regex((await follower.failed).message, /etcd stands at revision \d+, and has shown revision \d+ before/);
+  t.regex((await follower.failed).message, /etcd is at revision \d+, but sent revision \d+ before/);
   t.is(known.size, 5);
   writer.close();
 });

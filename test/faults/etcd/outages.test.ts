@@ -78,7 +78,7 @@ test('when a member keeps silent while etcd is compacted up to now, only the ser
   await client.compact(await client.revision());
   client.close();
 
-  t.regex((await stores[0]!.failed).message, /has compacted what happened/);
+  t.regex((await stores[0]!.failed).message, /has compacted the changes/);
   networks[0]!.heal();
   await sleep(5_000);
   for (const store of stores.slice(1)) {

@@ -285,7 +285,7 @@ test('a restore of the store is refused while an unfinished restore is about to 
   copyFileSync(backup, join(engine.directory, 'strata.db.restored-20261122T061500Z'));
   const before = names(engine);
 
-  await t.throwsAsync(restoreStore(join(engine.directory, 'strata.db'), engine.directory, restoring), { message: /make way for it/ });
+  await t.throwsAsync(restoreStore(join(engine.directory, 'strata.db'), engine.directory, restoring), { message: /would delete or move/ });
 
   t.deepEqual(names(engine), before);
 });
@@ -310,16 +310,19 @@ test('a check finds faults of the tables that SQLite does not detect', async (t)
     [`UPDATE changes SET body = x'7b' WHERE revision = 2`, /body of revision 2 is not/],
     [`UPDATE changes SET body = NULL WHERE revision = 2`, /body of revision 2 is not/],
     [`UPDATE changes SET name = 'n9' WHERE revision = 2`, /revision 2 is not/],
-    [`UPDATE objects SET digest_low = digest_low + 1 WHERE revision = 2; UPDATE slices SET digest_low = digest_low + 1`, /than its body/],
-    [`UPDATE objects SET revision = 999 WHERE revision = 2`, /no put of it|counts/],
+    [
+      `UPDATE objects SET digest_low = digest_low + 1 WHERE revision = 2; UPDATE slices SET digest_low = digest_low + 1`,
+      /does not match its body/,
+    ],
+    [`UPDATE objects SET revision = 999 WHERE revision = 2`, /not a put of that object|counts/],
     [`DELETE FROM objects WHERE revision = 2`, /counts/],
     [`UPDATE slices SET objects = objects + 1`, /counts/],
-    [`UPDATE slices SET digest_low = digest_low + 1`, /another digest/],
-    [`DELETE FROM slices`, /nothing counts/],
+    [`UPDATE slices SET digest_low = digest_low + 1`, /does not match its objects/],
+    [`DELETE FROM slices`, /no slice counts/],
     [`UPDATE changes SET replaced = 0 WHERE revision = 7`, /neither current nor replaced/],
-    [`UPDATE changes SET kind = 7 WHERE revision = 1`, /no change/],
-    [`UPDATE paths SET cluster = 'elsewhere'`, /where nothing is/],
-    [`UPDATE meta SET value = 3 WHERE name = 'revision'`, /log goes to revision 7/],
+    [`UPDATE changes SET kind = 7 WHERE revision = 1`, /not a valid change/],
+    [`UPDATE paths SET cluster = 'elsewhere'`, /which has no objects there/],
+    [`UPDATE meta SET value = 3 WHERE name = 'revision'`, /log goes up to revision 7/],
     [`UPDATE epochs SET first_revision = 99`, /begins at revision 99/],
   ];
   t.deepEqual(problemsOf(engine.file('strata.db')), []);
@@ -382,8 +385,8 @@ for (const [what, lose] of [
     const log = readFileSync(`${file}-wal`);
     lose(file);
     if (what === 'empty') {
-      t.regex(problemsOf(file).join(), /is empty, and its log is not/);
-      await t.throwsAsync(copyDatabase(file, join(storeDirectory(t), 'copy.db')), { message: /is empty, and its log is not/ });
+      t.regex(problemsOf(file).join(), /is empty, but its write-ahead log is not/);
+      await t.throwsAsync(copyDatabase(file, join(storeDirectory(t), 'copy.db')), { message: /is empty, but its write-ahead log is not/ });
     }
 
     for (let starts = 0; starts < 2; starts += 1) {

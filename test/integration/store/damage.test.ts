@@ -120,7 +120,7 @@ for (const read of ['list', 'get', 'list of the past'] as const)
     const engine = await aStore(t);
     spoil(engine, `DELETE FROM changes WHERE revision = ${read === 'list of the past' ? gone : fresh}`);
 
-    await t.throwsAsync(async () => reads[read](engine.store), { message: /the row of .* is not there/ });
+    await t.throwsAsync(async () => reads[read](engine.store), { message: /the row of .* is missing/ });
 
     t.regex((await engine.store.failed).message, /damaged/);
   });
@@ -137,7 +137,7 @@ for (const read of ['changes', 'healing'] as const)
     const engine = await aStore(t);
     spoil(engine, turnedAround);
 
-    await t.throwsAsync(async () => reads[read](engine.store), { message: /read out of its order/ });
+    await t.throwsAsync(async () => reads[read](engine.store), { message: /read out of order/ });
 
     t.regex((await engine.store.failed).message, /damaged/);
   });

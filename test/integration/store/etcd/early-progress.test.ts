@@ -68,6 +68,6 @@ test('a change below a revision that etcd reported as complete makes the followe
 
   follower.begin();
 
-  t.regex((await follower.failed).message, /all up to revision 7 was sent, and then sent revision 6/);
+  t.regex((await follower.failed).message, /revision 7 as sent in full, and then sent revision 6/);
   t.deepEqual(batches.flatMap(({ events }) => events), []); // prettier-ignore
 });

@@ -64,7 +64,7 @@ for (const version of [
     for (const endpoints of [[old], [...recent, old], [old, ...recent]]) {
       const error = await t.throwsAsync(assertVersions(clientOf(t, endpoints), silent), { instanceOf: CacheError });
       t.true(error?.message.includes(old));
-      t.regex(error?.message ?? '', /3\.5 or later is needed/);
+      t.regex(error?.message ?? '', /every member needs 3\.5 or later/);
       t.true((error?.message.length ?? 0) < 200);
     }
   });

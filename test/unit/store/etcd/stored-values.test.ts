@@ -59,7 +59,7 @@ test('a value that is no object of its key’s group is unreadable, and the erro
     ['[]', /./],
     ['{}', /no kind/],
     ['{"kind":"APIExport","metadata":{}}', /apiVersion is null/],
-    ['{"kind":"APIExport","apiVersion":"v1","metadata":{}}', /apiVersion is "v1", and its key is of the group "apis.kcp.io"/],
+    ['{"kind":"APIExport","apiVersion":"v1","metadata":{}}', /apiVersion is "v1", but its key is of the group "apis.kcp.io"/],
     ['{"kind":"APIExport","apiVersion":"apis.kcp.io/","metadata":{}}', /apiVersion/],
     ['{"kind":"APIExport","apiVersion":7,"metadata":{}}', /apiVersion is null/],
     ['{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":[]}', /cannot unmarshal array/],
