@@ -90,7 +90,7 @@ export function parseLinkPolicy(value: unknown, path: KeyPath = []): ParsedLinkP
   const types = policy.reduce((sum, rule) => sum + (rule.types?.length ?? 0), 0);
   const { typesMax } = linkPolicyBounds;
   if (types > typesMax)
-    return { kind: 'wrong', problems: [{ path, message: `names ${types} types in all; at most ${typesMax} are taken` }] };
+    return { kind: 'wrong', problems: [{ path, message: `names ${types} types in all; at most ${typesMax} are accepted` }] };
   return isTooLong(formatLinkPolicy(policy)) ? tooLong(path) : { kind: 'parsed', policy };
 }
 
@@ -101,7 +101,7 @@ export function parseLinkPolicyText(text: string): ParsedLinkPolicy {
     return parseLinkPolicy(JSON.parse(text));
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    return { kind: 'wrong', problems: [{ path: [], message: 'is no JSON' }] };
+    return { kind: 'wrong', problems: [{ path: [], message: 'is not JSON' }] };
   }
 }
 
@@ -138,7 +138,7 @@ class PolicyReader {
     if (!Array.isArray(value)) return this.#present([this.#rule(value, path)]);
     const { rulesMax } = linkPolicyBounds;
     if (value.length <= rulesMax) return this.#present(value.map((rule: unknown, index) => this.#rule(rule, [...path, index])));
-    this.#report(path, `has ${value.length} rules; at most ${rulesMax} are taken`);
+    this.#report(path, `has ${value.length} rules; at most ${rulesMax} are accepted`);
     return [];
   }
 
@@ -171,9 +171,9 @@ class PolicyReader {
     if (!Object.hasOwn(rule, name)) return undefined;
     const path = [...rulePath, name];
     const given = rule[name];
-    if (!Array.isArray(given) || given.length === 0) return this.#report(path, 'must be a list that is not empty');
+    if (!Array.isArray(given) || given.length === 0) return this.#report(path, 'must be a non-empty list');
     const { listMax } = linkPolicyBounds;
-    if (given.length > listMax) return this.#report(path, `has ${given.length} members; at most ${listMax} are taken`);
+    if (given.length > listMax) return this.#report(path, `has ${given.length} members; at most ${listMax} are accepted`);
 
     const values = new Map<string, Value>();
     given.forEach((member: unknown, index) => {
@@ -185,7 +185,7 @@ class PolicyReader {
 
   #every<Value>(list: readonly (Value | '*')[] | undefined, path: KeyPath): readonly Value[] | '*' | undefined {
     if (list?.includes('*') !== true) return list?.flatMap((value) => (value === '*' ? [] : [value]));
-    if (list.length > 1) this.#report(path, "'*' stands alone");
+    if (list.length > 1) this.#report(path, "'*' must be the only member");
     return '*';
   }
 
@@ -202,7 +202,7 @@ class PolicyReader {
     if (requirements === undefined) return [];
     const { termsMax, listMax } = linkPolicyBounds;
     if (requirements.length === 0 && this.problems.length === problemsBefore) this.#report(path, 'must not be empty');
-    if (requirements.length > termsMax) this.#report(path, `asks for ${requirements.length} labels; at most ${termsMax} are taken`);
+    if (requirements.length > termsMax) this.#report(path, `asks for ${requirements.length} labels; at most ${termsMax} are accepted`);
     if (requirements.some((requirement) => 'values' in requirement && requirement.values.length > listMax))
       this.#report(path, `names more than ${listMax} values of one label`);
     const byText = new Map(requirements.map((requirement) => [formatRequirement(requirement), requirement]));
@@ -211,7 +211,9 @@ class PolicyReader {
 
   #selector(text: string, path: KeyPath): readonly Requirement[] | undefined {
     const selector = parseLabelSelector(text);
-    return selector.kind === 'parsed' ? selector.value : this.#report(path, `is no label selector: ${shorten(selector.refusal.message)}`);
+    return selector.kind === 'parsed'
+      ? selector.value
+      : this.#report(path, `is not a label selector: ${shorten(selector.refusal.message)}`);
   }
 
   #equals(given: unknown, path: KeyPath): readonly Requirement[] | undefined {
@@ -230,8 +232,8 @@ class PolicyReader {
     const path = [...rulePath, 'annotations'];
     const { termsMax } = linkPolicyBounds;
     const count = isObject(given) ? Object.keys(given).length : 0;
-    if (!isObject(given) || count === 0) return this.#report(path, 'must be a mapping of annotations to values, which is not empty') ?? [];
-    if (count > termsMax) return this.#report(path, `asks for ${count} annotations; at most ${termsMax} are taken`) ?? [];
+    if (!isObject(given) || count === 0) return this.#report(path, 'must be a non-empty mapping of annotations to values') ?? [];
+    if (count > termsMax) return this.#report(path, `asks for ${count} annotations; at most ${termsMax} are accepted`) ?? [];
     const terms = Object.entries(given).flatMap(([key, value]): readonly AnnotationTerm[] => {
       const flaw = labelKeyFlaws(key.toLowerCase())[0] ?? (typeof value === 'string' ? undefined : notText);
       if (flaw === undefined && typeof value === 'string') return [{ key, value: value === '*' ? undefined : value }];
@@ -258,7 +260,7 @@ class PolicyReader {
 /**
  * YAML reads an unquoted 12 or true as a number or a boolean, and loses how the text was written.
  */
-const notText = 'must be a text, in quotes if it looks like a number';
+const notText = 'must be a string, in quotes if it looks like a number';
 
 function parseType(text: string): TypePattern | '*' | undefined {
   if (text === '*') return text;

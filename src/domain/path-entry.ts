@@ -96,14 +96,14 @@ export function formatPathEntry(entry: PathEntry): Uint8Array {
 /** The bytes come from a pusher or a link, and are untrusted. */
 export function parsePathEntry({ resource }: Pick<Resource, 'resource'>, name: string, bytes: Uint8Array): Parsed<PathEntry> {
   return attempt(() => {
-    if (bytes.length > entryBytesMax) throw wrong(`it has ${bytes.length} bytes, at most ${entryBytesMax} are taken`);
+    if (bytes.length > entryBytesMax) throw wrong(`it has ${bytes.length} bytes; at most ${entryBytesMax} are accepted`);
     const members = readMembers(bytes);
     if (resource === workspaceEntries.resource) {
-      if (name.length > workspaceNameCharactersMax || !workspaceName.test(name)) throw wrong('its name is no segment of a path');
+      if (name.length > workspaceNameCharactersMax || !workspaceName.test(name)) throw wrong('its name is not a segment of a path');
       return readWorkspace(members);
     }
     if (resource !== clusterEntries.resource) throw wrong(`there is no entry of the type ${resource}`);
-    if (name !== clusterEntryName) throw wrong(`that of a logical cluster is named ${clusterEntryName}`);
+    if (name !== clusterEntryName) throw wrong(`the entry of a logical cluster must be named ${clusterEntryName}`);
     return readCluster(members);
   });
 }
@@ -132,30 +132,31 @@ function readMembers(bytes: Uint8Array): Members {
   try {
     value = JSON.parse(decoder.decode(bytes));
   } catch {
-    throw wrong('it is no JSON');
+    throw wrong('it is not JSON');
   }
-  if (!isObject(value)) throw wrong('it is no object');
+  if (!isObject(value)) throw wrong('it is not a JSON object');
   return value;
 }
 
 function readCluster(members: Members): ClusterEntry {
   const path = textIn(members, 'path');
-  if (path !== undefined && parseAnyPath(path) === undefined) throw wrong('its path is no canonical path');
+  if (path !== undefined && parseAnyPath(path) === undefined) throw wrong('its path is not a canonical path');
   return { kind: 'cluster', path, isParentless: truthIn(members, 'parentless'), isMigrating: truthIn(members, 'migrating') };
 }
 
 function readWorkspace(members: Members): WorkspaceEntry {
   const [cluster, url, shardText] = ['cluster', 'url', 'shard'].map((name) => textIn(members, name));
   const isUnavailable = truthIn(members, 'unavailable');
-  if ((cluster === undefined) === (url === undefined)) throw wrong('it leads to a logical cluster or to a URL, to one of both');
+  if ((cluster === undefined) === (url === undefined)) throw wrong('it must have either a cluster or a url');
   if (url !== undefined) {
     if (!isMountUrl(url)) throw wrong('its url must be https, without credentials, query or fragment');
     return { kind: 'workspace', target: { url }, isUnavailable };
   }
   const parsed = parseClusterName(cluster ?? '');
-  if (parsed === undefined || parsed.startsWith('system:')) throw wrong('its cluster is no logical cluster that a Workspace can have');
+  if (parsed === undefined || parsed.startsWith('system:'))
+    throw wrong('its cluster is not the name of a logical cluster that a Workspace can have');
   const shard = shardText === undefined ? undefined : parseShardName(shardText);
-  if (shardText !== undefined && shard === undefined) throw wrong('its shard is no name of a shard');
+  if (shardText !== undefined && shard === undefined) throw wrong('its shard is not the name of a shard');
   return { kind: 'workspace', target: { cluster: parsed, shard }, isUnavailable };
 }
 
@@ -169,7 +170,7 @@ function isMountUrl(text: string): boolean {
 
 function textIn(members: Members, name: string): string | undefined {
   const value = members[name];
-  if (value !== undefined && typeof value !== 'string') throw wrong(`its ${name} is no text`);
+  if (value !== undefined && typeof value !== 'string') throw wrong(`its ${name} is not a string`);
   return value;
 }
 
@@ -180,5 +181,5 @@ function truthIn(members: Members, name: string): boolean {
 }
 
 function wrong(message: string): Refused {
-  return new Refused(badRequest(`no path entry: ${message}`));
+  return new Refused(badRequest(`not a path entry: ${message}`));
 }

@@ -115,5 +115,5 @@ function mayCopy(patch: Uint8Array): boolean {
 
 const tooManyValues = new Refused({
   reason: 'RequestEntityTooLarge',
-  message: `an object is patched, or decoded strictly, if it and its patch have at most ${valuesMax} values each`,
+  message: `the object or its patch has more than ${valuesMax} values, too many to patch or to decode strictly`,
 });

@@ -42,7 +42,7 @@ export function reservedExtra(names: Iterable<string>): string | undefined {
 export function impersonationRefused({ headers }: Pick<IncomingMessage, 'headers'>): Refused | undefined {
   const name = Object.keys(headers).find(isImpersonationHeader);
   if (name === undefined) return undefined;
-  const message = `impersonation is not served here: leave out the header ${name}, and ask with the certificate of the user`;
+  const message = `impersonation is not served here: leave out the header ${name}, and use the certificate of that user`;
   const refusal: Refusal = headers['impersonate-user'] ? { reason: 'Forbidden', message, details: {} } : { reason: 'BadRequest', message };
   return new Refused(refusal);
 }

@@ -16,7 +16,7 @@ const whatOf: Readonly<Record<LimitName, string>> = {
   connections: 'connections',
   bufferedBytes: 'bytes of bodies and unread answers',
   waitingBytes: 'bytes of requests that wait for their turn',
-  unreadBytes: 'bytes that servers have sent and their client does not take',
+  unreadBytes: 'bytes of answers from other servers that the client has not read',
   selectorBytes: 'bytes of selectors of open watches',
 };
 

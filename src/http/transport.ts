@@ -54,13 +54,13 @@ export function isOfHttp1({ httpVersionMajor }: IncomingMessage): boolean {
 export function misfitOf(request: IncomingMessage): Refusal | undefined {
   const { headers, rawHeaders, httpVersionMinor } = request;
   if (!isHttp2(request)) {
-    if (!isOfHttp1(request)) return badRequest('this is no request of HTTP/1.1');
+    if (!isOfHttp1(request)) return badRequest('the request is not an HTTP/1 request');
     const hosts = rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === 'host').length;
-    if (hosts > 1 || (hosts === 0 && httpVersionMinor > 0)) return badRequest('a request of HTTP/1.1 has one Host header');
+    if (hosts > 1 || (hosts === 0 && httpVersionMinor > 0)) return badRequest('a request must have exactly one Host header');
     if ((headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked') return badRequest('unsupported transfer encoding');
   }
   if ((headers.expect || '100-continue').toLowerCase() === '100-continue') return undefined;
-  return { reason: 'ExpectationFailed', message: 'nothing but 100-continue may be expected' };
+  return { reason: 'ExpectationFailed', message: 'the header Expect may have only the value 100-continue' };
 }
 
 export function hasBody(request: IncomingMessage): boolean {

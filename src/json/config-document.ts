@@ -47,7 +47,7 @@ export function parseConfigDocument(text: string): ConfigDocument {
   visit(document, {
     Pair: (at, { key }) => {
       if (at !== 0 && isScalar(key) && key.source === '<<')
-        throw new ConfigSyntaxError('a merge key (<<) is the first of its mapping', lines.linePos(key.range?.[0] ?? 0).line);
+        throw new ConfigSyntaxError('a merge key (<<) must be the first key of its mapping', lines.linePos(key.range?.[0] ?? 0).line);
     },
   });
 

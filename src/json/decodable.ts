@@ -36,9 +36,9 @@ export function scanDecodable(bytes: Uint8Array, membersMax: number): ObjectText
     const meant = otherSpelling(name, structured);
     if (meant !== undefined) throw new NotJson(`${JSON.stringify(name)} is another spelling of ${meant}`);
   }
-  if (member(top, 'items') !== undefined) throw new NotJson('an object has no "items": clients take it for a list');
+  if (member(top, 'items') !== undefined) throw new NotJson('an object must not have "items": clients would take it for a list');
   if (structs.some(({ members }) => members !== undefined && hasRepeats(members)))
-    throw new NotJson('a name stands twice in one of metadata.ownerReferences or metadata.managedFields');
+    throw new NotJson('an entry of metadata.ownerReferences or metadata.managedFields repeats a name');
   return text;
 }
 

@@ -35,7 +35,7 @@ type Operation =
 /** RFC 6902 ignores unknown members; a strict patch must not have any. */
 export function parseJsonPatch(tree: JsonTree, { isStrict = false } = {}): Parsed<JsonPatch> {
   return attempt(() => {
-    if (!isJsonArray(tree)) throw new Refused(badRequest('a JSON patch is an array of operations'));
+    if (!isJsonArray(tree)) throw new Refused(badRequest('a JSON patch must be an array of operations'));
     if (tree.length > operationsMax) {
       throw new Refused(tooMuch(`The allowed maximum operations in a JSON patch is ${operationsMax}, got ${tree.length}`));
     }
@@ -57,7 +57,7 @@ function parseOperation(tree: JsonTree, index: number, isStrict: boolean): Opera
   const label = `operation ${index} (${typeof kind === 'string' ? kind : '?'} ${formatJson(tree.get('path') ?? null)})`;
   const stray = isStrict ? [...tree.keys()].find((name) => !operationMembers.has(name)) : undefined;
   if (stray !== undefined) throw failed(label, `strict decoding error: ${strictCause('unknown', `[${index}].${stray}`)}`);
-  if (typeof (tree.get('from') ?? '') !== 'string') throw failed(label, 'has a "from" that is no text');
+  if (typeof (tree.get('from') ?? '') !== 'string') throw failed(label, 'has a "from" that is not a string');
   const path = pointerIn(tree, 'path', label);
 
   switch (kind) {
@@ -74,7 +74,7 @@ function parseOperation(tree: JsonTree, index: number, isStrict: boolean): Opera
     case 'copy':
       return { kind, path, from: pointerIn(tree, 'from', label), label };
     default:
-      throw failed(label, 'is no operation of RFC 6902');
+      throw failed(label, 'is not an operation of RFC 6902');
   }
 }
 
@@ -111,7 +111,7 @@ class Draft {
       case 'remove':
         return this.#remove(path, label);
       case 'test':
-        if (!equalJson(this.#tested(path, label), operation.value)) throw failed(label, 'the value there is another');
+        if (!equalJson(this.#tested(path, label), operation.value)) throw failed(label, 'the document has another value there');
         return;
       case 'move':
         return this.#move(operation.from, path, label);
@@ -126,7 +126,7 @@ class Draft {
     const value = this.#get(from, label);
     const inside = from.every((token, depth) => token === path[depth]);
     if (inside && from.length === path.length) return;
-    if (inside) throw failed(label, 'a value cannot move into itself');
+    if (inside) throw failed(label, 'a value cannot be moved into itself');
     this.#remove(from, label);
     this.#add(path, value, label);
   }
@@ -139,7 +139,7 @@ class Draft {
     const value = this.#get(from, label);
     this.#copiedCharacters += measureJson(value, copiedCharactersMax);
     if (this.#copiedCharacters > copiedCharactersMax) {
-      throw new Refused(tooMuch(`a JSON patch may copy ${copiedCharactersMax} characters; ${label} goes beyond`));
+      throw new Refused(tooMuch(`a JSON patch may copy at most ${copiedCharactersMax} characters; ${label} exceeds that`));
     }
     return mustParse(parseJson(formatJson(value), { depthMax: Infinity }));
   }
@@ -217,7 +217,7 @@ class Draft {
   #countMoved(elements: number, label: string): void {
     this.#movedElements += elements;
     if (this.#movedElements > movedElementsMax) {
-      throw new Refused(tooMuch(`a JSON patch may move ${movedElementsMax} array elements; ${label} goes beyond`));
+      throw new Refused(tooMuch(`a JSON patch may move at most ${movedElementsMax} array elements; ${label} exceeds that`));
     }
   }
 }
@@ -232,7 +232,7 @@ const indexPattern = /^(?:0|[1-9][0-9]*)$/;
 
 function indexOf(name: string, max: number, label: string): number {
   const index = indexPattern.test(name) ? Number(name) : NaN;
-  if (!(index <= max)) throw failed(label, `${JSON.stringify(name)} is no index of the array`);
+  if (!(index <= max)) throw failed(label, `${JSON.stringify(name)} is not an index of the array`);
   return index;
 }
 

@@ -67,7 +67,7 @@ export function applyStrategicMergePatch(
   { group, resource }: Readonly<{ group: string; resource: string }>,
 ): Parsed<JsonTree> {
   return attempt(() => {
-    if (!isJsonObject(patch)) throw bad('a strategic merge patch is an object');
+    if (!isJsonObject(patch)) throw bad('a strategic merge patch must be an object');
     const shape = shapesOfTypes.get(`${resource}.${group}`) ?? shapes.get(group);
     return mergeObject(isJsonObject(target) ? target : new Map(), patch, { shape, depth: 1 });
   });
@@ -242,7 +242,7 @@ function assertList(value: JsonTree, what: string): asserts value is JsonArray {
 function keyOf(item: JsonTree, mergeKey: string): string {
   const key = mergeKey === '' ? item : isJsonObject(item) ? item.get(mergeKey) : undefined;
   if (key === undefined) throw bad(`an item of the list does not contain the declared merge key: ${mergeKey}`);
-  if (!isScalar(key)) throw bad('a list that merges holds an item without a scalar key');
+  if (!isScalar(key)) throw bad('an item of a merged list has a merge key that is not a scalar');
   return isJsonNumber(key) ? canonicalNumber(key) : JSON.stringify(key);
 }
 

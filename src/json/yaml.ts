@@ -53,7 +53,7 @@ type Options = Readonly<{ duplicates?: 'last' | 'refused' }>;
 export function parseYaml(text: string, { duplicates = 'last' }: Options = {}): Parsed<JsonTree> {
   return attempt(() => {
     if (unprintable.test(text)) throw bad('control characters are not allowed');
-    if (ambiguous.test(text)) throw bad('a line ends with LF or CRLF, and a byte order mark stands at the beginning only');
+    if (ambiguous.test(text)) throw bad('each line must end with LF or CRLF, and a byte order mark may stand only at the beginning');
     const [document, second] = documentsOf(text);
     if (document === undefined) return null;
     if (second !== undefined) throw bad('more than one document');
@@ -172,7 +172,7 @@ function scalarOf(node: Exclude<ParsedNode, { items: unknown }>): JsonTree {
 function textOf({ value, srcToken }: Scalar.Parsed): string {
   const text = String(value);
   const quoted = wholeQuotes.get(srcToken?.type ?? '');
-  if (quoted !== undefined && srcToken !== undefined && !quoted.test(srcToken.source)) throw bad('a quoted text does not end');
+  if (quoted !== undefined && srcToken !== undefined && !quoted.test(srcToken.source)) throw bad('a quoted string has no closing quote');
   return srcToken?.type === 'block-scalar' && !/\n *$/.test(srcToken.source) ? text.replace(/\n$/, '') : text;
 }
 
@@ -208,7 +208,7 @@ function coreTag(type: string): string {
 }
 
 function unknownTag(tag: string): Refused {
-  return bad(`the tag ${tag} is not taken here`);
+  return bad(`the tag ${tag} is not accepted here`);
 }
 
 function bad(message: string): Refused {

@@ -111,7 +111,8 @@ export class Http2Sessions {
       while (this.#parts.clock.now() >= this.#http1UntilMs) {
         const free = this.#free();
         if (free !== undefined) return this.#send(free, asked);
-        if (this.#openCount() >= this.#options.sessionsMax) throw new CacheError('every connection to the server is full');
+        if (this.#openCount() >= this.#options.sessionsMax)
+          throw new CacheError('the server allows no more requests on any open connection');
         this.#opening ??= this.#open().finally(() => (this.#opening = undefined));
         await untilAborted(this.#opening, asked.signal);
       }
@@ -172,7 +173,9 @@ export class Http2Sessions {
     const { hostname, port } = new URL(origin);
     const late = new AbortController();
     this.#late = late;
-    const cancel = clock.after(this.#options.openMsMax, () => late.abort(new CacheError('the server does not answer')));
+    const cancel = clock.after(this.#options.openMsMax, () =>
+      late.abort(new CacheError(`the server did not answer within ${this.#options.openMsMax / 1000} s`)),
+    );
     try {
       const socket = await securely({ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port || 443), ...tls }, late.signal);
       if (socket.alpnProtocol !== 'h2') {
@@ -231,7 +234,7 @@ export class Http2Sessions {
       const heardBytes = of.socket.bytesRead;
       later(pingMsMax, () => {
         if (of.socket.bytesRead > heardBytes) judgeLater();
-        else session.destroy(new CacheError('the server answers no ping'));
+        else session.destroy(new CacheError('the server did not answer a ping'));
       });
     };
     const ask = (): void => {
@@ -259,7 +262,7 @@ function limitOrigins(session: ClientHttp2Session): void {
   let count = 0;
   session.on('origin', (origins: readonly string[]) => {
     count += origins.length;
-    if (count > originsMax) session.destroy(new CacheError('the server names origins without end'));
+    if (count > originsMax) session.destroy(new CacheError(`the server sent more than ${originsMax} origins`));
   });
 }
 

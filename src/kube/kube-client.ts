@@ -108,7 +108,9 @@ export class KubeClient {
     const over = new AbortController();
     const end = (): void => over.abort(signal.reason);
     signal.addEventListener('abort', end);
-    const cancel = this.#clock.after(answerMsMax, () => over.abort(new CacheError('the server does not answer')));
+    const cancel = this.#clock.after(answerMsMax, () =>
+      over.abort(new CacheError(`the server did not answer within ${answerMsMax / 1000} s`)),
+    );
     try {
       const answer = await ask(path, over.signal);
       answer.body.once('close', () => signal.removeEventListener('abort', end));
@@ -137,7 +139,9 @@ export class KubeClient {
     const arriving: AsyncIterator<Uint8Array> = body[Symbol.asyncIterator]();
     try {
       for (;;) {
-        const cancel = this.#clock.after(silenceMsMax, () => body.destroy(new CacheError('the server has gone silent')));
+        const cancel = this.#clock.after(silenceMsMax, () =>
+          body.destroy(new CacheError(`the server sent nothing for ${silenceMsMax / 1000} s`)),
+        );
         const { done, value } = await arriving.next().finally(cancel);
         if (done === true && isCutOff()) throw new CacheError('the answer of the server broke off');
         if (done === true) return;

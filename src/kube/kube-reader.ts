@@ -163,7 +163,7 @@ export class KubeReader {
         const object = readSourceObject(event.object);
         // No watch could resume there: a watch from '' starts at the present, so deletes in between
         // would be missed.
-        if (object.resourceVersion === '') failure = new CacheError('an event of a watch without a resourceVersion');
+        if (object.resourceVersion === '') failure = new CacheError('an event of the watch has no resourceVersion');
         if (failure !== undefined) break;
         if (event.type === 'BOOKMARK') {
           if (syncing && !endsInitialEvents(object)) continue;
@@ -180,7 +180,7 @@ export class KubeReader {
       if (revision !== undefined) this.#reached(place, revision);
       if (failure !== undefined) throw failure;
     }
-    if (syncing) throw new CacheError('a sync by watching ended before all was there');
+    if (syncing) throw new CacheError('the watch ended before it had sent all initial events');
     if (this.#parts.clock.now() - openedMs >= steadyMs) this.#progress(place);
   }
 
@@ -200,14 +200,14 @@ export class KubeReader {
     const envelope = cutter.end();
     const { group, version } = this.#collection;
     if (envelope.apiVersion !== formatApiVersion(group, version))
-      throw new CacheError(`an answer of ${envelope.apiVersion} is no list of this type`);
+      throw new CacheError(`the answer has the apiVersion ${envelope.apiVersion}, and is not a list of this type`);
     // The watch that follows starts at the first page's revision, so it brings all later changes.
     const revision = step.revision ?? envelope.resourceVersion;
     if (envelope.continueToken === '') {
       yield [{ kind: 'end', revision }];
       this.#reached(place, revision);
     } else {
-      if (envelope.continueToken === continueToken) throw new CacheError('a page of a list leads to itself');
+      if (envelope.continueToken === continueToken) throw new CacheError('a page of the list has the continue token that led to it');
       place.step = { ...step, continueToken: envelope.continueToken, revision };
       this.#progress(place);
     }
@@ -306,7 +306,7 @@ function isOlder(revision: string, than: string | undefined): boolean {
 }
 
 function fell(revision: string): KubeRefusal {
-  return new KubeRefusal(410, 'Expired', `the server is at revision ${revision}, behind what was read from it`);
+  return new KubeRefusal(410, 'Expired', `the server is at revision ${revision}, which is older than what was read from it before`);
 }
 
 function endsInitialEvents({ text }: SourceObject): boolean {

@@ -71,7 +71,7 @@ export class ListCutter {
         else if (byte === backslash) this.#escaped = true;
         else if (byte === quote) this.#inString = false;
       } else if (this.#inItems && this.#depth === 2 && !this.#mayStandAmongItems(byte))
-        throw new CacheError('a list whose items are not objects with a comma between them');
+        throw new CacheError('the items of the list are not objects separated by commas');
       else if (byte === quote) this.#inString = true;
       else if (byte === openBrace || byte === openBracket) {
         this.#depth += 1;
@@ -96,20 +96,21 @@ export class ListCutter {
 
   /** Throws if the page is incomplete. */
   end(): ListEnvelope {
-    if (this.#depth !== 0 || this.#envelope === '') throw new CacheError('a list broke off');
+    if (this.#depth !== 0 || this.#envelope === '') throw new CacheError('the list broke off');
     // Readers differ in which of two repeated names they use.
     if (parseJson(this.#envelope, { duplicates: 'refused' }).kind === 'refused')
-      throw new CacheError('a list that is no JSON, or in which a name stands twice');
+      throw new CacheError('the list is not JSON, or repeats a name');
     const parsed = JSON.parse(this.#envelope) as Readonly<{ items?: unknown; metadata?: Readonly<Record<string, unknown>> }>;
     const resourceVersion = textAt(parsed, 'metadata', 'resourceVersion') ?? '';
-    if (resourceVersion === '') throw new CacheError('a list without a resourceVersion');
+    if (resourceVersion === '') throw new CacheError('the list has no resourceVersion');
     const { items, metadata = {} } = parsed;
     const continueToken = metadata['continue'] ?? '';
     // Go writes a list without items as null.
-    if (items !== null && !Array.isArray(items)) throw new CacheError('a list without items');
-    if (items !== null && items.length > 0) throw new CacheError('a list whose name for items is written in another way');
-    if (typeof continueToken !== 'string') throw new CacheError('a list whose continue is no text');
-    if (continueToken === '' && (metadata['remainingItemCount'] ?? 0) !== 0) throw new CacheError('a list that has more, and no continue');
+    if (items !== null && !Array.isArray(items)) throw new CacheError('the list has no items');
+    if (items !== null && items.length > 0) throw new CacheError('the list spells the name of its items in another way');
+    if (typeof continueToken !== 'string') throw new CacheError('the continue token of the list is not a string');
+    if (continueToken === '' && (metadata['remainingItemCount'] ?? 0) !== 0)
+      throw new CacheError('the list says that items remain, but has no continue token');
     return { apiVersion: textAt(parsed, 'apiVersion') ?? '', resourceVersion, continueToken };
   }
 
@@ -136,11 +137,12 @@ export class ListCutter {
 
   #keep(bytes: Uint8Array): void {
     this.#envelope += this.#decoder.decode(bytes, { stream: true });
-    if (this.#envelope.length > envelopeBytesMax) throw new CacheError('this is no list: there is too much around its items');
+    if (this.#envelope.length > envelopeBytesMax)
+      throw new CacheError(`the answer is not a list: it has more than ${envelopeBytesMax} characters besides its items`);
   }
 
   #begin(bytes: Uint8Array): void {
     this.#begun.add(bytes);
-    if (this.#begun.bytes > this.#itemBytesMax) throw new CacheError(`an item of a list has more than ${this.#itemBytesMax} bytes`);
+    if (this.#begun.bytes > this.#itemBytesMax) throw new CacheError(`an item of the list has more than ${this.#itemBytesMax} bytes`);
   }
 }

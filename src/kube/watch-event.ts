@@ -23,7 +23,7 @@ export function cutWatchEvent(line: Uint8Array): WatchEvent {
   }
   const { top } = scanObject(line, nestingMax);
   const [type, object] = [member(top, 'type'), member(top, 'object')];
-  if (type === undefined || object === undefined) throw new CacheError('a line of a watch is no event');
+  if (type === undefined || object === undefined) throw new CacheError('a line of the watch is not an event');
   return { type: parseType(JSON.parse(valueText(line, type))), object: line.subarray(object.valueStart, object.valueEnd) };
 }
 
@@ -36,7 +36,7 @@ function parseType(text: unknown): WatchEvent['type'] {
     case 'ERROR':
       return text;
     default:
-      throw new CacheError(`a watch has an event of the type ${JSON.stringify(text)}`);
+      throw new CacheError(`the watch has an event of the unknown type ${JSON.stringify(text)}`);
   }
 }
 
@@ -60,7 +60,7 @@ export async function* lines(chunks: AsyncIterable<Uint8Array>, lineBytesMax: nu
     }
     if (from < chunk.length) {
       begun.add(chunk.subarray(from));
-      if (begun.bytes > lineBytesMax) throw new CacheError(`an event of a watch has more than ${lineBytesMax} bytes`);
+      if (begun.bytes > lineBytesMax) throw new CacheError(`an event of the watch has more than ${lineBytesMax} bytes`);
     }
     if (batch.length > 0) yield batch;
   }

@@ -67,7 +67,7 @@ export function createApp(parts: AppParts, options: AppOptions): App {
     const { exchange } = asked;
     return answer({ target, exchange, caller: exchange.caller, answerWith }, parts.ports, parts.version, (verb) => {
       asked.verb = verb;
-      if (verb !== 'get') throw new Refused(badRequest('a look-up gets one object'));
+      if (verb !== 'get') throw new Refused(badRequest('a look-up must get one object'));
     });
   };
   koa.use(routes({ ...parts.ports, ...parts }, exchangeOf, getObject).routes());
@@ -106,7 +106,7 @@ function isForKubeFace(target = '/'): boolean {
 /** Throws Refused(405) unless the verb only reads. */
 function assertRead(verb: Verb): void {
   if (verb !== 'get' && verb !== 'list')
-    throw new Refused({ reason: 'MethodNotAllowed', message: `the console gets and lists, it does not ${verb}` });
+    throw new Refused({ reason: 'MethodNotAllowed', message: `the console supports only get and list, not ${verb}` });
 }
 
 type ServeParts = AppParts & Readonly<{ requestLog: RequestLog }>;

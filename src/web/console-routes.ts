@@ -82,7 +82,9 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
     // Origin. So a request with Origin gets no link.
     if (!mayRead(caller) || request.headers.origin !== undefined) throw new Refused(noLink(caller));
     if (context.querystring !== '' || (await readBody(exchange, optionsBytesMax)).length > 0)
-      throw new Refused(badRequest('a link takes no options: dryRun would not be obeyed'));
+      throw new Refused(
+        badRequest('a request for a link must have neither a query nor a body: options such as dryRun would have no effect'),
+      );
     log.info('console.link-made', { user: caller.user });
     const path = `/console/enter?link=${sessions.makeLink(caller)}`;
     await respond(exchange, jsonAnswer(201, JSON.stringify({ path, expiresInMs: linkMs })));
@@ -123,7 +125,7 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
 }
 
 function noLink({ user }: Caller): Refusal {
-  const message = `forbidden: User ${JSON.stringify(user)} cannot read this cache, or asks from a page, which gets no link to its console`;
+  const message = `forbidden: User ${JSON.stringify(user)} cannot get a link to the console: the user may not read this cache, or the request has an Origin header`;
   return { reason: 'Forbidden', message, details: {} };
 }
 

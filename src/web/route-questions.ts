@@ -23,7 +23,7 @@ export function parseFreshnessQuestion(query: URLSearchParams): Parsed<Freshness
 function parameterFlaw(query: URLSearchParams, known: readonly string[]): string | undefined {
   for (const name of query.keys()) {
     const shown = JSON.stringify(name);
-    if (!known.includes(name)) return `unknown parameter ${shown}: there are ${known.join(', ')}`;
+    if (!known.includes(name)) return `unknown parameter ${shown}: the parameters are ${known.join(', ')}`;
     if (query.getAll(name).length > 1) return `the parameter ${shown} is given more than once`;
   }
   return undefined;
@@ -83,7 +83,7 @@ function* flawsIn(query: URLSearchParams): Generator<string> {
   for (const [name, value] of query) if (value === '' && name !== 'group') yield `the parameter ${JSON.stringify(name)} is empty`;
   const ageText = query.get('reportAgeMaxMs');
   if (ageText !== null && !agePattern.test(ageText))
-    yield `invalid reportAgeMaxMs: ${JSON.stringify(ageText)} is no number of milliseconds`;
+    yield `invalid reportAgeMaxMs: ${JSON.stringify(ageText)} is not a number of milliseconds with at most 6 digits`;
   const cluster = query.get('cluster') ?? '';
   if (parseClusterName(cluster) === undefined && parseCanonicalPath(cluster) === undefined)
     yield `invalid cluster: ${JSON.stringify(cluster)} does not match the regex`;
@@ -104,7 +104,6 @@ function targetOf(query: URLSearchParams, { group, resource, identity, shard }: 
  */
 export function parseResolveQuestion(query: URLSearchParams): Parsed<string> {
   const [path, ...others] = query.getAll('path');
-  if (path === undefined || others.length > 0 || query.size > 1)
-    return refused(badRequest('one path is required, and no other parameter is known'));
+  if (path === undefined || others.length > 0 || query.size > 1) return refused(badRequest('exactly one parameter is required: path'));
   return parsed(path);
 }

@@ -132,7 +132,7 @@ export function routes(
       const { encoding } = mustParse(negotiate(exchange.request.headers.accept, 'one'));
       const body = await readBody(exchange, optionsBytesMax);
       if (queryOf(context).size > 0 || body.length > 0)
-        throw new Refused(badRequest('this removal takes no options: dryRun would not be obeyed'));
+        throw new Refused(badRequest('this removal must have neither a query nor a body: options such as dryRun would have no effect'));
       const { name = '', type } = context.params;
       const parsed = parse(name);
       if (parsed === undefined) throw new Refused(badRequest(`invalid ${what}: ${JSON.stringify(name)} does not match the regex`));

@@ -16,6 +16,6 @@ export function limitInterim(request: Request, end: (error: CacheError) => void)
   for (const event of ['information', 'headers'])
     request.on(event, () => {
       count += 1;
-      if (count > interimMax) end(new CacheError('the server does not begin its answer'));
+      if (count > interimMax) end(new CacheError(`the server sent more than ${interimMax} interim responses instead of its answer`));
     });
 }

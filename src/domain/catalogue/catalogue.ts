@@ -142,7 +142,7 @@ export class Catalogue {
     const declared = begun.find((type) => this.#declaredTypes.has(familyOf(type)));
     if (declared !== undefined) {
       const name = formatGroupResource(declared);
-      throw new CacheError(`${name} is declared by ClusterCachedResources: the file of types counts for it from the next start on`);
+      throw new CacheError(`${name} is declared by ClusterCachedResources: the types file applies to that type only from the next start`);
     }
     const ended = this.#table.filter((type) => !isCovered(type, next.get(familyOf(type))));
     const widened = table.filter((type) => former.has(familyOf(type)) && !isCovered(type, former.get(familyOf(type))));

@@ -52,7 +52,8 @@ export function admitObject(object: PushedObject, inputs: PushInputs): Parsed<Pu
     const { type, version, by, bodyBytesMax } = inputs;
     const key = readKey(object, inputs);
     if (object.body === undefined) return { kind: 'keep', key, by };
-    if (!serves(type, version)) throw new Refused(badRequest(`${type.resource} are not served in that version`));
+    if (!serves(type, version))
+      throw new Refused(badRequest(`this cache does not serve ${type.resource} in the version ${JSON.stringify(version.slice(0, 64))}`));
     if (object.body.length > bodyBytesMax) throw new Refused(tooLarge(object.body.length, bodyBytesMax));
     const { body, path } = isPathType(type) ? readEntry(key, object.body, inputs) : readReplica(key, object.body, inputs);
     if (inputs.accepts?.({ key, body }) === false) throw new Refused(notAccepted);
@@ -101,7 +102,7 @@ export function admitPossibleKey(pushed: PushedKey, inputs: KeyInputs): Parsed<K
   });
 }
 
-const notAccepted: Refusal = { reason: 'Forbidden', message: 'the policy of this cache does not let it in' };
+const notAccepted: Refusal = { reason: 'Forbidden', message: 'the policy of this cache does not accept the object' };
 
 const uidMissing = {
   reason: 'FieldValueRequired',
@@ -114,24 +115,28 @@ function readKey({ cluster, namespace, name }: PushedKey, { type, resource, shar
   if (name.length + namespace.length > keyCharactersMax)
     throw new Refused(badRequest(`a key has more than ${keyCharactersMax} characters`));
   if (type.namespaced !== (namespace !== '')) {
-    throw new Refused(badRequest(type.namespaced ? 'the type is namespaced and the key has no namespace' : 'the type has no namespaces'));
+    throw new Refused(
+      badRequest(
+        type.namespaced ? 'the type is namespaced and the key has no namespace' : 'the type is not namespaced and the key has a namespace',
+      ),
+    );
   }
   return { resource, shard, cluster: readCluster(cluster, systemClusters), namespace, name };
 }
 
 function readCluster(text: string, systemClusters: ReadonlySet<string>): ClusterName {
   const cluster = parseClusterName(text);
-  if (cluster === undefined) throw new Refused(badRequest('a key needs the name of a logical cluster; a path is none'));
+  if (cluster === undefined) throw new Refused(badRequest('the cluster of a key must be the name of a logical cluster, not a path'));
   if (cluster.startsWith('system:') && !systemClusters.has(cluster)) {
-    throw new Refused({ reason: 'Forbidden', message: `objects of the logical cluster ${JSON.stringify(cluster)} are not taken` });
+    throw new Refused({ reason: 'Forbidden', message: `this cache accepts no objects of the logical cluster ${JSON.stringify(cluster)}` });
   }
   return cluster;
 }
 
 function confirmPlace(key: Key, { name, namespace, annotations }: ObjectMeta): void {
-  if (name !== key.name) throw new Refused(badRequest('the name in the object is not the one of its key'));
+  if (name !== key.name) throw new Refused(badRequest('the name in the object differs from the name in its key'));
   if (namespace !== '' && namespace !== key.namespace)
-    throw new Refused(badRequest('the namespace in the object is not the one of its key'));
+    throw new Refused(badRequest('the namespace in the object differs from the namespace in its key'));
   const claims = [
     ['kcp.io/cluster', key.cluster],
     ['kcp.io/shard', key.shard],
@@ -139,10 +144,13 @@ function confirmPlace(key: Key, { name, namespace, annotations }: ObjectMeta): v
   for (const [annotation, place] of claims) {
     const claimed = annotations.get(annotation);
     if (claimed === undefined || claimed === place) continue;
-    throw new Refused({ reason: 'Forbidden', message: `the annotation ${annotation} claims ${JSON.stringify(claimed.slice(0, 64))}` });
+    throw new Refused({
+      reason: 'Forbidden',
+      message: `the annotation ${annotation} is ${JSON.stringify(claimed.slice(0, 64))}, but the key has ${JSON.stringify(place)}`,
+    });
   }
 }
 
 function tooLarge(bytes: number, bytesMax: number): Refusal {
-  return { reason: 'RequestEntityTooLarge', message: `the object has ${bytes} bytes, at most ${bytesMax} are taken` };
+  return { reason: 'RequestEntityTooLarge', message: `the object has ${bytes} bytes; at most ${bytesMax} are accepted` };
 }

@@ -58,7 +58,7 @@ export function readObject(bytes: Uint8Array, expected: Expected): IncomingObjec
   const warnings = expected.fieldValidation === 'Ignore' ? [] : strictCauses(text);
   if (expected.fieldValidation === 'Strict' && warnings.length > 0) throw unfit(`strict decoding error: ${warnings.join(', ')}`);
   if (bytes.length > repeatedBytesMax && hasDuplicates(text))
-    throw unfit(`a name stands twice, which is accepted up to ${repeatedBytesMax} bytes only`);
+    throw unfit(`an object of more than ${repeatedBytesMax} bytes must not repeat the name of a member`);
 
   const wanted = formatApiVersion(type.group, version);
   if (apiVersion !== wanted) {

@@ -158,7 +158,7 @@ function suffix(): string {
  * this bound stays far below those.
  */
 const keptCharactersMax = 4 * 1024;
-const tooMuchKept = `the names that are kept on one copy, with their values, have at most ${keptCharactersMax} characters together`;
+const tooMuchKept = `the kept names of one copy and their values may have at most ${keptCharactersMax} characters in all`;
 
 /** `keeps`: the write changes listed names only. */
 type KeptWrite = Readonly<{ body: Body; keeps: boolean }>;

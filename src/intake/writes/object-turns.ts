@@ -65,4 +65,4 @@ export function assertAwaited({ isEnded }: Asker): void {
   if (isEnded) throw new Refused(abandoned);
 }
 
-const abandoned: Refusal = { reason: 'Timeout', message: 'the request has ended before it was decided' };
+const abandoned: Refusal = { reason: 'Timeout', message: 'the request ended before the server decided its write' };

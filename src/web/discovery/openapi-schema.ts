@@ -35,7 +35,7 @@ export function publishedText(type: Documented, version: string, published: Sche
 export function formatSchema(type: Documented, version: string, { description, required, fields }: KindSchema): string {
   return JSON.stringify({
     type: 'object',
-    description: description ?? `${type.kind} of a shard, as the cache holds it. It checks no field but metadata's.`,
+    description: description ?? `${type.kind} of a shard, as the cache holds it. The cache checks only its metadata.`,
     required,
     properties: { apiVersion: { type: 'string' }, kind: { type: 'string' }, metadata: metadataSchema, ...fields },
     'x-kubernetes-group-version-kind': [groupVersionKind(type, version)],
@@ -54,14 +54,14 @@ export function groupVersionKind({ group, kind }: Documented, version: string): 
 
 const anyObject = {
   type: 'object',
-  description: 'As the shard has it: the fields are those of its definition there.',
+  description: 'As the shard has it: the definition of the type on the shard names the fields.',
   'x-kubernetes-preserve-unknown-fields': true,
 };
 const anyObjects = { type: 'array', items: anyObject, description: anyObject.description };
 const texts = { type: 'object', additionalProperties: { type: 'string' } };
 const metadataSchema = {
   type: 'object',
-  description: 'What every object has; canonical path, logical cluster and shard stand in annotations kcp.io/….',
+  description: 'What every object has. Annotations kcp.io/… give its canonical path, logical cluster and shard.',
   properties: {
     name: { type: 'string' },
     namespace: { type: 'string' },

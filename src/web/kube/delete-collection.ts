@@ -25,7 +25,7 @@ export async function removeCollection(call: Call, ports: KubePorts): Promise<An
   writeTargetOf(call);
   const listOptions = mustParse(parseListOptions(call.query, ports.limits));
   if (listOptions.continueToken !== undefined)
-    throw new Refused(badRequest('a collection is deleted from its beginning: continue is not supported'));
+    throw new Refused(badRequest('deletecollection begins with the first object: continue is not supported'));
   const options = await readDeleteOptions(call, ports.limits.bodyBytesMax);
   assertPresent(listOptions, options);
   const { scope, selector } = narrow(call, listOptions.selector);
@@ -42,7 +42,7 @@ export async function removeCollection(call: Call, ports: KubePorts): Promise<An
 function assertPresent({ resourceVersion, match }: ListOptions, options: DeleteOptions): void {
   const isPresent = ['', '0', options.resourceVersion].includes(resourceVersion);
   if (match !== undefined || !isPresent)
-    throw new Refused(badRequest('a collection is deleted as it is now: name a resourceVersion in the preconditions alone'));
+    throw new Refused(badRequest('a collection is deleted in its newest state: give a resourceVersion only as a precondition'));
 }
 
 type Removal = Readonly<{ scope: Scope; selector: Selector; listOptions: ListOptions; options: DeleteOptions; form: ObjectForm }>;

@@ -73,7 +73,7 @@ export function checkRepeated(query: URLSearchParams, names: readonly string[] =
   for (const [name, value] of query) {
     const differs = (values.get(name) ?? value) !== value;
     if (differs && name !== 'dryRun' && names.includes(name))
-      throw new Refused(badRequest(`the option ${JSON.stringify(name)} is given several times, and differs`));
+      throw new Refused(badRequest(`the option ${JSON.stringify(name)} is given several times, with different values`));
     values.set(name, value);
   }
 }

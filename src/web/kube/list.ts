@@ -223,7 +223,7 @@ function pageOf(options: ListOptions, scope: Scope, selector: Selector, { revisi
     const located = begun === undefined ? undefined : revisions.locate(begun);
     if (located === undefined) return { ...now, after };
     if (located.kind === 'ours') return { ...now, revision: located.revision, after };
-    throw withFreshToken(new Refused(expired('the continue token is from another life of this store')), { ...now, after });
+    throw withFreshToken(new Refused(expired('the continue token names a revision that is not of this store')), { ...now, after });
   }
   if (resourceVersion === '' || resourceVersion === '0') return now;
   const located = revisions.locate(resourceVersion);

@@ -58,7 +58,7 @@ function parseDeleteOptions(query: URLSearchParams): DeleteOptions {
   if (policy !== null && !propagationPolicies.includes(policy))
     causes.push(notSupported('propagationPolicy', policy, '"Foreground", "Background", "Orphan", "nil"'));
   if (isTrue(query.get(unsafeDelete)))
-    causes.push(forbidden('there is nothing here that cannot be read', unsafeDelete));
+    causes.push(forbidden('this server does not delete objects that it cannot read', unsafeDelete));
   if (causes.length > 0) throw new Refused(invalidOptions('DeleteOptions', causes));
   return {
     dryRun: query.has('dryRun'),
@@ -139,8 +139,7 @@ function optionsIn(object: JsonObject, members: ReadonlyMap<string, Member>): Op
     const member = members.get(name);
     if (member === undefined) throw new Refused(badRequest(`unknown field ${JSON.stringify(name)} in DeleteOptions`));
     const options = value === null ? [] : member(name, value);
-    if (options === undefined)
-      throw new Refused(badRequest(`the field ${JSON.stringify(name)} of DeleteOptions has a value that it cannot have`));
+    if (options === undefined) throw new Refused(badRequest(`the field ${JSON.stringify(name)} of DeleteOptions has an invalid value`));
     return options;
   });
 }

@@ -112,5 +112,5 @@ function readFields(message: Buffer, count: number, found: (number: number, valu
 }
 
 function malformed(): Refused {
-  return new Refused(badRequest('the body of the request is no object in protobuf'));
+  return new Refused(badRequest('the body of the request is not an object in protobuf'));
 }

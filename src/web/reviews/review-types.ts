@@ -20,24 +20,24 @@ const reviewSchemas: Readonly<Record<ReviewKind, KindSchema>> = {
     required: ['spec'],
     fields: {
       ...notStored,
-      spec: object('What the caller would do: exactly one of both.', {
-        resourceAttributes: object('A request for objects. What is left out stands for all.', {
+      spec: object('What the caller would do: exactly one of the two fields.', {
+        resourceAttributes: object('A request for objects. A field that is left out stands for all values.', {
           verb,
           group: text('The API group.'),
           version: text('The version of the group. It decides nothing.'),
-          resource: text('The resource, by its plural.'),
+          resource: text('The plural name of the resource.'),
           subresource: text('A part of the resource. It decides nothing.'),
           namespace: text('The namespace. It decides nothing.'),
           name: text('The name of an object. It decides nothing.'),
         }),
-        nonResourceAttributes: object('A request for a path that is no resource, such as /metrics.', {
+        nonResourceAttributes: object('A request for a path that is not a resource, such as /metrics.', {
           path: text('The path.'),
           verb: text('The method in lower case.'),
         }),
       }),
       status: object('The answer.', {
-        allowed: flag('Whether the caller may.'),
-        reason: text('Why it may not.'),
+        allowed: flag('Whether the caller may do it.'),
+        reason: text('Why the caller may not do it.'),
       }),
     },
   },
@@ -52,7 +52,7 @@ const reviewSchemas: Readonly<Record<ReviewKind, KindSchema>> = {
           apiGroups: texts('The API groups; * for all of them.'),
           resources: texts('The resources; * for all of them.'),
         }),
-        nonResourceRules: list('What it may ask of paths that are no resources.', {
+        nonResourceRules: list('What the caller may ask of paths that are not resources.', {
           verbs: texts('The methods in lower case.'),
           nonResourceURLs: texts('The paths; * for all of them.'),
         }),

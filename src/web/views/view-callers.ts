@@ -85,7 +85,7 @@ export class ViewCallers {
     if (stale === undefined) return place;
     throw new Refused({
       reason: 'ServiceUnavailable',
-      message: `whom the view is for is not known: what is here of ${formatGroupResource(stale)} of shard ${place.shard} is not current`,
+      message: `the cache cannot decide who may use this view: its ${formatGroupResource(stale)} of the shard ${place.shard} are not current`,
       details: { retryAfterSeconds: 1 },
     });
   }

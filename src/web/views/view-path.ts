@@ -37,7 +37,7 @@ function parseExport([clusterText = '', name = '', ...own]: readonly string[]): 
   if (cluster === undefined || name === '' || identity === '' || rest[0] !== 'clusters')
     return refused(
       badRequest(
-        'a view of an APIExport begins with /services/apiexport/CLUSTER/EXPORT[/IDENTITY]/clusters/CLUSTER, where the first cluster is a name',
+        'the path of a view begins with /services/apiexport/CLUSTER/EXPORT[/IDENTITY]/clusters/CLUSTER; the first CLUSTER must be a name',
       ),
     );
   return parsed({ view: { kind: 'apiexport', cluster, name, identity }, rest });
@@ -45,6 +45,6 @@ function parseExport([clusterText = '', name = '', ...own]: readonly string[]): 
 
 function parseSyncer([id = '', ...rest]: readonly string[]): ReturnType<typeof parseViewPath> {
   if (id === '' || labelKeyFlaws(syncerLabel(id)).length > 0 || rest[0] !== 'clusters' || parseClusterName(rest[1] ?? '') === undefined)
-    return refused(badRequest('the view of a syncer begins with /services/syncer/ID/clusters/CLUSTER, where the cluster is a name'));
+    return refused(badRequest('the path of a view begins with /services/syncer/ID/clusters/CLUSTER; CLUSTER must be a name'));
   return parsed({ view: { kind: 'syncer', id }, rest });
 }

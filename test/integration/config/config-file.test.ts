@@ -94,14 +94,14 @@ test('all mistakes in a policy are reported at once, with line and place', (t) =
   ].join('\n');
 
   t.deepEqual(
-    problemsOf(file).map((problem) => problem.replace(/: (must be a type such as|is no label selector).*/, ': $1')),
+    problemsOf(file).map((problem) => problem.replace(/: (must be a type such as|is not a label selector).*/, ': $1')),
     [
       'strata.yaml line 9: unknown key parent.folow; did you mean parent.follow?',
       'strata.yaml line 7: parent.forward[1].shard: unknown key "shard"; a rule may name types, shards, clusters, pathPrefix, labels, annotations',
       'strata.yaml line 6: parent.forward[1].types[1]: "Bad_Type": must be a type such as',
       "strata.yaml line 8: parent.forward[2]: an empty rule is a mistake; types: ['*'] lets everything through",
       'strata.yaml line 12: children.eu-1.acept: unknown key acept; did you mean accept?',
-      'strata.yaml line 13: children.eu-1.offer.labels: is no label selector',
+      'strata.yaml line 13: children.eu-1.offer.labels: is not a label selector',
       'strata.yaml line 14: children.Bad: "Bad" is not the name of a cache',
       'strata.yaml line 15: children.us-1: must be a mapping of accept and offer to rules',
     ],

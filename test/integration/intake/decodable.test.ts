@@ -53,7 +53,7 @@ for (const [what, metadata, rest] of undecodable) {
 
     t.deepEqual(none, []);
     t.is(refused?.reason, 'BadRequest');
-    t.regex(refused?.message ?? '', /unmarshal|parsing time|another spelling|stands twice|max depth|take it for a list/);
+    t.regex(refused?.message ?? '', /unmarshal|parsing time|another spelling|repeats a name|max depth|take it for a list/);
     const later = refusals(await pusher.acknowledged(pusher.put(exports, [bad(metadata, rest), pushedExport('two')])));
     t.is(later.length, 1);
     t.deepEqual(await names(server), ['one', 'two']);

@@ -56,7 +56,7 @@ for (const [what, metadata, rest] of undecodable)
 
     for (const { status, text: answer } of [posted, put]) {
       t.is(status, 400, answer.slice(0, 200));
-      t.regex(answer, /float64|another spelling|stands twice|max depth|take it for a list/);
+      t.regex(answer, /float64|another spelling|repeats a name|max depth|take it for a list/);
     }
     t.deepEqual((await client.list(aPath({ cluster }))).items, [stored]);
   });

@@ -156,14 +156,14 @@ test('a look-up that is not fully understood is refused, with the reason', async
     [{ ...one, group: 'a_b' }, /^invalid group/],
     [{ ...one, resource: 'a/b' }, /^invalid resource/],
     [{ ...one, resource: 'apiexports:abc' }, /^invalid resource/],
-    [{ ...one, resource: 'watch' }, /^a look-up gets one object$/],
+    [{ ...one, resource: 'watch' }, /^a look-up must get one object$/],
     [{ ...one, version: '..' }, /^invalid version: ".." may not be/],
     [{ ...one, namespace: 'a/b' }, /^invalid namespace: "a\/b" may not contain/],
     [{ ...one, name: '.' }, /^invalid name/],
     [{ ...one, name: 'a%2Fb' }, /^invalid name/],
-    [{ ...one, reportAgeMaxMs: '-1' }, /^invalid reportAgeMaxMs: "-1" is no number of milliseconds$/],
+    [{ ...one, reportAgeMaxMs: '-1' }, /^invalid reportAgeMaxMs: "-1" is not a number of milliseconds with at most 6 digits$/],
     [{ ...one, reportAgeMaxMs: '1s' }, /^invalid reportAgeMaxMs/],
-    [{ ...one, resourceVersion: '7' }, /^unknown parameter "resourceVersion": there are group, version,/],
+    [{ ...one, resourceVersion: '7' }, /^unknown parameter "resourceVersion": the parameters are group, version,/],
     [`${pathOf(one)}&name=one`, /^the parameter "name" is given more than once$/],
   ];
   for (const [asked, why] of malformed) {

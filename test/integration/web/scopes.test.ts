@@ -95,7 +95,7 @@ test('numeric options of a list and of a watch are int64, and may not be repeate
       for (const text of [digits, `-${digits}`, '9223372036854775808', '9'.repeat(5_000)])
         t.is(await list(`${name}=${text}${watch}`), parsing(text, 'value out of range'));
       t.is(await list(`${name}${watch}`), parsing(''));
-      t.is(await list(`${name}=1&${name}=2${watch}`), `400 BadRequest: the option "${name}" is given several times, and differs`);
+      t.is(await list(`${name}=1&${name}=2${watch}`), `400 BadRequest: the option "${name}" is given several times, with different values`);
     }
     for (const [name, one, other] of [
       ['labelSelector', 'a', 'b'],
@@ -107,10 +107,13 @@ test('numeric options of a list and of a watch are int64, and may not be repeate
     ] as const)
       t.is(
         await list(`${name}=${one}&${name}=${other}${watch}`),
-        `400 BadRequest: the option "${name}" is given several times, and differs`,
+        `400 BadRequest: the option "${name}" is given several times, with different values`,
       );
   }
-  t.is(await list('watch=false&watch=true&timeoutSeconds=1'), '400 BadRequest: the option "watch" is given several times, and differs');
+  t.is(
+    await list('watch=false&watch=true&timeoutSeconds=1'),
+    '400 BadRequest: the option "watch" is given several times, with different values',
+  );
   for (const query of [
     'limit=%2B5',
     'limit=-9223372036854775808',

@@ -349,7 +349,7 @@ test('YAML with line ends that other readers treat differently is refused, and n
       body,
     });
     t.is(status, 400, JSON.stringify(body));
-    t.regex(text, /a line ends with LF or CRLF/);
+    t.regex(text, /each line must end with LF or CRLF/);
   }
 
   t.deepEqual((await client.list(path())).items, []);

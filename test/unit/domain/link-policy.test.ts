@@ -47,7 +47,7 @@ test('a rule names a type by group and resource, and by identity if only one ide
     { group: 'machines.svm.io', resource: 'instances', identity: 'a1B' },
   ]);
   t.is(aPolicy({ types: ['*'] })[0]?.types, undefined);
-  t.deepEqual(problemsOf({ types: ['secrets', '*'] }), ["types: '*' stands alone"]);
+  t.deepEqual(problemsOf({ types: ['secrets', '*'] }), ["types: '*' must be the only member"]);
 });
 
 test('labels are a selector, or a mapping of equal values', (t) => {
@@ -68,7 +68,7 @@ test('every fault of a rule is reported with the path of its key, all at once', 
   t.deepEqual(problemsOf({ labels: { tier: 1, '-bad': 'x' } }).length, 2);
   t.deepEqual(problemsOf({ labels: 'a in' }).length, 1);
   t.deepEqual(problemsOf({ annotations: { 'example.io/a': true } }), [
-    'annotations.example.io/a: "example.io/a": must be a text, in quotes if it looks like a number',
+    'annotations.example.io/a: "example.io/a": must be a string, in quotes if it looks like a number',
   ]);
 });
 
@@ -110,7 +110,7 @@ test('rules, lists, labels and the whole policy are bounded', (t) => {
 });
 
 test('a text that is not JSON, or nested too deep, is refused', (t) => {
-  t.is(textProblem('{'), 'is no JSON');
+  t.is(textProblem('{'), 'is not JSON');
   t.not(textProblem('['.repeat(100_000) + ']'.repeat(100_000)), '');
   t.not(textProblem('{"__proto__":{"types":["*"]}}'), '');
   t.not(textProblem('[{"annotations":{"__proto__":"x"}}]'), '');
@@ -188,7 +188,7 @@ test('a star stands for every shard and must be alone, and a rule with it differ
   t.is(formatLinkPolicy(named), '[{"types":["*"],"shards":["*"]}]');
   t.deepEqual(readBack(named), named);
   t.not(formatLinkPolicy(named), formatLinkPolicy(aPolicy({ types: ['*'] })));
-  t.deepEqual(problemsOf({ shards: ['*', 'amber'] }), ["shards: '*' stands alone"]);
+  t.deepEqual(problemsOf({ shards: ['*', 'amber'] }), ["shards: '*' must be the only member"]);
 });
 
 test('an accept rule without shards covers the shards that the other rules name, and none if they name none', (t) => {

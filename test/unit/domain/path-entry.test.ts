@@ -80,24 +80,24 @@ test('an entry leaves out members that are false or absent', (t) => {
 
 test('an entry that no agent sends is refused with the reason', (t) => {
   const refused: readonly (readonly ['logicalclusters' | 'workspaces', string | Uint8Array, RegExp])[] = [
-    ['workspaces', '', /no JSON/],
-    ['workspaces', '[]', /no object/],
-    ['workspaces', 'null', /no object/],
-    ['workspaces', new Uint8Array([0x7b, 0xff, 0x7d]), /no JSON/],
-    ['workspaces', '{}', /to one of both/],
-    ['workspaces', '{"cluster":"one","url":"https://a"}', /to one of both/],
-    ['workspaces', '{"cluster":7}', /no text/],
-    ['workspaces', '{"cluster":""}', /no logical cluster/],
-    ['workspaces', '{"cluster":"Root"}', /no logical cluster/],
-    ['workspaces', '{"cluster":"root:org"}', /no logical cluster/],
-    ['workspaces', '{"cluster":"system:admin"}', /no logical cluster/],
-    ['workspaces', '{"cluster":"*"}', /no logical cluster/],
+    ['workspaces', '', /not JSON/],
+    ['workspaces', '[]', /not a JSON object/],
+    ['workspaces', 'null', /not a JSON object/],
+    ['workspaces', new Uint8Array([0x7b, 0xff, 0x7d]), /not JSON/],
+    ['workspaces', '{}', /either a cluster or a url/],
+    ['workspaces', '{"cluster":"one","url":"https://a"}', /either a cluster or a url/],
+    ['workspaces', '{"cluster":7}', /not a string/],
+    ['workspaces', '{"cluster":""}', /not the name of a logical cluster/],
+    ['workspaces', '{"cluster":"Root"}', /not the name of a logical cluster/],
+    ['workspaces', '{"cluster":"root:org"}', /not the name of a logical cluster/],
+    ['workspaces', '{"cluster":"system:admin"}', /not the name of a logical cluster/],
+    ['workspaces', '{"cluster":"*"}', /not the name of a logical cluster/],
     ['workspaces', '{"cluster":"one","unavailable":"yes"}', /neither true nor false/],
-    ['workspaces', '{"cluster":"one","shard":""}', /no name of a shard/],
-    ['workspaces', '{"cluster":"one","shard":"*"}', /no name of a shard/],
-    ['workspaces', '{"cluster":"one","shard":"Amber"}', /no name of a shard/],
-    ['workspaces', '{"cluster":"one","shard":null}', /no text/],
-    ['workspaces', '{"cluster":"one","shard":["amber"]}', /no text/],
+    ['workspaces', '{"cluster":"one","shard":""}', /not the name of a shard/],
+    ['workspaces', '{"cluster":"one","shard":"*"}', /not the name of a shard/],
+    ['workspaces', '{"cluster":"one","shard":"Amber"}', /not the name of a shard/],
+    ['workspaces', '{"cluster":"one","shard":null}', /not a string/],
+    ['workspaces', '{"cluster":"one","shard":["amber"]}', /not a string/],
     ['workspaces', '{"url":"http://mounts.example.com/"}', /https/],
     ['workspaces', '{"url":"https://user:secret@mounts.example.com/"}', /credentials/],
     ['workspaces', '{"url":"https://user@mounts.example.com/"}', /credentials/],
@@ -111,9 +111,9 @@ test('an entry that no agent sends is refused with the reason', (t) => {
     ['workspaces', '{"url":"https://mounts.example.com/a/../b"}', /https/],
     ['workspaces', `{"url":"https://mounts.example.com/${'a'.repeat(2_048)}"}`, /https/],
     ['workspaces', `{"cluster":"one","note":"${'a'.repeat(4_096)}"}`, /at most 4096/],
-    ['logicalclusters', '{"path":"root:"}', /no canonical path/],
-    ['logicalclusters', '{"path":"system:admin"}', /no canonical path/],
-    ['logicalclusters', '{"path":["root"]}', /no text/],
+    ['logicalclusters', '{"path":"root:"}', /not a canonical path/],
+    ['logicalclusters', '{"path":"system:admin"}', /not a canonical path/],
+    ['logicalclusters', '{"path":["root"]}', /not a string/],
     ['logicalclusters', '{"parentless":1}', /neither true nor false/],
     ['logicalclusters', '{"migrating":"root"}', /neither true nor false/],
   ];
@@ -122,7 +122,7 @@ test('an entry that no agent sends is refused with the reason', (t) => {
     t.regex(typeof message === 'string' ? message : 'it was taken', why, String(text));
   }
   for (const name of ['Team', 'a.b', 'a:b', '-a', 'a-', 'a'.repeat(64), ''])
-    t.regex(String(read('workspaces', '{"cluster":"one"}', name)), /no segment/);
+    t.regex(String(read('workspaces', '{"cluster":"one"}', name)), /not a segment/);
   t.regex(String(read('logicalclusters', '{}', 'other')), /named cluster/);
 });
 
