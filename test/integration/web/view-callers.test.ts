@@ -233,7 +233,7 @@ test('a revoked permission ends at once, and while RBAC objects are not current 
   await until(async () => (await statusOf(client, wild)) === 200);
   for (const other of [sliceOf('apiexports'), sliceOf('logicalclusters', { group: 'core.kcp.io' })]) {
     amber.socket.send({ kind: 'status', freshness: [{ ...behind, slice: other }], withdrawn: [] });
-    await until(async () => (await client.raw('GET', wild)).text.includes(`${other.resource.resource}.${other.resource.group} of shard`));
+    await until(async () => (await client.raw('GET', wild)).text.includes(`${other.resource.resource}.${other.resource.group} of the shard`));
     amber.socket.send({ kind: 'status', freshness: [{ ...behind, slice: other, lagMs: 0 }], withdrawn: [] });
     await until(async () => (await statusOf(client, wild)) === 200);
   }
@@ -241,7 +241,7 @@ test('a revoked permission ends at once, and while RBAC objects are not current 
   await until(async () => (await statusOf(client, wild)) === 503);
   const { status, text, headers } = await client.raw('GET', wild);
   t.is(status, 503);
-  t.regex(text, /clusterroles\.rbac\.authorization\.k8s\.io of shard amber is not current/);
+  t.regex(text, /clusterroles\.rbac\.authorization\.k8s\.io of the shard amber are not current/);
   t.truthy(headers['retry-after']);
   t.is(await statusOf(server.client(), wild), 200, 'masters still read');
 });
