@@ -233,7 +233,9 @@ test('a revoked permission ends at once, and while RBAC objects are not current 
   await until(async () => (await statusOf(client, wild)) === 200);
   for (const other of [sliceOf('apiexports'), sliceOf('logicalclusters', { group: 'core.kcp.io' })]) {
     amber.socket.send({ kind: 'status', freshness: [{ ...behind, slice: other }], withdrawn: [] });
-    await until(async () => (await client.raw('GET', wild)).text.includes(`${other.resource.resource}.${other.resource.group} of the shard`));
+    await until(async () =>
+      (await client.raw('GET', wild)).text.includes(`${other.resource.resource}.${other.resource.group} of the shard`),
+    );
     amber.socket.send({ kind: 'status', freshness: [{ ...behind, slice: other, lagMs: 0 }], withdrawn: [] });
     await until(async () => (await statusOf(client, wild)) === 200);
   }
