@@ -28,7 +28,7 @@ export function formatObjectName({ cluster, namespace, name }: Readonly<{ cluste
 }
 
 /** Names a logical cluster on a shard. */
-export function placeOf({ shard, cluster }: Pick<Key, 'shard' | 'cluster'>): string {
+export function clusterKeyOf({ shard, cluster }: Pick<Key, 'shard' | 'cluster'>): string {
   return `${shard}|${cluster}`;
 }
 

@@ -19,6 +19,7 @@
  * Bounds: `watchedObjectsMax`, and `watchedBytesMax` of JSON. If a type exceeds a bound, its watch
  *   ends for good, and the cache is asked for each object.
  */
+import { parseCanonicalPath } from '../domain/cluster.js';
 import { unreachable } from '../domain/errors.js';
 import { canonicalPathIn } from '../json/object-meta.js';
 import { isResourceVersion } from '../domain/revision.js';

@@ -118,8 +118,7 @@ export class SnapshotPins {
 
   lowest(nowMs: number): Revision | undefined {
     let lowest: Revision | undefined;
-    for (const { revision, untilMs } of this.#pinned)
-      if (untilMs > nowMs && (lowest === undefined || revision < lowest)) lowest = revision;
+    for (const { revision, untilMs } of this.#pinned) if (untilMs > nowMs && (lowest === undefined || revision < lowest)) lowest = revision;
     return lowest;
   }
 }

@@ -113,7 +113,8 @@ export class CatchUp<Member extends Follower> {
 
   /** Only a cohort between two chunks may read on. */
   #readyIfDrained(cohort: Cohort<Member>): void {
-    if (cohort.slowMembers.size === 0 && this.#resting.get(formatResource(cohort.type))?.get(cohort.position) === cohort) this.#makeReady(cohort);
+    if (cohort.slowMembers.size === 0 && this.#resting.get(formatResource(cohort.type))?.get(cohort.position) === cohort)
+      this.#makeReady(cohort);
   }
 
   #makeReady(cohort: Cohort<Member>): void {

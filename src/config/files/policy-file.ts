@@ -100,7 +100,8 @@ export class PolicyFile {
     const policies = linkPoliciesOf(settings);
     const keys = Object.keys(options) as (keyof typeof options)[];
     const waiting = keys.filter((key) => !isDeepStrictEqual(settings[key], running[key]));
-    if (waiting.length > 0) log.warn('settings.need-restart', { file: this.#path, options: waiting.map((key) => `--${options[key].flag}`) });
+    if (waiting.length > 0)
+      log.warn('settings.need-restart', { file: this.#path, options: waiting.map((key) => `--${options[key].flag}`) });
     if (isDeepStrictEqual(policies, this.#policies)) return { kind: 'unchanged' };
     this.#policies = policies;
     log.info('policies.reloaded', { file: this.#path });

@@ -132,7 +132,8 @@ async function beginning(client: EtcdClient, revisionsMax: number): Promise<Revi
   return from >= revision ? 0 : Math.max(1, from);
 }
 
-type Beginning = Pick<Loaded, 'follower' | 'published'> & Readonly<{ client: EtcdClient; peers: EtcdPeers; prefix: string; parts: StoreParts }>;
+type Beginning = Pick<Loaded, 'follower' | 'published'> &
+  Readonly<{ client: EtcdClient; peers: EtcdPeers; prefix: string; parts: StoreParts }>;
 
 /**
  * Decides which cache this is, and which life of it. A server that finds no other server running

@@ -5,7 +5,7 @@
  */
 import type { MovedPath } from '../../domain/change.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
-import { placeOf, type Key } from '../../domain/key.js';
+import { clusterKeyOf, type Key } from '../../domain/key.js';
 import { isClusterEntry } from '../../domain/path-entry.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
@@ -40,7 +40,7 @@ export class PublishedPaths {
   }
 
   pathOf(place: ClusterOnShard): CanonicalPath | undefined {
-    return pathOf(this.#entries.get(placeOf(place)));
+    return pathOf(this.#entries.get(clusterKeyOf(place)));
   }
 
   clustersAt(path: CanonicalPath): readonly ClusterName[] {
@@ -53,7 +53,7 @@ export class PublishedPaths {
 
   /** Whether objects name different paths, so that the newest object decides. */
   isContested(place: ClusterOnShard): boolean {
-    return (this.#entries.get(placeOf(place))?.bearers.size ?? 0) > 1;
+    return (this.#entries.get(clusterKeyOf(place))?.bearers.size ?? 0) > 1;
   }
 
   /**
@@ -66,7 +66,7 @@ export class PublishedPaths {
     { before, after, revision }: Readonly<{ before: CanonicalPath | undefined; after: CanonicalPath | undefined; revision: Revision }>,
   ): MovedPath | undefined {
     if (before === undefined && after === undefined) return undefined;
-    const entry = this.#entries.get(placeOf(key)) ?? this.#enter(key);
+    const entry = this.#entries.get(clusterKeyOf(key)) ?? this.#enter(key);
     const former = pathOf(entry);
     if (before !== after) {
       if (before !== undefined) count(entry.bearers, before, -1);
@@ -76,7 +76,7 @@ export class PublishedPaths {
     else if (isNewer({ path: after, revision }, { path: entry.named, revision: entry.newest })) entry.named = after;
     if (after !== undefined) entry.newest = Math.max(entry.newest, revision);
     if (isClusterEntry(key.resource)) entry.owned = after;
-    if (entry.bearers.size === 0) this.#entries.delete(placeOf(key));
+    if (entry.bearers.size === 0) this.#entries.delete(clusterKeyOf(key));
     return pathOf(entry) === former ? undefined : this.#move(entry, former);
   }
 
@@ -92,7 +92,7 @@ export class PublishedPaths {
 
   #enter(place: ClusterOnShard): Entry {
     const entry: Entry = { cluster: place.cluster, bearers: new Map(), named: undefined, newest: 0, owned: undefined };
-    this.#entries.set(placeOf(place), entry);
+    this.#entries.set(clusterKeyOf(place), entry);
     return entry;
   }
 

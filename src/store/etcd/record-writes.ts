@@ -56,7 +56,9 @@ export class RecordWrites {
       return;
     }
     const by = voids ? { invalidations: invalidations + 1, invalidatedBy: this.#server } : { invalidations, invalidatedBy };
-    written.operations.push(this.put(record, formatRecord({ ...facts, ...now, ...by, changedMs: this.#published.shards.changedMs(slice) })));
+    written.operations.push(
+      this.put(record, formatRecord({ ...facts, ...now, ...by, changedMs: this.#published.shards.changedMs(slice) })),
+    );
   }
 
   putShard(state: ShardState, session?: number): Operation {

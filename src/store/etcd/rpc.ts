@@ -71,7 +71,7 @@ export type WatchResponse = Readonly<{
 }>;
 
 /** Sizes in bytes; 0 if a member older than 3.6 does not report it. */
-export type StatusResponse = Readonly<{ version: string; sizeInUse: number; quota: number }>;
+export type StatusResponse = Readonly<{ version: string; size: number; sizeInUse: number; quota: number }>;
 
 const nothing: Uint8Array = new Uint8Array();
 
@@ -179,9 +179,10 @@ export function decodeWatch(bytes: Uint8Array): WatchResponse {
 }
 
 export function decodeStatus(bytes: Uint8Array): StatusResponse {
-  const found = { version: '', sizeInUse: 0, quota: 0 };
+  const found = { version: '', size: 0, sizeInUse: 0, quota: 0 };
   read(bytes, (field, reader) => {
     if (field === 2) found.version = reader.string();
+    else if (field === 3) found.size = numberOf(reader);
     else if (field === 9) found.sizeInUse = numberOf(reader);
     else if (field === 12) found.quota = numberOf(reader);
     else return false;

@@ -8,7 +8,7 @@
  */
 import type { Change, MovedPath } from '../../domain/change.js';
 import type { CanonicalPath } from '../../domain/cluster.js';
-import { placeOf, type Key } from '../../domain/key.js';
+import { clusterKeyOf, type Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { CanonicalPaths } from '../../domain/store-port.js';
 import type { Revision } from '../../domain/revision.js';
@@ -89,24 +89,24 @@ async function findCrossings(changes: readonly Change[], parts: ChangesParts): P
 function beforeMoves(pathAt: PathAt, moves: PathMoves | undefined): PathAt {
   if (moves === undefined || moves.byPlace.size === 0) return pathAt;
   return (key) => {
-    const move = moves.byPlace.get(placeOf(key));
+    const move = moves.byPlace.get(clusterKeyOf(key));
     return move === undefined ? pathAt(key) : move.before;
   };
 }
 
 async function readPaths(keys: readonly Key[], { filter, paths, at }: FilterParts): Promise<PathAt> {
-  const asked = new Map(keys.filter((key) => filter.needsPath(key)).map((key) => [placeOf(key), key]));
+  const asked = new Map(keys.filter((key) => filter.needsPath(key)).map((key) => [clusterKeyOf(key), key]));
   if (asked.size === 0) return () => undefined;
   const found = await paths.pathsOf([...asked.values()], at);
   const known = new Map([...asked.keys()].map((place, i) => [place, found[i]]));
-  return (key) => known.get(placeOf(key));
+  return (key) => known.get(clusterKeyOf(key));
 }
 
 /**
  * The canonical paths that moved at the last revision of a chunk. No earlier revision of a chunk
  * moves a path (A3 in tail.ts).
  *
- * By logical cluster (`placeOf`): its path before the revision, and after it.
+ * By logical cluster (`clusterKeyOf`): its path before the revision, and after it.
  */
 type PathMoves = Readonly<{ revision: Revision; byPlace: ReadonlyMap<string, Readonly<{ key: Key }> & MovedPath> }>;
 
@@ -117,7 +117,7 @@ export function pathMovesIn(changes: readonly Change[]): PathMoves {
     const { key, movedPath } = changes[i]!;
     // One revision may move a path several times: keep the first `before` and the last `after`.
     if (movedPath !== undefined)
-      byPlace.set(placeOf(key), { key, before: movedPath.before, after: (byPlace.get(placeOf(key)) ?? movedPath).after });
+      byPlace.set(clusterKeyOf(key), { key, before: movedPath.before, after: (byPlace.get(clusterKeyOf(key)) ?? movedPath).after });
   }
   return { revision, byPlace };
 }

@@ -16,7 +16,7 @@
  * logical cluster. Further pairs wait for the next connection.
  */
 import { parseCanonicalPath, parseClusterName, type CanonicalPath } from '../../domain/cluster.js';
-import { placeOf, type Key } from '../../domain/key.js';
+import { clusterKeyOf, type Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Store } from '../../domain/store-port.js';
 import type { Neighbour } from '../../domain/via.js';
@@ -73,7 +73,7 @@ export class LinkPaths {
     const clusters = [...new Set(objects.map(({ cluster }) => cluster))].flatMap((cluster) => parseClusterName(cluster) ?? []);
     const places = clusters.map((cluster) => ({ shard: slice.shard, cluster }));
     const paths = await store.paths.pathsOf(places);
-    this.#found = new Map(places.map((place, i) => [placeOf(place), paths[i]]));
+    this.#found = new Map(places.map((place, i) => [clusterKeyOf(place), paths[i]]));
   }
 
   /**
@@ -85,7 +85,7 @@ export class LinkPaths {
     const filter = filters()?.ownFrom(from);
     if (filter?.needsPaths !== true) return filter?.lets(object, undefined) ?? false;
     const { key, body } = object;
-    const [own, place] = [ownPathOf(body), placeOf(key)];
+    const [own, place] = [ownPathOf(body), clusterKeyOf(key)];
     const isIn = filter.lets(object, this.#pathAt(place));
     if (isIn && own !== undefined) this.#learn(place, parseCanonicalPath(own));
     if (!isIn && own === undefined && filter.lets(object, anyPath)) this.#wait(key, place);

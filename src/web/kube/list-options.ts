@@ -82,7 +82,9 @@ export function parseResourceVersion(text: string): string {
   if (text === '') return '';
   const shown = JSON.stringify(text);
   const refuse = (why: string): Refused =>
-    new Refused(badRequest(`invalid resource version: resourceVersion: Invalid value: ${shown}: strconv.ParseUint: parsing ${shown}: ${why}`));
+    new Refused(
+      badRequest(`invalid resource version: resourceVersion: Invalid value: ${shown}: strconv.ParseUint: parsing ${shown}: ${why}`),
+    );
   if (!digits.test(text)) throw refuse('invalid syntax');
   const value = text.length > 20 ? uint64Max + 1n : BigInt(text);
   if (value > uint64Max) throw refuse('value out of range');
@@ -165,7 +167,11 @@ export function forbidden(what: string, field = 'resourceVersionMatch'): Cause {
 }
 
 export function notSupported(field: string, value: string, supported: string): Cause {
-  return { reason: 'FieldValueNotSupported', message: `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported}`, field };
+  return {
+    reason: 'FieldValueNotSupported',
+    message: `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported}`,
+    field,
+  };
 }
 
 function refuse(causes: readonly Cause[]): void {

@@ -56,7 +56,12 @@ export async function list(call: Call, ports: KubePorts): Promise<Answer> {
   // this request waited for shared pages.
   if (hasMeaningChangedSince(Math.min(call.bound.at, page.revision), call, ports) || (await hasChanged(call.bound, ports)))
     throw new Refused(meaningChanged());
-  return answerList(call, listBytes(items, form, () => metadataOf(page, end, ports)), answered, ports);
+  return answerList(
+    call,
+    listBytes(items, form, () => metadataOf(page, end, ports)),
+    answered,
+    ports,
+  );
 }
 
 async function hasChanged({ shownBy }: Call['bound'], { objects }: KubePorts): Promise<boolean> {

@@ -57,8 +57,7 @@ function parseDeleteOptions(query: URLSearchParams): DeleteOptions {
     causes.push(invalidValue('propagationPolicy', policy, 'orphanDependents and deletionPropagation cannot be both set'));
   if (policy !== null && !propagationPolicies.includes(policy))
     causes.push(notSupported('propagationPolicy', policy, '"Foreground", "Background", "Orphan", "nil"'));
-  if (isTrue(query.get(unsafeDelete)))
-    causes.push(forbidden('this server does not delete objects that it cannot read', unsafeDelete));
+  if (isTrue(query.get(unsafeDelete))) causes.push(forbidden('this server does not delete objects that it cannot read', unsafeDelete));
   if (causes.length > 0) throw new Refused(invalidOptions('DeleteOptions', causes));
   return {
     dryRun: query.has('dryRun'),
