@@ -191,7 +191,7 @@ test('a request that is not fully understood is refused, with the reason', async
     ['resource=apiexports&identity=a%2Fb', 'invalid identity: "a/b" does not match the regex'],
     ['resource=apiexports&shard=*', 'invalid shard: "*" does not match the regex'],
     ['resource=apiexports&shard=a&shard=b', 'the parameter "shard" is given more than once'],
-    ['resource=apiexports&cluster=acme', 'unknown parameter "cluster": there are group, resource, identity, shard'],
+    ['resource=apiexports&cluster=acme', 'unknown parameter "cluster": the parameters are group, resource, identity, shard'],
   ] as const) {
     const { status, text } = await server.client().raw('GET', `/services/cache/freshness?${query}`);
     const { reason, message = '' } = JSON.parse(text) as KubeStatus;
