@@ -8,3 +8,8 @@ export class SettingsError extends Error {
     this.problems = problems;
   }
 }
+
+/** The problem of a file that is empty while the server runs: somebody may be writing it in place. */
+export function emptied(file: string): string {
+  return `${file}: is empty now, so the server keeps what it read before; write {} into a file that sets nothing`;
+}

@@ -15,7 +15,7 @@ import type { Clock } from '../../domain/ports.js';
 import type { Reloadable, Reloaded } from '../../domain/base/reloaded.js';
 import { options } from '../options/options.js';
 import { configFileOf, linkPoliciesOf, loadSettings, type Settings, type SettingsSources } from '../settings.js';
-import { SettingsError } from '../settings-error.js';
+import { emptied, SettingsError } from '../settings-error.js';
 
 export type PolicyFileParts = Readonly<{
   clock: Clock;
@@ -78,8 +78,10 @@ export class PolicyFile {
     }
     const isNew = this.#isNew(text);
     try {
-      if (isNew || this.#isUnsound) return this.#apply(loadSettings({ ...sources, readFile: () => text }));
-      return { kind: 'unchanged' };
+      if (!isNew && !this.#isUnsound) return { kind: 'unchanged' };
+      const settings = loadSettings({ ...sources, readFile: () => text });
+      if (text === '' && !isDeepStrictEqual(linkPoliciesOf(settings), this.#policies)) throw new SettingsError([emptied(file)]);
+      return this.#apply(settings);
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;
       this.#isUnsound = true;

@@ -29,7 +29,7 @@ import { pathGroup } from '../../domain/path-entry.js';
 import { formatGroupResource } from '../../domain/resource.js';
 import { parseJsonPath } from '../../json/json-path.js';
 import { checkFileText, readFileText, type Problem } from './checked-file.js';
-import { SettingsError } from '../settings-error.js';
+import { emptied, SettingsError } from '../settings-error.js';
 import { suggestion } from '../command-line/nearest.js';
 
 /** The server parses the file while requests wait: a megabyte takes about a second. */
@@ -80,6 +80,7 @@ export class TypesFile {
     if (this.#file === undefined) return false;
     const text = readFileText(this.#file);
     if (text === this.#text) return false;
+    if (text === '') throw new SettingsError([emptied(this.#file)]);
     if (text.length > charactersMax) throw new SettingsError([`${this.#file}: has more than ${charactersMax} characters`]);
     const types = checkFileText(this.#file, text, checkTypes);
     use(types);

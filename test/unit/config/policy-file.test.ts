@@ -54,6 +54,22 @@ test('changed policies are reported at the next poll, once', (t) => {
   t.deepEqual(logged, [['policies.reloaded', { file: 'strata.yaml' }]]);
 });
 
+test('policies stay while the file is empty, because somebody may be writing it', (t) => {
+  const { received, logged, edit } = watched(following('secrets'));
+
+  edit('');
+  edit(following('secrets'));
+
+  t.deepEqual(received, []);
+  t.deepEqual(
+    logged.map(([event]) => event),
+    ['policies.invalid'],
+  );
+  t.regex(String(logged[0]?.[1]['problems']), /^strata\.yaml: is empty now/);
+  edit('{}');
+  t.is(received.length, 1);
+});
+
 test('changed policies take effect with a warning if their accept lets nothing in', (t) => {
   const { received, logged, edit } = watched(following('secrets'));
 

@@ -179,3 +179,19 @@ for (const [name, text, message] of [
     t.throws(() => types.polled(() => t.fail())?.take(), { name: 'SettingsError', message });
     t.deepEqual(types.types, kcpTypes);
   });
+
+test('types stay while the file is empty, because somebody may be writing it', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'strata-types-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const file = join(folder, 'types.yaml');
+  await writeFile(file, JSON.stringify({ types: [entry] }));
+  const types = new TypesFile(file);
+  const polled = types.polled(() => {});
+
+  await writeFile(file, '');
+  t.throws(() => polled?.take(), { name: 'SettingsError', message: /types\.yaml: is empty now/ });
+  t.is(types.types.length, kcpTypes.length + 1);
+  await writeFile(file, '{}');
+  t.true(polled?.take());
+  t.deepEqual(types.types, kcpTypes);
+});
