@@ -244,8 +244,8 @@ export class LinkSession {
       case 'resume':
         return this.#learnHeld(frame);
       case 'route':
-        if (this.#peer.neighbour === 'parent' && this.#parts.routed(frame.route) === undefined) return;
-        return this.bye('loop', 'a cache cannot follow a cache below itself');
+        if (this.#peer.neighbour !== 'parent') return this.bye('protocol', 'only a parent sends its route');
+        return this.#parts.routed(frame.route) === undefined ? undefined : this.bye('loop', 'a cache cannot follow a cache below itself');
       case 'heartbeat':
         return this.#linkSender?.report(frame.number);
       case 'ack':

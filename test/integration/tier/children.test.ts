@@ -64,6 +64,17 @@ test('a child that is not allowed gets the reason, and a long wait before it may
   }
 });
 
+test('a child that sends a route breaks the protocol', async (t) => {
+  const rig = new TierRig();
+  const root = await rig.cache('root');
+  const { child, root: end, over } = await greet(rig, root);
+
+  child.send({ kind: 'route', route: ['id-of-east'] });
+  await over;
+
+  t.deepEqual(byesOf(end), ['protocol']);
+});
+
 test('a master may connect as any cache', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
