@@ -8,7 +8,6 @@ import { parseStatusReport } from './parse-status-report.js';
 import { formatStatusTable } from './status-table.js';
 
 const watchMs = 2_000;
-/** Only an interrupt ends the command, by ending the process. */
 /** Moves the cursor to the upper left and erases everything after it. */
 const clear = '\x1b[H\x1b[J';
 

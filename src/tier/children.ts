@@ -47,7 +47,7 @@ export type Child = Readonly<{
 
 type Refused = Readonly<{ reason: ByeReason; message: string }>;
 
-const refusedRetryMs = 10_000;
+const refusedChildRetryMs = 10_000;
 
 export class Children {
   readonly #parts: ChildrenParts;
@@ -96,7 +96,7 @@ export class Children {
         message: 'the hello of a cache must have its id, its credit and its limits',
       };
       log.warn('link.refused', { name, peer: connection.peer, reason, message });
-      connection.close(reason, message, refusedRetryMs);
+      connection.close(reason, message, refusedChildRetryMs);
       await connection.closed;
       return;
     }
