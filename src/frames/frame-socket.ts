@@ -5,8 +5,9 @@
  * bytes up to `bufferedBytesMax` and one frame; beyond them the connection is terminated. A sender
  * that waits for `drained` stays far below that.
  *
- * The reader waits for its turn of the event loop, and after `sliceMs` for the next turn. One of
- * many peers may send thousands of small frames, which cost more time than their bytes suggest.
+ * `frames` waits for a turn of the event loop, and for another whenever its reader has worked for
+ * `sliceMs`. One of many peers may send thousands of small frames, which cost more time than their
+ * bytes suggest.
  *
  * A peer that floods, sends text or breaks the websocket protocol ends the frames with a BadFrame.
  * A silent peer is disconnected.
@@ -139,8 +140,8 @@ export class FrameSocket implements FrameConnection {
   }
 
   /**
-   * Ignores further messages of the same read. After the grace period the connection is terminated
-   * if it has not closed.
+   * Reads nothing more from the peer, and ignores messages that were read from the network already.
+   * After the grace period the connection is terminated if it has not closed.
    */
   #endBadly(why: string): void {
     this.#isBad = true;
@@ -174,8 +175,8 @@ export class FrameSocket implements FrameConnection {
   }
 
   /**
-   * Drops what the peer sends before it closes. From a peer that has broken the rules, nothing is
-   * read.
+   * Drops what the peer still sends until the connection is closed. From a peer that has broken the
+   * rules, nothing is read.
    */
   #finish(): void {
     this.#unread.drop();

@@ -6,9 +6,9 @@
  * Roles. A shard sends its own objects: hello, then put, delete, begin, end, clusterBegin,
  * clusterEnd, clusterKeep, types and status. It receives synced, standby, welcome, ack, refuse and
  * resync. Caches push both ways, for all shards that cross the link (tier/). Only caches send
- * claim, route, policy, progress, digest, resume, summary, swept, heartbeat and report, and credit
- * and limits in hello. Only sessions of a shard use clusterBegin, clusterEnd, clusterKeep, status,
- * standby, synced and types.
+ * claim, route, policy, progress, digest, resume, summary, swept, heartbeat and report. Only their
+ * hello has credit and limits. Only sessions of a shard use clusterBegin, clusterEnd, clusterKeep,
+ * status, standby, synced and types.
  *
  * Sequence. The sender numbers its mutations from 1 in each connection and direction. A put or
  * delete frame carries the number of its first mutation, and its other mutations have the next
@@ -40,11 +40,11 @@
  *
  * The end of a slice removes no object of a logical cluster whose sync is under way. It also
  * removes none of a logical cluster that clusterKeep names: the sender cannot read that one. In
- * both cases, the later clusterEnd of that logical cluster removes its unsent objects. With the
- * last of these clusterEnds the slice counts as synced.
+ * both cases, the later clusterEnd of that logical cluster removes its unsent objects. The slice
+ * counts as synced only once the last of these clusterEnds has come, too.
  *
- * A swept frame lists keys that a sync did not contain and that the receiver has removed since: the
- * sender may have lost them.
+ * The receiver of a sync sends a swept frame: the keys that it has removed because the sync did not
+ * contain them. The sender of the sync may have lost these objects.
  *
  * The position of an ack is one of the receiving cache's store, at or above the revisions of
  * everything acknowledged. A shard sends the position of its last ack back in its hello. A cache

@@ -3,8 +3,8 @@
  * slices, wildcards and filters. https://kubernetes.io/docs/reference/kubectl/jsonpath/
  *
  * No maintained library reads this dialect. jsonpath-plus and jsonpath read Goessner's, lack `\.`,
- * and evaluate filters as JavaScript. Implementations of RFC 9535 refuse a path without `$`, which
- * no column has. @kubernetes/client-node contains jsonpath-plus.
+ * and evaluate filters as JavaScript. Implementations of RFC 9535 refuse a path that does not begin
+ * with `$`, and no column's path does. @kubernetes/client-node contains jsonpath-plus.
  *
  * `..`, unions and `range` are missing, because no column uses them. A step that does not fit the
  * value finds nothing, for example a name in a list, or an index beyond the end.

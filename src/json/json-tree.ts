@@ -6,7 +6,7 @@
  * T2 An object is a Map. It keeps the order of members ("10" does not move before "b"), and
  *    `__proto__` and `constructor` are ordinary names.
  * T3 A tree never changes. A patch copies the containers along its paths and shares the rest, so
- *    untouched members cannot differ.
+ *    members that it does not touch stay as they were.
  * T4 Nothing here recurses, because text may nest 10,000 levels deep, and Node's stack may be
  *    too short for that.
  *

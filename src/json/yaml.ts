@@ -6,16 +6,18 @@
  * mean. The library's defaults are not safe for untrusted text, so:
  *
  * Y1 At most 200 collections are open at once, checked token by token. With deeper text the library
- *    would exhaust the stack. If V8 compiles a regular expression there, the process aborts, and no
- *    `catch` helps.
+ *    would exhaust the stack. If V8 compiles a regular expression when the stack is nearly used up,
+ *    the process aborts, and no `catch` helps.
  * Y2 Aliases may add 3 MiB of text, which stops a "billion laughs" attack early. An alias shares
  *    its anchor's tree.
  * Y3 One document; no tags but YAML's own for JSON's types. Keys become strings. A repeated key
  *    has its last value (as in goyaml), or is refused if the caller asks for that. Text that Go's
- *    reader splits into other lines is refused, and so is text that the library would ignore.
- * Y4 parseYaml reads the output of formatYaml back as the same tree. Below 64 levels formatYaml
- *    writes JSON, which is YAML: indentation would grow with the square of the depth. A tree has no
- *    half of a surrogate pair (json-parser.ts), because YAML cannot write one.
+ *    reader would split into other lines than the library does is refused, and so is text that the
+ *    library would ignore.
+ * Y4 parseYaml reads the output of formatYaml back as the same tree. What is more than 64 levels
+ *    deep, formatYaml writes as JSON, which is YAML: indentation would grow with the square of the
+ *    depth. YAML cannot write half of a surrogate pair, so a caller of formatYaml first replaces
+ *    such halves (`surrogates` in json-parser.ts).
  */
 import { Composer, isAlias, isMap, isScalar, isSeq, Lexer, Parser, Scalar } from 'yaml';
 import type { CST, Document, ParsedNode, YAMLMap } from 'yaml';
@@ -39,8 +41,8 @@ const unprintable = /[^\P{Cc}\t\n\r\u0085]|[\ufffe\uffff]/u;
  */
 const ambiguous = /\r(?!\n)|[\u0085\u2028\u2029]|(?!^)\ufeff/u;
 /**
- * The library ends a quoted text at a line that is less indented, and checks only the last
- * character of that text.
+ * The library ends a quoted text at a line that is less indented. It then checks only whether the
+ * last character is a quote, which may be an escaped one. These patterns match only closed texts.
  */
 const wholeQuotes: ReadonlyMap<string, RegExp> = new Map([
   ['single-quoted-scalar', /^'(?:[^']|'')*'$/],

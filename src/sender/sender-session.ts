@@ -43,7 +43,7 @@ export type SenderSessionParts = Readonly<{
   term: Term;
   /** Called once, when the cache has given the shard to the sender. */
   welcomed: (sinceMs: number, cache: Pick<FrameOf<'welcome'>, 'cacheId' | 'epoch' | 'term'>) => void;
-  /** Called when the sender must wait for the shard's pusher. */
+  /** Called when another pusher has the shard, so that this sender must wait. */
   onStandby: () => void;
   /**
    * Called at every ack, with the cache's position and the number of objects and deletions that the

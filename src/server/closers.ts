@@ -6,7 +6,7 @@ type Closeable = Readonly<{ close: () => void | Promise<void> }>;
 export class Closers {
   readonly #opened: (Closeable | Subscription)[] = [];
 
-  /** Returns what it is given, for `close` to close. */
+  /** Remembers what `close` has to close, and returns it. */
   add<Opened extends Closeable | Subscription>(opened: Opened): Opened {
     this.#opened.push(opened);
     return opened;

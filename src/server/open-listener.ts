@@ -22,7 +22,10 @@ export type ServingParts = Readonly<{
   quotas: Quotas;
 }>;
 
-/** The kernel accepts a megabyte over TLS in some five milliseconds. */
+/**
+ * How many bytes of long answers are sent in one turn of the event loop. The kernel accepts a
+ * megabyte over TLS in some five milliseconds.
+ */
 const turnBytesMax = 1024 * 1024;
 
 /**

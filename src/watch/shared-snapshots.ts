@@ -6,13 +6,14 @@
  *   informer 2 ──────────page 1──page 2──▶        the second reader on, pages are kept
  *   informer 3                                 ──page 1──page 2──▶   within `keptMs` of the last
  *
- * Every reader has a snapshot at its own revision, so a slow reader holds back compaction only
- * there. Most views, such as one logical cluster, are read by one reader now and then. Their pages
- * are not kept, so they evict no pages that others share.
+ * Every reader has a snapshot at its own revision, so a slow reader holds back compaction only from
+ * that revision on, as if it shared nothing. Most views, such as one logical cluster, are read by
+ * one reader now and then. Their pages are not kept, so they evict no pages that others share.
  *
  * Bounds: `sharedBytesMax` of encoded pages over all views; the oldest are evicted first. A view
- * without readers is kept for `keptMs`, but only `idleViewsMax` of those whose pages have less than
- * `keptBytesMin`. The event loop gets a turn before every page, and after some of them (pace.ts).
+ * without readers is kept for `keptMs`. Of such views with less than `keptBytesMin` of pages, at
+ * most `idleViewsMax` are kept. Before every page, a reader waits for its turn of the event loop
+ * (pace.ts).
  */
 import { isSelected } from '../domain/object-metadata.js';
 import { formatKey, type Key } from '../domain/key.js';
@@ -25,8 +26,8 @@ import type { Pace } from '../domain/base/pace.js';
 import { SharedStarts } from './shared-starts.js';
 
 /**
- * A page counts as at least this share of a turn, because reading and selecting take time even if
- * nothing on the page is shown.
+ * At most this many pages that readers have read themselves are sent in one turn, because reading
+ * and selecting take time even if nothing on a page is shown.
  */
 const pagesReadInTurnMax = 4;
 const keptMs = 10_000;
@@ -47,7 +48,7 @@ type Shared = {
   isReadAgain: boolean;
   /**
    * Whether the view's later pages have evicted its first ones, so that a new reader can share
-   * little. While the view has a single reader, no further pages are kept.
+   * little. If so, no further pages are kept while the view has a single reader.
    */
   isTooLong: boolean;
   cancelEnd: () => void;

@@ -19,8 +19,8 @@ const childrenSection = 'children';
 type Report = (path: KeyPath, message: string) => void;
 
 /**
- * The link policies of the configuration file: which objects pass the link to the parent and those
- * to the children.
+ * The link policies of the configuration file: which objects cross the link to the parent, and
+ * which cross the links to the children.
  *
  *   parent:
  *     forward: […]                          up

@@ -1,7 +1,7 @@
 /**
  * Applies the link policies of the configuration file while the server runs. The file is polled,
- * because a mounted file is replaced by a symbolic link, which file watchers miss. Its text is
- * compared, because its times may not change.
+ * because Kubernetes changes a mounted file by switching a symbolic link, which file watchers miss.
+ * Its text is compared, because its times may not change.
  *
  *   new text ─▶ valid? ─yes─▶ policies changed? ─yes─▶ published
  *                 │no         settings changed? ─yes─▶ logged: they need a restart

@@ -1,9 +1,9 @@
 /** Queues without duplicates. */
 
 /**
- * A queue without duplicates, of which any member may leave. A Set keeps deleted entries until it
- * shrinks, so finding the first member by a new iteration each time would take n² steps for n
- * members. This queue continues one iteration.
+ * A queue without duplicates, of which any member may leave. A Set keeps the entries of deleted
+ * members until it shrinks, and a new iteration passes over all of them. To take n members, each by
+ * a new iteration, would therefore cost n² steps. This queue continues one iteration.
  */
 export class Line<Member> {
   readonly #members = new Set<Member>();

@@ -17,7 +17,8 @@
  *
  * A ClusterCachedResource is usable once kcp has written kind and scope into its annotations and
  * the identity hash into its status. Until then kcp's own requests get 404, and kcp tries again.
- * `declaration-quotas.ts` bounds how many of each shard declare types; the others wait.
+ * `declaration-quotas.ts` bounds how many ClusterCachedResources of each shard declare types; the
+ * others wait.
  */
 import {
   compareDeclarations,
@@ -67,8 +68,8 @@ export type ServedType = Readonly<{
 /**
  * `replicated`: which objects the agent pushes: all, those whose annotation
  * `internal.kcp.io/replicate` is not empty, or none. The agent reads the storage version.
- * `identityOf`: the name of kcp's own APIExport whose identity a request for all clusters must
- * name.
+ * `identityOf`: the name of one of kcp's own APIExports. A request for all clusters must name the
+ * identity of that APIExport.
  */
 export type TableType = ServedType & Readonly<{ replicated: 'always' | 'annotated' | 'never'; identityOf: string | undefined }>;
 
@@ -95,7 +96,7 @@ export type Resolution = Readonly<{ kind: 'found'; type: ServedType; identity: s
  */
 type DeclaredType = Readonly<{ declarations: Map<string, Declaration>; types: Map<string, ServedType> }>;
 
-/** One logical cluster may declare this many. */
+/** Discovery shows at most this many declared types. One logical cluster may declare as many. */
 const describedMax = 1_000;
 
 const unknown: Resolution = { kind: 'unknown' };
@@ -129,8 +130,8 @@ export class Catalogue {
 
   /**
    * Replaces the table. `begun`: types that only the new table has. `ended`: types of the old table
-   * that the new one does not cover (`isCovered`). `widened`: types of both, of which the new table
-   * accepts requests that the old one refused.
+   * that the new one does not cover (`isCovered`). `widened`: types of both tables, for which the
+   * new table accepts requests that the old one refused.
    *
    * Throws CacheError, and changes nothing, if ClusterCachedResources declare one of the begun
    * types, because objects of such a type are stored under the declared identity until the next
@@ -286,7 +287,8 @@ export class Catalogue {
     const { former, ended, begun } = this.#quotas.replace(place, declaration);
     const changed = [...ended, ...begun];
     const served = new Map(changed.map((each) => [formatResource(each), typeOf(this.#find(each))]));
-    // A declaration that only waited counts too, because the store may hold objects of its type.
+    // A declaration that only waited may end its type too, because the store may hold objects of
+    // that type.
     if (former !== undefined && !served.has(formatResource(former))) served.set(formatResource(former), synthesize([former]));
     const meant = this.#meantBy(changed);
     for (const each of ended) this.#remove(each);

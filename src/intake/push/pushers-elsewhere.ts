@@ -1,10 +1,10 @@
 /**
  * The pushers that are connected to other servers of the same store, and since when each is
- * connected or gone. A server that gives a shard to a pusher reports that a moment later. Until
- * then, the shard counts as held.
+ * connected or gone. A server reports a new pusher a moment after it has given the shard to that
+ * pusher. Until the report comes, the shard counts as held.
  *
- * If the server of a pusher vanishes, the shard counts as held for a while. Its lease may have
- * ended although server and pusher are well; the server then joins again.
+ * If the server of a pusher vanishes, the shard counts as held for a while. The server's lease may
+ * have ended although server and pusher are well; the server then joins again.
  *
  * Bound: one entry for each shard that a pusher had, or was given, at another server since the
  * start.
@@ -55,7 +55,7 @@ export class PushersElsewhere {
     this.#check();
   }
 
-  /** Undefined if another server never had a pusher of the shard. */
+  /** Undefined if no other server has had a pusher of the shard since the start. */
   of(shard: ShardName): PusherElsewhere | undefined {
     return this.#found.get(shard);
   }

@@ -6,7 +6,8 @@
  *
  * A migration that is cut short leaves the old schema, and the next start repeats all steps. They
  * share one transaction, because a stop between two steps would leave a schema that no release ever
- * had. The copy that the next start keeps (enter-store.ts) would have that schema, too.
+ * had. The next start keeps a copy of the database before it migrates (enter-store.ts), and that
+ * copy would have that schema, too.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -10,9 +10,9 @@
  *                                    end of the sync that follows
  *   this end, and nothing crosses    before this end removes the whole slice
  *
- * A sync removes at its end only objects that were here at its begin. An end under another link
- * filter than this end's removes nothing if those objects were at least `removesMin`. Objects that
- * such a sync left out may cross by now.
+ * A sync removes at its end only objects that were here at its begin. If those were at least
+ * `removesMin`, and the `end` frame names another link filter than the present one here, the sync
+ * removes nothing: objects that it left out may cross by now.
  *
  * Cost: a slice that had at least `removesMin` objects at its begin, and of which a part crosses,
  * is read once at its end. The number of puts does not show how much the sync left out, because a
@@ -44,8 +44,8 @@ export class PolicyRemovals {
   readonly #neighbour: Neighbour;
   readonly #filters: () => LinkFilters | undefined;
   /**
-   * By the text of each slice whose sync is under way: the most objects that it can have had at its
-   * begin.
+   * By the text of each slice whose sync is under way: the most objects of the slice that can have
+   * been here when that sync began.
    */
   readonly #atBegin = new Map<string, number>();
 

@@ -1,6 +1,6 @@
 /**
- * Slices that the other end of a link holds and this cache does not know. Each counts once, until
- * it is known.
+ * Slices that the other end of a link holds and this cache does not know. Each counts once towards
+ * the bound, until this cache knows it.
  *
  *   noted ──▶ can come from the shard's via ──▶ asked about, `askedMax` at a time; the others wait
  *     ▲                                    │
