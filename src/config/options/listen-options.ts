@@ -44,7 +44,7 @@ export const listenOptions = {
     default: '10000',
     min: 1,
     max: 1_000_000,
-    help: 'How many connections may be open; further ones are closed at once.',
+    help: 'How many connections may be open. A further one closes the oldest that has shown no certificate, or is closed itself.',
   }),
   anonymousConnectionsPerAddressMax: count({
     flag: 'anonymous-connections-per-address-max',
