@@ -66,7 +66,7 @@ test('a type of the file is replicated and served once cache and agent have it, 
   await writeFile(atAgent, added);
   await until(async () => (await namesAt(server)).length === 3);
 
-  await writeFile(atAgent, '');
+  await writeFile(atAgent, '{}');
   await until(async () => (await namesAt(server)).length === 0);
 });
 
