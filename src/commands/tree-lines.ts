@@ -5,7 +5,7 @@
  *   parent c-0 at https://root:6443: connected 3m12s
  *     received: up to 1234567000000000042; 3 of 3 slices current; digests compared 3 times, 41s ago
  *     sending: 14 of 14 slices current; all changes sent
- *     up: [{"types":["*"]}] here and there
+ *     up: [{"types":["*"]}] at both ends
  *     down: [{"types":["*"]}] here; [] there
  *   cache c-1, eu-1, strata 0.1.0, ready, resourceVersion 1234567000000000007, 1 hop below the root
  *   child west …

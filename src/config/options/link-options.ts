@@ -47,7 +47,7 @@ export const linkOptions = {
     default: '30s',
     min: '0s',
     max: '30d',
-    help: 'How long a shard that is written at another cache must be away before a client that writes plain HTTP may take it over here.',
+    help: 'How long a shard that is written at another cache must be away before a standby, or a client that writes plain HTTP, may take it over here.',
   }),
   linkShardsPerChildMax: count({
     flag: 'link-shards-per-child-max',
