@@ -95,7 +95,7 @@ for (const workerThreads of [true, false]) {
     t.not(run.code(), 0);
     t.regex(
       run.printed(),
-      /it leaves a child\nTestFailure[^]*it\.test\.js:13[^]*something is left open: .*TCPServerWrap[^]*this is the reason/i,
+      /it leaves a child \(TEST_HTTP=[12]\)\nTestFailure[^]*it\.test\.js:13[^]*something is left open: .*TCPServerWrap[^]*this is the reason/i,
     );
     const pid = await pidOf(project);
     t.true(pid > 0);
