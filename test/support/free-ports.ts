@@ -7,9 +7,9 @@
  * server, or be mistaken for it.
  */
 import { randomInt } from 'node:crypto';
-import { createSocket, type Socket } from 'node:dgram';
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:net';
+import { createSocket } from 'node:dgram';
+import { once, type EventEmitter } from 'node:events';
+import { connect } from 'node:net';
 
 const lowest = 10_000;
 const above = 32_768;
@@ -27,22 +27,24 @@ export async function freePorts(count: number): Promise<readonly number[]> {
 async function tryHold(port: number): Promise<boolean> {
   const socket = createSocket('udp4').unref();
   socket.bind({ port, address: '127.0.0.1', exclusive: true });
-  const hasBound = await listens(socket);
+  const hasBound = await happens(socket, 'listening');
   if (!hasBound) socket.close();
   return hasBound;
 }
 
-async function isUnused(port: number): Promise<boolean> {
-  const server = createServer();
-  server.listen(port, '127.0.0.1');
-  if (!(await listens(server))) return false;
-  server.close();
-  await once(server, 'close');
-  return true;
+/**
+ * Whether nothing listens there. This is asked by connecting: a child that another thread starts
+ * holds the listening sockets of this process until it executes its program.
+ */
+export async function isUnused(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  const isUsed = await happens(socket, 'connect');
+  socket.destroy();
+  return !isUsed;
 }
 
-function listens(opened: Socket | Server): Promise<boolean> {
-  return once(opened, 'listening').then(
+function happens(emitter: EventEmitter, event: string): Promise<boolean> {
+  return once(emitter, event).then(
     () => true,
     () => false,
   );

@@ -24,6 +24,7 @@ import { startServer, type RunningServer, type ServerParts } from '../../src/ser
 import { startCommitterHere } from './committer-here.js';
 import { KubeClient, type KubeClientOptions } from './kube-client.js';
 import { copyCertificate, copyDatabase, keepCertificate } from './made-before.js';
+import { isUnused } from './free-ports.js';
 import { TestAuthority, type Certificate } from './test-authority.js';
 
 export type TestServerOptions = Readonly<{
@@ -108,6 +109,8 @@ export class TestServer {
     const { etcdServers, dataDirectory, certificateDirectory, bindAddress, tlsCertFile } = settings;
     assert(settings.securePort < 32_768, 'a port that the system gives away by itself may be taken: freePorts()');
     const makesCertificate = tlsCertFile === undefined && bindAddress === '127.0.0.1' && clock === systemClock;
+    // A former server's socket may be held for a moment (`isUnused`).
+    if (settings.securePort > 0) await until(() => isUnused(settings.securePort));
     if (etcdServers.length === 0) copyDatabase(dataDirectory);
     if (makesCertificate) copyCertificate(certificateDirectory);
     performance.mark('server started');

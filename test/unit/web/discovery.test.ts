@@ -202,6 +202,6 @@ test('20,000 groups are described in linear time', (t) => {
 
   for (const form of ['v2', 'legacy'] as const) {
     const fewMs = fastestMs(() => apiGroups(few, form), 3);
-    t.true(fastestMs(() => apiGroups(many, form), 1) < 40 * fewMs + 20, form);
+    t.true(fastestMs(() => apiGroups(many, form), 5) < 40 * fewMs + 20, form);
   }
 });
