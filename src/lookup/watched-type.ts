@@ -19,6 +19,7 @@
  * Bounds: `watchedObjectsMax`, and `watchedBytesMax` of JSON. If a type exceeds a bound, its watch
  *   ends for good, and the cache is asked for each object.
  */
+import { entryOf } from '../domain/base/entry-of.js';
 import { parseCanonicalPath } from '../domain/cluster.js';
 import { unreachable } from '../domain/errors.js';
 import { canonicalPathIn } from '../json/object-meta.js';
@@ -151,7 +152,7 @@ export class WatchedType {
     const keys = (path === undefined ? [cluster] : [cluster, path]).map((place) => keyOf(place, namespace, name));
     const kept = { shard, cluster, path, keys, text: new Uint8Array(text.bytes) };
     this.#count(kept, 1);
-    for (const key of keys) this.#kept.set(key, (this.#kept.get(key) ?? new Set()).add(kept));
+    for (const key of keys) entryOf(this.#kept, key, () => new Set<Kept>()).add(kept);
     this.#isNamespaced = namespace !== '';
   }
 

@@ -12,6 +12,7 @@
  *
  * Options of this program work as well. Any other flag is an error.
  */
+import { entryOf } from '../../domain/base/entry-of.js';
 import { booleanPlaceholder, joined, type CommandOption } from '../options/option.js';
 import { configFileOption, options } from '../options/options.js';
 import { parseBoolean } from '../options/quantity.js';
@@ -93,7 +94,7 @@ export function readUpstreamFlags(args: readonly string[], table: UpstreamTable)
   const flags: Record<string, string> = {};
   const namesByWarning = new Map<string, Set<string>>();
   const problems: string[] = [];
-  const warn = (why: string, name: string): void => void namesByWarning.set(why, (namesByWarning.get(why) ?? new Set()).add(name));
+  const warn = (why: string, name: string): void => void entryOf(namesByWarning, why, () => new Set<string>()).add(name);
 
   const take = ({ name, flag, value }: Omit<GivenFlag, 'kind'>): void => {
     for (const fate of flag.decide(value)) {

@@ -3,6 +3,7 @@
  * object with a path names. The path depends only on the objects that exist, so it is the same at
  * every server of one etcd.
  */
+import { entryOf } from '../../domain/base/entry-of.js';
 import type { MovedPath } from '../../domain/change.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
 import { clusterKeyOf, type Key } from '../../domain/key.js';
@@ -103,7 +104,7 @@ export class PublishedPaths {
       entries?.delete(entry);
       if (entries?.size === 0) this.#byPath.delete(before);
     }
-    if (after !== undefined) this.#byPath.set(after, (this.#byPath.get(after) ?? new Set<Entry>()).add(entry));
+    if (after !== undefined) entryOf(this.#byPath, after, () => new Set<Entry>()).add(entry);
     return { before, after };
   }
 }

@@ -14,6 +14,7 @@
  * Bound: one slice sync for each slice that crosses, and for each that the other end reports and
  * this cache does not know (NamedSlices).
  */
+import { entryOf } from '../../domain/base/entry-of.js';
 import type { Clock } from '../../domain/ports.js';
 import type { Neighbour } from '../../domain/via.js';
 import type { Term } from '../../domain/push.js';
@@ -393,8 +394,7 @@ export class SliceSyncs {
     const mayBeCurrent = held !== undefined && held.filterHash !== '' && (this.#canResume || this.#isOpen);
     if (!isCurrent && mayBeCurrent) this.#invalidations.add(sync);
     this.#held.get(slice.shard)?.delete(formatSlice(slice));
-    const ofShard = this.#byShard.get(slice.shard) ?? new Map<string, SliceSync>();
-    this.#byShard.set(slice.shard, ofShard.set(formatSlice(slice), sync));
+    entryOf(this.#byShard, slice.shard, () => new Map<string, SliceSync>()).set(formatSlice(slice), sync);
     return sync;
   }
 
