@@ -104,6 +104,15 @@ test('a watch gets all changes of a revision together, and gets all of them agai
   t.deepEqual(validate(history({ truth: atOnce, watches })), []);
 });
 
+test('a resumed watch that ends before its first event leaves its client where the cut left it', (t) => {
+  const watches = [
+    { ...behind('cut', 0n, wholly.slice(0, 2)), isCut: true },
+    { ...behind('resumed', 1n, []), resumes: 'cut' },
+  ];
+
+  t.deepEqual(validate(history({ truth: atOnce, watches })), []);
+});
+
 const broken: readonly Readonly<{ guarantee: Guarantee; title: string; history: History; says: RegExp }>[] = [
   {
     guarantee: 'G1',

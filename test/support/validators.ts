@@ -239,7 +239,8 @@ function resumable(history: History): readonly Violation[] {
       ...before,
       id: watch.id,
       events: [...before.events, ...watch.events.filter((event) => !isAgain(event))].filter(({ type }) => type !== 'ERROR'),
-      isCut: watch.isCut === true,
+      // What the client saw last decides whether it may have a part of a revision.
+      isCut: (watch.events.length === 0 ? before : watch).isCut === true,
     };
     const kind = joined.selects === undefined ? 'G4' : 'G8';
     const broken = [...ordered(joined, truth), ...unique(joined), ...complete(kind, joined, truth)];
