@@ -16,11 +16,13 @@
  *    bodies come in tiny pieces (body-pieces.ts).
  * N8 A request that arrives while the connection closes is not handled, because its client could
  *    not learn the result. Over HTTP/2, GOAWAY tells the peer so.
+ * N9 An HTTP/1.1 peer that has closed its side has `sendTimeoutMs` to take what is written.
  *
  * Missing events, seen on Node 20, and the first and last on 22 and 24 as well:
  * - After a failed write, Node's TLS layer waits for that write for ever. If the frame was no
  *   stream's data (SETTINGS, or the headers of a watch), nothing reports the failure. HTTP/2 then
- *   stops reading, so it never sees the end of the socket. Only destroying the TLS socket helps.
+ *   stops reading, so it never sees the end of the socket. Over HTTP/1.1 Node reports the peer's end
+ *   if that comes before the failure, and then waits. Only destroying the TLS socket helps.
  * - After an HTTP/2 session error (DATA on a stream that has ended), the session sends GOAWAY and
  *   emits nothing more.
  * - Answers to pipelined HTTP/1.1 requests, except the first, emit no `close` when the socket
@@ -122,6 +124,7 @@ export class Connection implements ExchangeOwner {
   #isClosed = false;
   readonly #cancelExpiry: () => void;
   #cancelIdle = (): void => {};
+  #cancelHalfClosed = (): void => {};
   #liveness: Liveness | undefined;
 
   constructor({ socket, wire, caller }: Introduced, parts: ConnectionParts, options: ConnectionOptions) {
@@ -145,6 +148,7 @@ export class Connection implements ExchangeOwner {
     // the oldest is closed for a new one.
     this.isWithinQuota = this.peer.kind === 'anonymous' || this.quota.connections.tryReserve(1);
     if (!this.isWithinQuota) this.#destroySoon();
+    socket.once('end', () => this.#halfClosed());
     socket.once('close', () => this.#closed());
   }
 
@@ -370,10 +374,17 @@ export class Connection implements ExchangeOwner {
     this.#cancelIdle = this.clock.after(farewellMs, () => this.destroy());
   }
 
+  /** N9: Node closes the server's side too, which may wait for a failed write for ever. */
+  #halfClosed(): void {
+    if (this.#session !== undefined || this.#isHandedOver || this.#isClosed) return;
+    this.#cancelHalfClosed = this.clock.after(this.sendTimeoutMs, () => this.destroy());
+  }
+
   #closed(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#cancelExpiry();
+    this.#cancelHalfClosed();
     this.#liveness?.stop();
     if (this.#session?.destroyed === false) this.#session.destroy();
     for (const exchange of this.#exchanges) exchange.end();

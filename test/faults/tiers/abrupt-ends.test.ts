@@ -110,6 +110,21 @@ test.serial('after 100 abrupt ends, each way at each moment over both protocols,
   assertSettled(t, await settled(t, server, client, before), before);
 });
 
+test.serial('watches over HTTP/1.1 that are reset before their answer has left end within --send-timeout', async (t) => {
+  const { server, client, as } = await aServer(t, ['--send-timeout=1s']);
+  const before = await held(server, client);
+
+  for (let round = 0; round < 20; round += 1) {
+    const clients = await Promise.all(Array.from({ length: 6 }, () => RawHttp1.open({ port: server.port, as })));
+    for (const one of clients) one.head('GET', watched);
+    await sleep(round);
+    for (const one of clients) one.end('reset');
+  }
+
+  await until(async () => after(before)(await held(server, client)), 10_000);
+  t.pass();
+});
+
 test.serial('40 connections of 100 watches each that are destroyed leave no watch', async (t) => {
   const { server, client, as } = await aServer(t);
   const before = await held(server, client);
