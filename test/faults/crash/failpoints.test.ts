@@ -22,7 +22,7 @@ import { seeded } from '../../support/crash/random.js';
 import { WatchedLoad } from './watched-load.js';
 
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
-const diesMsMax = 60_000;
+const diesMsMax = 240_000;
 
 test.serial(
   'a server that dies in the middle of a commit, a compaction, a checkpoint, a start or a stop keeps every promise it has made',

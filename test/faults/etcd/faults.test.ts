@@ -172,16 +172,16 @@ test('a server that was frozen for longer than its lease follows the new leader,
   await using _ = etcd;
   await using servers = await BalancedServers.start(etcd);
   const [first, second] = servers.servers as [StrataProcess, StrataProcess];
-  await until(async () => /peers\.leads/.test(await first.log()), 5_000);
+  await until(async () => /peers\.leads/.test(await first.log()), 20_000);
   await freeze(first.pid);
   try {
-    await until(async () => /peers\.leads/.test(await second.log()), 20_000);
+    await until(async () => /peers\.leads/.test(await second.log()), 60_000);
     await second.client().create(path, anExport('meanwhile'));
   } finally {
     thaw(first.pid);
   }
   t.is((await first.client().list(path)).items.length, 1, 'a consistent read waits');
-  await until(async () => /peers\.follows/.test(await first.log()), 10_000);
+  await until(async () => /peers\.follows/.test(await first.log()), 60_000);
   await sleep(1_000);
   t.is(leads(await first.log()), 1);
   t.is(await ready(first), '200');
