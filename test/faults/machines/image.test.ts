@@ -1,8 +1,9 @@
 /**
- * Builds the image of `npm run image` twice on a base made of this machine, and runs it from its
- * archive. Finds two builds that differ by a byte, wrong labels or libraries, and an image that
- * does not serve. Needs root, buildah, Linux namespaces and what npm has cached or can fetch; the
- * log says when the test is skipped.
+ * Builds the image of `npm run image` on a base made of this machine, and runs it from its archive.
+ * Finds wrong labels or libraries, and an image that does not serve. With TEST_IMAGES=2, which
+ * `.ci/release` sets, builds it twice, because each build compiles SQLite, and finds a byte that
+ * differs. Needs root, buildah, Linux namespaces and what npm has cached or can fetch; the log says
+ * when the test is skipped.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -19,11 +20,12 @@ import { TestAuthority } from '../../support/test-authority.js';
 import { test } from '../../support/test.js';
 import { until } from '../../support/test-server.js';
 
-const buildMsMax = 180_000;
+const buildMsMax = 500_000;
 const base = 'localhost/strata-test-base';
 const source = 'https://git.example/strata';
+const builds = Number(process.env['TEST_IMAGES'] ?? '1');
 
-test('the image of a checkout is the same to the byte, says what is in it, and serves as a user who owns nothing', async (t) => {
+test('the image of a checkout says what is in it, and serves as a user who owns nothing', async (t) => {
   const why = (await installed('buildah', '--version')) === undefined ? 'buildah is not installed' : Container.whyNot();
   if (why !== undefined) {
     t.log(`SKIPPED (the only test of the image): ${why}`);
@@ -41,12 +43,13 @@ test('the image of a checkout is the same to the byte, says what is in it, and s
   }
 
   const { version } = JSON.parse(await readFile(projectFile('package.json'), 'utf8')) as { version: string };
-  const built: Built[] = [];
-  for (const out of ['one', 'other']) built.push(await build(join(folder, out), version, environment));
-  const [one, other] = built as [Built, Built];
+  const one = await build(join(folder, '1'), version, environment);
   t.regex(one.digest, /^sha256:[0-9a-f]{64}$/);
-  t.true(one.sbom === other.sbom, 'both list the same libraries');
-  t.deepEqual([one.digest, one.sha256], [other.digest, other.sha256]);
+  for (let number = 2; number <= builds; number += 1) {
+    const other = await build(join(folder, String(number)), version, environment);
+    t.true(one.sbom === other.sbom, 'both list the same libraries');
+    t.deepEqual([one.digest, one.sha256], [other.digest, other.sha256]);
+  }
 
   const layout = join(folder, 'layout');
   const root = join(folder, 'root');
