@@ -1,12 +1,14 @@
 /**
- * Backup and restore on Kubernetes as docs/backup.md describes them. The CronJob and the Job must
- * have only fields that Kubernetes knows, and their commands must do what the page says. The chart
- * must accept the sidecar.
+ * Backup and restore on Kubernetes as docs/backup.md describes them. The CronJob and the Job of
+ * deploy/kubernetes must have only fields that Kubernetes knows, and their commands must do what
+ * the page says. The chart must accept the sidecar.
  */
+import { readFileSync } from 'node:fs';
 import { access, mkdir, symlink, utimes } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
+import { parse } from 'yaml';
 import { documentedYaml } from '../support/documented-yaml.js';
-import { builtMain } from '../support/project.js';
+import { builtMain, projectFile } from '../support/project.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { test } from '../support/test.js';
 import { buildStrictDecoder, helmTest, refusals, render } from './chart/helm.js';
@@ -20,10 +22,14 @@ type PodTemplate = Readonly<{
 type Mount = Readonly<{ mountPath: string }>;
 type Job = Readonly<{ spec: Readonly<{ template: PodTemplate }> }>;
 
-const cronJob = documentedYaml<Readonly<{ spec: Readonly<{ jobTemplate: Job }> }>>('backup.md', 'kind: CronJob');
-const restore = documentedYaml<Job>('backup.md', 'kind: Job\n');
+const cronJob = deployedYaml<Readonly<{ spec: Readonly<{ jobTemplate: Job }> }>>('backup.yaml');
+const restore = deployedYaml<Job>('restore.yaml');
 const sidecar = documentedYaml<Readonly<{ cache: Readonly<Record<string, unknown>> }>>('backup.md', 'extraContainers:');
 const collection = '/services/cache/shards/amber/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports';
+
+function deployedYaml<Shape>(file: string): Shape {
+  return parse(readFileSync(projectFile('deploy', 'kubernetes', file), 'utf8')) as Shape;
+}
 
 /** Runs the container's command. `volumes` gives the folder for each mount path. */
 async function runContainer({ spec }: PodTemplate, folder: string, volumes: Readonly<Record<string, string>>) {
