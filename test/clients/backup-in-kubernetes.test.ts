@@ -1,13 +1,12 @@
 /**
- * Backup and restore on Kubernetes as docs/backup.md describes them. The CronJob and the Job of
- * deploy/kubernetes must have only fields that Kubernetes knows, and their commands must do what
- * the page says. The chart must accept the sidecar.
+ * Backup and restore on Kubernetes, as docs/backup.md describes them, with the files of
+ * deploy/kubernetes. The CronJob and the Job must have only fields that Kubernetes knows, and their
+ * commands must do what the page says. The chart must accept the sidecar.
  */
 import { readFileSync } from 'node:fs';
 import { access, mkdir, symlink, utimes } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { parse } from 'yaml';
-import { documentedYaml } from '../support/documented-yaml.js';
 import { builtMain, projectFile } from '../support/project.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { test } from '../support/test.js';
@@ -24,7 +23,7 @@ type Job = Readonly<{ spec: Readonly<{ template: PodTemplate }> }>;
 
 const cronJob = deployedYaml<Readonly<{ spec: Readonly<{ jobTemplate: Job }> }>>('backup.yaml');
 const restore = deployedYaml<Job>('restore.yaml');
-const sidecar = documentedYaml<Readonly<{ cache: Readonly<Record<string, unknown>> }>>('backup.md', 'extraContainers:');
+const sidecar = deployedYaml<Readonly<{ cache: Readonly<Record<string, unknown>> }>>('litestream.yaml');
 const collection = '/services/cache/shards/amber/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports';
 
 function deployedYaml<Shape>(file: string): Shape {
