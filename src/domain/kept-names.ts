@@ -8,7 +8,8 @@
  *    replaces the kept value, and the name belongs to the shard from then on.
  * KEPT-2 The stored body holds both the kept values and the list of names that were set on the copy
  *    (`keptAnnotation`). So links, digests, lists, watches and restarts need no rule of their own,
- *    and a kept name is removed with its object.
+ *    and a kept name is removed with its object. Only plain writes that keep names change the list:
+ *    the cache drops every list that a shard or a client sends.
  * KEPT-3 A body that arrives over a link is stored unchanged: the cache to which the shard is
  *    written decides.
  *

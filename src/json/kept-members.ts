@@ -47,32 +47,36 @@ export function withKept(body: Body, kept: Kept | undefined): Body {
   const text = scanObject(body.bytes, Infinity);
   const lacking = (place: Place): ReadonlyMap<string, string> =>
     new Map([...kept[place]].filter(([name]) => member(text[place], name) === undefined));
-  const added = { annotations: lacking('annotations'), labels: lacking('labels') };
-  return withNames(body, added, added);
+  return withNames(body, { annotations: lacking('annotations'), labels: lacking('labels') });
 }
 
-/** Sets `values`, and marks the names in `marked`. */
-export function withNames(body: Body, values: Kept, marked: Kept): Body {
+/** Sets the values, and marks their names. */
+export function withNames(body: Body, kept: Kept): Body {
   const text = scanObject(body.bytes, Infinity);
   const { metadata } = text;
-  if (metadata === undefined || isEmpty(values)) return body;
-  const marks = marksOf(marked);
-  const annotations = { ...Object.fromEntries(values.annotations), ...(marks.length > 0 && { [keptAnnotation]: marks.join(',') }) };
+  if (metadata === undefined || isEmpty(kept)) return body;
+  const annotations = { ...Object.fromEntries(kept.annotations), [keptAnnotation]: marksOf(kept).join(',') };
   const edits = [
     ...mapEdits(text, metadata, 'annotations', annotations),
-    ...(values.labels.size === 0 ? [] : mapEdits(text, metadata, 'labels', Object.fromEntries(values.labels))),
+    ...(kept.labels.size === 0 ? [] : mapEdits(text, metadata, 'labels', Object.fromEntries(kept.labels))),
   ];
   return edited(body, edits);
 }
 
-/** Removes the marks, because an object that is new, or as its shard has it, has none. */
-export function unmarked(body: Body): Body {
-  const { annotations } = scanObject(body.bytes, Infinity);
-  return annotations === undefined ? body : edited(body, removals(annotations, new Set([keptAnnotation])));
+/**
+ * Removes the marks that were sent, because only the cache sets them. Annotations that consist of
+ * marks are removed as a whole: the body then has the same bytes as one that was sent without marks.
+ */
+export function unmarked(text: ObjectText): ObjectText {
+  const { bytes, metadata, annotations } = text;
+  if (metadata === undefined || annotations === undefined || member(annotations, keptAnnotation) === undefined) return text;
+  const areOthers = annotations.list.some(({ name }) => name !== keptAnnotation);
+  const edits = areOthers ? removals(annotations, new Set([keptAnnotation])) : removals(metadata, new Set(['annotations']));
+  return scanObject(applyEdits(bytes, edits), Infinity);
 }
 
-/** Removes all of the names, and `labels` itself if no other label is left. */
-export function withoutNames(body: Body, names: NamesOfType): Body {
+/** Removes all of the names and marks, and `labels` itself if no other label is left. */
+export function withoutNames(body: Body, names: Pick<NamesOfType, Place>): Body {
   const { metadata, annotations, labels } = scanObject(body.bytes, Infinity);
   const areOthers = labels?.list.some(({ name }) => !names.labels.includes(name)) ?? false;
   const edits = [

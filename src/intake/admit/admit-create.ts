@@ -12,7 +12,6 @@
  */
 import { compose, type MetadataStamp } from '../../json/compose.js';
 import { badRequest, invalid, Refused } from '../../domain/errors.js';
-import { keptAnnotation } from '../../domain/kept-names.js';
 import type { Mutation } from '../../domain/mutation.js';
 import { attempt, type Parsed } from '../../domain/parsed.js';
 import { formatApiVersion } from '../../domain/resource.js';
@@ -55,7 +54,7 @@ export function admitCreate(bytes: Uint8Array, request: CreateInputs): Parsed<Ad
     if (causes.length > 0) throw new Refused(invalid({ group: type.group, kind: type.kind, name }, causes));
     if (meta.resourceVersion !== '') throw new Refused(badRequest('resourceVersion should not be set on objects to be created'));
 
-    const composed = compose(text, {
+    const body = compose(unmarked(text), {
       place: request.dryRun ? undefined : { shard, cluster },
       apiVersion: formatApiVersion(type.group, type.storageVersion),
       version: type.storageVersion,
@@ -65,7 +64,6 @@ export function admitCreate(bytes: Uint8Array, request: CreateInputs): Parsed<Ad
         ...systemStamp(meta, request),
       },
     });
-    const body = meta.annotations.has(keptAnnotation) ? unmarked(composed) : composed;
     const key = { resource: { group: type.group, resource: type.resource, identity }, shard, cluster, namespace, name };
     return { mutation: { kind: 'put', key, body, path: pathOf(meta), expect: 'absent' }, warnings, generated };
   });

@@ -15,7 +15,6 @@ import { serves, type ServedType } from '../../domain/catalogue/catalogue.js';
 import { parseClusterName, type CanonicalPath, type ClusterName } from '../../domain/cluster.js';
 import { compose } from '../../json/compose.js';
 import { badRequest, invalid, Refused, type Refusal } from '../../domain/errors.js';
-import { keptAnnotation } from '../../domain/kept-names.js';
 import type { Key } from '../../domain/key.js';
 import type { Body, StoredObject } from '../../domain/object.js';
 import { attempt, mustParse, type Parsed } from '../../domain/parsed.js';
@@ -75,8 +74,7 @@ function readReplica(key: Key, bytes: Uint8Array, { type, version, by, allocate 
     version: type.storageVersion,
     metadata: namespaceStamp(key.namespace, meta.namespace),
   };
-  const body = compose(text, stamp, allocate);
-  return { body: by.kind !== 'link' && meta.annotations.has(keptAnnotation) ? unmarked(body) : body, path: pathOf(meta) };
+  return { body: compose(by.kind === 'link' ? text : unmarked(text), stamp, allocate), path: pathOf(meta) };
 }
 
 function readEntry(key: Key, bytes: Uint8Array, { allocate }: PushInputs): Admitted {

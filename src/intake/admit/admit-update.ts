@@ -9,7 +9,8 @@
  *    (meta-rules.ts).
  * U3 A body that changes nothing is no mutation. The caller compares the bodies, because that may
  *    take long.
- * U4 The key alone, taken from the URL, says where the object is.
+ * U4 The key alone, taken from the URL, says where the object is. An annotation that marks kept
+ *    names is dropped, as from a push (KEPT-2); the caller sets the marks.
  */
 import { compose, type MetadataStamp } from '../../json/compose.js';
 import { badRequest, invalid, invalidValue, Refused } from '../../domain/errors.js';
@@ -23,6 +24,7 @@ import type { UpdateRequest } from '../../domain/write-request.js';
 import { updateCauses } from './check-meta.js';
 import { deletionCauses, plainCauses, StoredMeta } from './meta-rules.js';
 import { confirmNamespace, namespaceStamp } from './object-namespace.js';
+import { unmarked } from '../../json/kept-members.js';
 import { pathOf, type ObjectMeta } from '../../json/object-meta.js';
 import { readObject } from './read-object.js';
 import { conflict } from './refusals.js';
@@ -48,7 +50,7 @@ export function admitUpdate(bytes: Uint8Array, request: UpdateInputs, current: S
 
     const apiVersion = formatApiVersion(type.group, type.storageVersion);
     const metadata = { ...namespaceStamp(key.namespace, meta.namespace), ...keptStamp(meta, stored) };
-    const body = compose(text, { place: key, apiVersion, version: type.storageVersion, metadata });
+    const body = compose(unmarked(text), { place: key, apiVersion, version: type.storageVersion, metadata });
     const mutation = { kind: 'put', key, body, path: pathOf(meta), expect: current.revision } as const;
     return { mutation, stored: inVersion(current.body, apiVersion, type.storageVersion), warnings };
   });

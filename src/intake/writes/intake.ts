@@ -175,8 +175,8 @@ type KeptWrite = Readonly<{ body: Body; keeps: boolean }>;
  *   is as stored         stays what it was: set on the copy, or the shard's
  *
  * `isWhole`: the write is a PUT. Throws Refused. A write that changes listed names only is applied
- * to the stored text. So the object stays the same for its pusher, which sends it without those
- * names.
+ * to the stored text, in which the shard's own values stay where they are. So the next push of the
+ * same object, with the same names kept, has the same bytes, and writes nothing.
  */
 async function keptWrite(
   { next, stored, names, isWhole }: Readonly<{ next: Body; stored: Body; names: NamesOfType; isWhole: boolean }>,
@@ -192,7 +192,9 @@ async function keptWrite(
     return value === before[place].get(name) ? kept?.[place].get(name) : sets ? value : undefined;
   });
   if (charactersOf(marked) > keptCharactersMax) throw new Refused(badRequest(tooMuchKept));
-  return { body: withNames(keeps ? storedBare : bare, values, marked), keeps };
+  const gone = chosen(names, (place, name) => (marked[place].has(name) || !values[place].has(name) ? name : undefined));
+  const rest = withoutNames(keeps ? stored : next, { annotations: [...gone.annotations.keys()], labels: [...gone.labels.keys()] });
+  return { body: withNames(rest, marked), keeps };
 }
 
 function charactersOf(kept: Kept): number {

@@ -141,6 +141,48 @@ test('under a listed name the cache tells the shard’s own value from the opera
   t.deepEqual((await client.get(one)).metadata.annotations, { 'kcp.io/cluster': 'acme', 'kcp.io/shard': 'amber' });
 });
 
+test('beside listed names that the shard itself sets, an operator’s patch brings one event, and the next push of the same object none', async (t) => {
+  const server = await aServer(t, { flags });
+  const pusher = await RawPusher.open(server);
+  const annotations = { a: 'b', 'x.io/cordon': 'shard', z: 'y' };
+  const labels = { p: 'q', 'x.io/zone': 'shard' };
+  const own = pushedExport('one', { metadata: { name: 'one', uid: 'uid-of-one', annotations, labels }, spec: { n: 1 } });
+  await pusher.sync(exports, [own]);
+  const client = server.client();
+
+  for (const owner of ['me', 'you', null]) {
+    const { metadata } = await client.mergePatch(one, { metadata: { annotations: { 'x.io/owner': owner } } });
+    await pusher.sync(exports, [own]);
+    await pusher.acknowledged(pusher.put(exports, [own]));
+    t.deepEqual((await client.get(one)).metadata, metadata);
+  }
+});
+
+test('a list of kept names that a shard or a patch sends changes nothing, also of an object without annotations and a type without listed names', async (t) => {
+  const server = await aServer(t, { flags });
+  const pusher = await RawPusher.open(server);
+  const client = server.client();
+  const list = { 'strata/kept': 'x.io/cordon' };
+  for (const annotations of [undefined, { a: 'b' }]) {
+    const pushed = (more: object) => pushedExport('one', { metadata: { name: 'one', uid: 'uid-of-one', ...more } });
+    await pusher.sync(exports, [pushed({ ...(annotations && { annotations }) })]);
+    const { metadata } = await client.get(one);
+    await pusher.acknowledged(pusher.put(exports, [pushed({ annotations: { ...list, ...annotations } })]));
+    t.deepEqual((await client.get(one)).metadata, metadata);
+  }
+
+  const slices = aPath({ shard: 'beside', resource: 'apiexportendpointslices', version: 'v1alpha1' });
+  const kind = { apiVersion: 'apis.kcp.io/v1alpha1', kind: 'APIExportEndpointSlice' };
+  for (const [path, of] of [
+    [aPath({ shard: 'beside' }), {}],
+    [slices, kind],
+  ] as const) {
+    const { metadata } = await client.create(path, anApiExport({}, of));
+    await client.mergePatch(`${path}/one`, { metadata: { annotations: list } });
+    t.deepEqual((await client.get(`${path}/one`)).metadata, metadata);
+  }
+});
+
 test('values that the shard itself marks as kept, as after a restore from a cached copy, remain the shard’s own', async (t) => {
   const server = await aServer(t, { flags });
   const pusher = await RawPusher.open(server);
