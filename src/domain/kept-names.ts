@@ -13,7 +13,7 @@
  * KEPT-3 A body that arrives over a link is stored unchanged: the cache to which the shard is
  *    written decides.
  *
- * Bound: `namesMax` names of annotations, and as many of labels.
+ * Bound: `namesMax` names of annotations, and as many of labels; `keptCharactersMax` on one copy.
  */
 import { labelKeyFlaws } from './syntax/label-syntax.js';
 import { formatGroupResource, type Resource } from './resource.js';
@@ -31,6 +31,15 @@ export type KeptNames = ReadonlyMap<string, NamesOfType>;
 export const keptAnnotation = 'strata/kept';
 
 const namesMax = 64;
+/** Bounds the kept names of one copy and their values together. */
+export const keptCharactersMax = 4 * 1024;
+/**
+ * What caches add to an object at most: its kept names and its place. The limits of an object from
+ * another cache are larger by this, at every tier alike. So no cache refuses what another one has
+ * accepted from a shard and then added to. JSON takes at most six bytes for a character.
+ */
+export const addedMax = { bytes: 8 * keptCharactersMax, members: 4 * namesMax };
+export const nothingAdded: typeof addedMax = { bytes: 0, members: 0 };
 /** Annotations that a cache itself writes on copies, or reads from them. */
 const ownAnnotations = ['kcp.io/cluster', 'kcp.io/shard', 'kcp.io/path', keptAnnotation];
 const pattern = /^([a-z0-9][a-z0-9-]*)(?:\.([a-z0-9][a-z0-9.-]*))?=(.+)$/;

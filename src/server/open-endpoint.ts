@@ -5,6 +5,7 @@ import type { Log } from '../diagnostics/log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import type { Catalogue } from '../domain/catalogue/catalogue.js';
 import type { Refusal } from '../domain/errors.js';
+import { addedMax } from '../domain/kept-names.js';
 import type { Clock } from '../domain/ports.js';
 import type { Store } from '../domain/store-port.js';
 import type { Resource } from '../domain/resource.js';
@@ -70,4 +71,9 @@ export function intakeRules(settings: Settings, catalogue: Catalogue): IntakeRul
     credit: { mutations: settings.pushMutationsMax, bytes: settings.pushBytesMax },
     systemClusters: new Set(settings.systemClusters),
   };
+}
+
+/** Another cache may have added to an object that was as large as this cache accepts from a shard. */
+export function linkRules({ limits, ...rules }: IntakeRules): IntakeRules {
+  return { ...rules, limits: { ...limits, bodyBytesMax: limits.bodyBytesMax + addedMax.bytes } };
 }

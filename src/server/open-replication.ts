@@ -27,7 +27,7 @@ import { PlainWrites, type SeenElsewhere } from '../intake/writes/plain-writes.j
 import type { Tier } from '../tier/tier.js';
 import type { Hub } from '../watch/hub.js';
 import type { Closers } from './closers.js';
-import { intakeRules, openEndpoint } from './open-endpoint.js';
+import { intakeRules, linkRules, openEndpoint } from './open-endpoint.js';
 import { openTier } from './open-tier.js';
 
 type Parts = Readonly<{
@@ -134,7 +134,17 @@ function openPeers(settings: Settings, { store, hub, clock, random, log, metrics
     }),
   );
   const policies = linkPoliciesOf(settings);
-  const tier = openTier(settings, policies, { store, sessions, removals, watches: hub, rules, clock, random, log, metrics });
+  const tier = openTier(settings, policies, {
+    store,
+    sessions,
+    removals,
+    watches: hub,
+    rules: linkRules(rules),
+    clock,
+    random,
+    log,
+    metrics,
+  });
   const dropType = (resource: Resource): void => {
     sessions.drop(resource);
     tier.drop(resource);

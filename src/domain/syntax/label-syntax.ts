@@ -52,15 +52,16 @@ export function labelCauses(labels: ReadonlyMap<string, string>): readonly Cause
 
 /**
  * Annotation keys follow the rules of label keys, but may have upper case in the prefix. Values may
- * be anything; the total size of the annotations is bounded.
+ * be anything; the total size of the annotations is bounded. `addedBytesMax`: how much of it caches
+ * may have added.
  */
-export function annotationCauses(annotations: ReadonlyMap<string, string>): readonly Cause[] {
+export function annotationCauses(annotations: ReadonlyMap<string, string>, addedBytesMax = 0): readonly Cause[] {
   const causes = firstCauses(annotations, (key) =>
     labelKeyFlaws(key.toLowerCase()).map((flaw) => invalidValue('metadata.annotations', key, flaw)),
   );
   let bytes = 0;
   for (const [key, value] of annotations) bytes += Buffer.byteLength(key) + Buffer.byteLength(value);
-  return bytes <= annotationBytesMax ? causes : [...causes, tooLong('metadata.annotations', annotationBytesMax)];
+  return bytes <= annotationBytesMax + addedBytesMax ? causes : [...causes, tooLong('metadata.annotations', annotationBytesMax)];
 }
 
 /**

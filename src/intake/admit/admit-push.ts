@@ -15,6 +15,7 @@ import { serves, type ServedType } from '../../domain/catalogue/catalogue.js';
 import { parseClusterName, type CanonicalPath, type ClusterName } from '../../domain/cluster.js';
 import { compose } from '../../json/compose.js';
 import { badRequest, invalid, Refused, type Refusal } from '../../domain/errors.js';
+import { addedMax, nothingAdded } from '../../domain/kept-names.js';
 import type { Key } from '../../domain/key.js';
 import type { Body, StoredObject } from '../../domain/object.js';
 import { attempt, mustParse, type Parsed } from '../../domain/parsed.js';
@@ -63,9 +64,10 @@ export function admitObject(object: PushedObject, inputs: PushInputs): Parsed<Pu
 type Admitted = Readonly<{ body: Body; path: CanonicalPath | undefined }>;
 
 function readReplica(key: Key, bytes: Uint8Array, { type, version, by, allocate }: PushInputs): Admitted {
-  const { text, meta } = readObject(bytes, { type, version, fieldValidation: 'Ignore' });
+  const added = by.kind === 'link' ? addedMax : nothingAdded;
+  const { text, meta } = readObject(bytes, { type, version, fieldValidation: 'Ignore' }, added);
   confirmPlace(key, meta);
-  const causes = createCauses(type, meta, key);
+  const causes = createCauses(type, meta, key, added.bytes);
   if (causes.length > 0) throw new Refused(invalid({ group: type.group, kind: type.kind, name: key.name }, causes));
   if (meta.uid === '') throw new Refused(invalid({ group: type.group, kind: type.kind, name: key.name }, [uidMissing]));
   const stamp = {

@@ -14,6 +14,7 @@
  */
 import { compose, type MetadataStamp } from '../../json/compose.js';
 import { badRequest, invalid, invalidValue, Refused } from '../../domain/errors.js';
+import { nothingAdded } from '../../domain/kept-names.js';
 import type { Key } from '../../domain/key.js';
 import type { Mutation } from '../../domain/mutation.js';
 import type { Body, StoredObject } from '../../domain/object.js';
@@ -34,18 +35,19 @@ export type UpdateInputs = Pick<UpdateRequest, 'type' | 'version' | 'mustNameRev
 /** `stored`: the stored body in the mutation's version, for the caller's comparison (U3). */
 export type AdmittedUpdate = Readonly<{ mutation: Extract<Mutation, { kind: 'put' }>; stored: Body; warnings: readonly string[] }>;
 
-export function admitUpdate(bytes: Uint8Array, request: UpdateInputs, current: StoredObject): Parsed<AdmittedUpdate> {
+/** `added`: how much of the sent object the cache may have added. */
+export function admitUpdate(bytes: Uint8Array, request: UpdateInputs, current: StoredObject, added = nothingAdded): Parsed<AdmittedUpdate> {
   return attempt(() => {
     const { type } = request;
     const { key } = current;
-    const { text, meta, warnings } = readObject(bytes, request);
+    const { text, meta, warnings } = readObject(bytes, request, added);
     const stored = new StoredMeta(current.body);
     confirmNamespace(key.namespace, meta.namespace);
     confirmName(key, meta.name);
     confirmUid(key, meta.uid, stored.uid);
     confirmResourceVersion(meta, request, current);
 
-    const causes = [...updateCauses(meta, stored.generation), ...plainCauses(meta), ...deletionCauses(meta, stored)];
+    const causes = [...updateCauses(meta, stored.generation, added.bytes), ...plainCauses(meta), ...deletionCauses(meta, stored)];
     if (causes.length > 0) throw new Refused(invalid({ group: type.group, kind: type.kind, name: key.name }, causes));
 
     const apiVersion = formatApiVersion(type.group, type.storageVersion);

@@ -11,8 +11,14 @@ import type { ObjectMeta } from '../../json/object-meta.js';
  */
 export const keyCharactersMax = 1024;
 
-export function createCauses(type: ServedType, meta: ObjectMeta, place: Readonly<{ name: string; namespace: string }>): readonly Cause[] {
-  return [...prefixCauses(type, meta), ...keyCauses(type, place), ...generationCauses(meta), ...markCauses(meta)];
+/** `addedBytesMax`: see `addedMax`. */
+export function createCauses(
+  type: ServedType,
+  meta: ObjectMeta,
+  place: Readonly<{ name: string; namespace: string }>,
+  addedBytesMax = 0,
+): readonly Cause[] {
+  return [...prefixCauses(type, meta), ...keyCauses(type, place), ...generationCauses(meta), ...markCauses(meta, addedBytesMax)];
 }
 
 const tooLong: Cause = {
@@ -30,10 +36,10 @@ export function keyCauses(type: ServedType, { name, namespace }: Readonly<{ name
  * Causes to refuse an update of an object whose generation is `stored`. Name and namespace are
  * those of the stored object.
  */
-export function updateCauses(meta: ObjectMeta, stored: bigint): readonly Cause[] {
+export function updateCauses(meta: ObjectMeta, stored: bigint, addedBytesMax = 0): readonly Cause[] {
   const decremented = meta.generation !== 0n && meta.generation < stored;
   const causes = decremented ? [invalidValue('metadata.generation', meta.generation, 'must not be decremented')] : generationCauses(meta);
-  return [...segmentPrefixCauses(meta), ...causes, ...markCauses(meta)];
+  return [...segmentPrefixCauses(meta), ...causes, ...markCauses(meta, addedBytesMax)];
 }
 
 function nameCauses(type: ServedType, name: string): readonly Cause[] {
@@ -68,6 +74,6 @@ function generationCauses({ generation }: ObjectMeta): readonly Cause[] {
   return generation < 0n ? [invalidValue('metadata.generation', generation, 'must be greater than or equal to 0')] : [];
 }
 
-function markCauses({ labels, annotations }: ObjectMeta): readonly Cause[] {
-  return [...labelCauses(labels), ...annotationCauses(annotations)];
+function markCauses({ labels, annotations }: ObjectMeta, addedBytesMax = 0): readonly Cause[] {
+  return [...labelCauses(labels), ...annotationCauses(annotations, addedBytesMax)];
 }

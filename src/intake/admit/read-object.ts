@@ -10,6 +10,7 @@ import { badRequest, invalid, invalidValue, Refused } from '../../domain/errors.
 import { duplicates, hasDuplicates } from '../../json/duplicate-members.js';
 import { scanDecodable } from '../../json/decodable.js';
 import { member, NotJson, type ObjectText, valueText } from '../../json/object-text.js';
+import { nothingAdded } from '../../domain/kept-names.js';
 import { formatApiVersion } from '../../domain/resource.js';
 import type { FieldValidation } from '../../domain/write-request.js';
 import { cannotUnmarshal, typeAt, unknownMembers } from '../../json/meta-shape.js';
@@ -42,10 +43,10 @@ export type Expected = Readonly<{ type: ServedType; version: string; fieldValida
 
 export type IncomingObject = Readonly<{ text: ObjectText; meta: ObjectMeta; warnings: readonly string[] }>;
 
-/** Throws Refused. */
-export function readObject(bytes: Uint8Array, expected: Expected): IncomingObject {
+/** `added`: how much other caches may have added to the object. Throws Refused. */
+export function readObject(bytes: Uint8Array, expected: Expected, added = nothingAdded): IncomingObject {
   const { type, version } = expected;
-  const text = scan(bytes, type);
+  const text = scan(bytes, type, membersMax + added.members);
   const kind = typeText(text, type, 'kind');
   if (kind === '') throw unrecognized(bytes, type, `Object 'Kind' is missing in '${excerpt(bytes)}'`);
   const apiVersion = typeText(text, type, 'apiVersion');
@@ -54,7 +55,7 @@ export function readObject(bytes: Uint8Array, expected: Expected): IncomingObjec
     const named = JSON.stringify(apiVersion.slice(apiVersion.indexOf('/') + 1));
     return new Refused(badRequest(`${kind} in version ${named} cannot be handled as a ${type.kind}: ${why}`));
   };
-  const meta = decodeMeta(text, unfit);
+  const meta = decodeMeta(text, metadataBytesMax + added.bytes, unfit);
   const warnings = expected.fieldValidation === 'Ignore' ? [] : strictCauses(text);
   if (expected.fieldValidation === 'Strict' && warnings.length > 0) throw unfit(`strict decoding error: ${warnings.join(', ')}`);
   if (bytes.length > repeatedBytesMax && hasDuplicates(text))
@@ -71,9 +72,9 @@ export function readObject(bytes: Uint8Array, expected: Expected): IncomingObjec
   return { text, meta, warnings };
 }
 
-function scan(bytes: Uint8Array, type: ServedType): ObjectText {
+function scan(bytes: Uint8Array, type: ServedType, max: number): ObjectText {
   try {
-    return scanDecodable(bytes, membersMax);
+    return scanDecodable(bytes, max);
   } catch (error) {
     if (error instanceof NotJson) throw unrecognized(bytes, type, `couldn't get version/kind; json parse error: ${error.message}`);
     throw error;
@@ -93,9 +94,9 @@ function typeText(text: ObjectText, type: ServedType, name: string): string {
   throw unrecognized(text.bytes, type, `couldn't get version/kind; json parse error: ${why}`);
 }
 
-function decodeMeta(text: ObjectText, unfit: (why: string) => Refused): ObjectMeta {
+function decodeMeta(text: ObjectText, bytesMax: number, unfit: (why: string) => Refused): ObjectMeta {
   try {
-    return parseObjectMeta(text, metadataBytesMax);
+    return parseObjectMeta(text, bytesMax);
   } catch (error) {
     if (error instanceof MisfitMeta) throw unfit(error.message);
     throw error;

@@ -7,7 +7,15 @@ import { Buffer } from 'node:buffer';
 import { randomInt, randomUUID } from 'node:crypto';
 import type { Caller } from '../../domain/caller.js';
 import { badRequest, Refused } from '../../domain/errors.js';
-import { keptMaps, namesOfType, type KeptNames, type NamesOfType } from '../../domain/kept-names.js';
+import {
+  addedMax,
+  keptCharactersMax,
+  keptMaps,
+  namesOfType,
+  nothingAdded,
+  type KeptNames,
+  type NamesOfType,
+} from '../../domain/kept-names.js';
 import type { Key } from '../../domain/key.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import { uidOf } from '../../domain/object-metadata.js';
@@ -68,8 +76,10 @@ export class Intake implements IntakePort {
     return this.#turns.run(key, asker, async () => {
       for (;;) {
         const current = await this.#current(key);
-        const { stored, warnings, ...admitted } = mustParse(admitUpdate(await textFor(current), request, current));
         const names = namesOfType(this.#parts.keptNames, key.resource);
+        // The result of a patch has the kept names too.
+        const added = names === undefined || request.mustNameRevision ? nothingAdded : addedMax;
+        const { stored, warnings, ...admitted } = mustParse(admitUpdate(await textFor(current), request, current, added));
         // Only a PUT must name a revision, so `mustNameRevision` tells a PUT from a patch. A patch
         // that lacks a kept name removes that name.
         const asked = { next: admitted.mutation.body, stored, isWhole: request.mustNameRevision };
@@ -153,11 +163,6 @@ function suffix(): string {
   return Array.from({ length: suffixCharacters }, () => suffixAlphabet[randomInt(suffixAlphabet.length)]).join('');
 }
 
-/**
- * Bounds the kept names of one copy. They count towards the size limits of the whole object, so
- * this bound stays far below those.
- */
-const keptCharactersMax = 4 * 1024;
 const tooMuchKept = `the kept names of one copy and their values may have at most ${keptCharactersMax} characters in all`;
 
 /** `keeps`: the write changes listed names only. */

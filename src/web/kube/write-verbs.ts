@@ -1,5 +1,6 @@
 import { Refused } from '../../domain/errors.js';
 import type { PatchLanguage } from '../../domain/heavy-task.js';
+import { addedMax } from '../../domain/kept-names.js';
 import type { Intake } from '../../domain/ports.js';
 import type { Stored, UpdateRequest } from '../../domain/write-request.js';
 import { uidOf } from '../../domain/object-metadata.js';
@@ -70,7 +71,7 @@ export async function patch(call: Call, ports: KubePorts): Promise<Answer> {
       target: join(whole.single(current, current.resourceVersion)),
       patch: bytes,
       language,
-      bytesMax,
+      bytesMax: bytesMax + addedMax.bytes,
       duplicates,
     });
   const { object, warnings } = await changed(call, ports, { ...options, key, mustNameRevision: false }, patched);

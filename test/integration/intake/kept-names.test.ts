@@ -297,6 +297,48 @@ test('kept names cross links up and down from the cache that writes the shard; e
   await t.throwsAsync(west.client().mergePatch(one, cordon), { message: /409 .*a cache above or beside this one/ });
 });
 
+test('an object as large as a cache accepts from a shard reaches every tier, with what the cache adds to it', async (t) => {
+  const tree = await aTree(t);
+  const bytesMax = 32 * 1024;
+  const small = { ...flags, 'body-bytes-max': String(bytesMax) };
+  const root = await tree.cache('root', { flags: small });
+  const east = await tree.cache('east', { parent: root, flags: small });
+  const city = await tree.cache('city', { parent: east, flags: small });
+  const large = (n: number, bytes = bytesMax): PushedObject => {
+    const object = (text: string) => pushedExport('one', { spec: { n, text } });
+    return object('x'.repeat(bytes - (object('').body?.length ?? 0)));
+  };
+  const pusher = await RawPusher.open(city);
+  await pusher.syncWhole(exports, [large(1)]);
+  for (const cache of [root, east]) await comesToShow(t, cache, '  1');
+
+  const why = '\u0001'.repeat(4_000);
+  await city.client().mergePatch(one, { metadata: { annotations: { 'x.io/cordon': why } } });
+  for (const cache of [root, east]) await comesToShow(t, cache, `${why}  1`);
+  await pusher.acknowledged(pusher.put(exports, [large(2)]));
+  for (const cache of [root, east]) await comesToShow(t, cache, `${why}  2`);
+  await pusher.acknowledged(pusher.put(exports, [large(3, bytesMax + 1)]));
+  t.is(await shows(city), `${why}  2`);
+  await city.client().mergePatch(one, uncordon);
+  for (const cache of [root, east]) await comesToShow(t, cache, '  2');
+});
+
+test('kept names are set and removed on an object whose own annotations are as large as may be', async (t) => {
+  const server = await aServer(t, { flags });
+  const pusher = await RawPusher.open(server);
+  const metadata = { name: 'one', uid: 'uid-of-one', annotations: { a: 'x'.repeat(262_143) } };
+  await pusher.sync(exports, [pushedExport('one', { metadata })]);
+  const client = server.client();
+
+  await client.mergePatch(one, cordon);
+  await client.mergePatch(one, { metadata: { annotations: { 'x.io/owner': 'me' } } });
+  await client.mergePatch(one, uncordon);
+
+  const { annotations } = (await client.get(one)).metadata;
+  t.deepEqual([annotations?.['x.io/cordon'], annotations?.['x.io/owner'], annotations?.['a']?.length], [undefined, 'me', 262_143]);
+  await t.throwsAsync(client.mergePatch(one, { metadata: { annotations: { 'x.io/cordon': 'y'.repeat(40_000) } } }), { message: / 422 / });
+});
+
 test('the status shows for each slice how many objects have which kept name, also after a restart', async (t) => {
   const server = await aServer(t, { flags });
   const pusher = await RawPusher.open(server);
