@@ -28,6 +28,7 @@ import { openWatches, type OpenWatches } from './open-watches.js';
 import type { ListenerParts } from '../http/listener.js';
 import { treeReport } from '../tier/tree-report.js';
 import { Freshness } from '../intake/shards/freshness.js';
+import { TypeScopes } from '../intake/shards/type-scopes.js';
 import { version } from '../version.js';
 import { createApp } from '../web/app.js';
 
@@ -66,6 +67,10 @@ export async function openCache(settings: Settings, parts: CacheParts): Promise<
   const { store, log, clock, metrics, health, certificates, quotas, frontDoor, lastLines } = parts;
   const closers = new Closers();
   closers.add(store);
+  const scopes = await TypeScopes.open(parts.typesFile.types, store).catch(async (error: unknown) => {
+    await closers.close();
+    throw error;
+  });
   const catalogue = new Catalogue(parts.typesFile.types, pathTypes);
   const watches = openWatches(settings, { ...parts, closers });
   const { newest, hub } = watches;
@@ -115,7 +120,7 @@ export async function openCache(settings: Settings, parts: CacheParts): Promise<
       },
     }),
     policies: parts.watchPolicies?.((changed) => tier.changePolicies(changed)),
-    types: openTypes(settings, parts, { catalogue, watches, replication }),
+    types: openTypes(settings, parts, { catalogue, scopes, watches, replication }),
   });
 
   const stop = async (): Promise<void> => {
@@ -137,9 +142,12 @@ export async function openCache(settings: Settings, parts: CacheParts): Promise<
   return { port: listener.port, reload: () => reloadables.reload(), stop, failed: store.failed };
 }
 
-type Opened = Readonly<{ catalogue: Catalogue; watches: OpenWatches; replication: OpenReplication }>;
+type Opened = Readonly<{ catalogue: Catalogue; scopes: TypeScopes; watches: OpenWatches; replication: OpenReplication }>;
 
-function openFreshness({ store, clock, health, certificates }: CacheParts, { catalogue, watches, replication }: Opened): Freshness {
+function openFreshness(
+  { store, clock, health, certificates }: CacheParts,
+  { catalogue, watches, replication }: Omit<Opened, 'scopes'>,
+): Freshness {
   const { sessions, standbys, removals, kept, tier } = replication;
   return new Freshness({
     store,
@@ -165,10 +173,12 @@ function openFreshness({ store, clock, health, certificates }: CacheParts, { cat
 function openTypes(
   { policyPollMs }: Settings,
   { typesFile, clock, log }: CacheParts,
-  { catalogue, watches, replication: { sessions, tier, dropType } }: Opened,
+  { catalogue, scopes, watches, replication: { sessions, tier, dropType } }: Opened,
 ): Reloadable | undefined {
   const polled = typesFile.polled((types) => {
+    scopes.check(types);
     const { begun, ended, widened } = catalogue.replaceTable(types);
+    scopes.record(types);
     for (const type of ended) watches.hub.endOf(type);
     // The cache refused objects of widened types, so they are missing here: ask for all objects
     // again. A type that begins may have had objects here earlier.

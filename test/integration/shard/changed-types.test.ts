@@ -85,6 +85,45 @@ test('a type that changes its scope at one end of a link first arrives whole onc
   t.pass();
 });
 
+test('a type keeps its scope while a plain writer’s object of it is stored: at a reload, once its entry has been away, and at a start', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'strata-types-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const file = join(folder, 'types.yaml');
+  const flags = { 'types-file': file, 'policy-poll': '100ms' };
+  await writeFile(file, widgets(['v1']));
+  const server = await aServer(t, { flags });
+  const client = server.client();
+  const collection = (version: string) => `/services/cache/shards/amber/clusters/acme/apis/x.io/${version}/widgets`;
+  const widget = { apiVersion: 'x.io/v1', kind: 'Widget', metadata: { name: 'one' } };
+  await client.create(collection('v1'), widget);
+  const refusal = /widgets\.x\.io must keep the scope Cluster while the shard amber, which has no agent, has objects of it/;
+  const refused = () =>
+    server.logged.filter(
+      ({ event, fields }) => event === 'types.reload-failed' && refusal.test(String((fields as { error: Error }).error)),
+    );
+  const reloaded = () => server.logged.filter(({ event }) => event === 'types.reloaded').length;
+
+  await writeFile(file, widgets(['v1', 'v2'], 'Namespaced'));
+  await until(() => refused().length > 0);
+  t.is((await client.raw('GET', `${collection('v1')}/one`)).status, 200);
+  t.is((await client.raw('GET', collection('v2'))).status, 404, 'the rest of the file is refused too');
+  await writeFile(file, '{}');
+  await until(() => reloaded() === 1);
+  const before = refused().length;
+  await writeFile(file, widgets(['v1'], 'Namespaced'));
+  await until(() => refused().length > before);
+  await t.throwsAsync(server.restart({ flags }), { message: refusal });
+
+  await writeFile(file, widgets(['v1']));
+  const again = await server.restart({ flags });
+  t.teardown(() => again.close());
+  await again.client().delete(`${collection('v1')}/one`);
+  await writeFile(file, widgets(['v1'], 'Namespaced'));
+  await until(
+    async () => (await again.client().raw('GET', collection('v1').replace('/widgets', '/namespaces/default/widgets'))).status === 200,
+  );
+});
+
 async function namesAt(server: TestServer, version: string): Promise<readonly string[]> {
   const { text } = await server.client().raw('GET', `/services/cache/shards/*/clusters/*/apis/x.io/${version}/widgets`);
   return ((JSON.parse(text) as { items?: { metadata: { name: string } }[] }).items ?? []).map(({ metadata }) => metadata.name);
