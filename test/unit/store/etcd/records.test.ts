@@ -1,8 +1,12 @@
-/** What servers that share one etcd publish to each other, in its stored form. */
+/**
+ * The stored form of records. Finds a change after which a server no longer reads what an earlier
+ * commit wrote: an upgrade would then lose who has which shard, and sync everything.
+ */
 import { test } from '../../../support/test.js';
-import { formatServerRecord, parseServerRecord } from '../../../../src/store/etcd/records.js';
+import { formatRecordKey, formatServerRecord, parseRecord, parseRecordKey, parseServerRecord } from '../../../../src/store/etcd/records.js';
 import { shardName } from '../../../support/objects.js';
 import { pushersOf } from '../../../support/intake/fake-peers.js';
+import { firstSlice, olderPrefix, olderRecords } from '../../../support/store/older-records.js';
 
 const amber = shardName('amber');
 
@@ -25,4 +29,17 @@ test('types that are not whole count as not named if another server names none, 
     t.false('lacks' in pusher!, JSON.stringify(lacks));
   }
   t.is(read({ peer: 7 }), undefined);
+});
+
+for (const [text, key, value] of olderRecords)
+  test(`a record of an earlier commit is read whole, under the key that it has: ${text}`, (t) => {
+    t.deepEqual(parseRecordKey(olderPrefix, text), key);
+    t.is(formatRecordKey(olderPrefix, key), text);
+    const parsed = parseRecord(key, Buffer.from(value));
+    t.deepEqual(JSON.parse(JSON.stringify(parsed ?? null)), JSON.parse(value));
+  });
+
+test('the record of a slice from before servers named each other in it counts as absent', (t) => {
+  const slice = olderRecords.find(([, { kind }]) => kind === 'slice')!;
+  t.is(parseRecord(slice[1], Buffer.from(firstSlice)), undefined);
 });
