@@ -71,10 +71,10 @@ export class PlainWrites {
     this.#lastWritesElsewhereMs.set(shard, this.#parts.clock.now());
   }
 
-  /** Drops the shards that the store has forgotten. */
+  /** Drops removed shards, and those that the store does not know any more. */
   lastWritesHere(): ReadonlyMap<ShardName, number> {
     for (const writes of [this.#lastWritesMs, this.#lastWritesElsewhereMs])
-      for (const shard of writes.keys()) if (this.#parts.known.shard(shard) === undefined) writes.delete(shard);
+      for (const shard of writes.keys()) if (this.#parts.known.shard(shard)?.removed !== false) writes.delete(shard);
     return this.#lastWritesMs;
   }
 

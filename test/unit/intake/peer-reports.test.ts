@@ -103,7 +103,7 @@ test('plain writers are published at most every five seconds, and those of other
 
   heardHere.delete(amber);
   clock.advance(1_000);
-  t.deepEqual(peers.told.at(-1)?.lastWrites, new Map(), 'the store has forgotten the shard');
+  t.deepEqual(peers.told.at(-1)?.lastWrites, new Map(), 'the shard was removed');
 });
 
 test('a server that stops publishes nothing more', (t) => {

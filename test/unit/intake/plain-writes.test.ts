@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import type { Caller } from '../../../src/domain/caller.js';
-import { unknownShard, type ShardState } from '../../../src/domain/claim.js';
+import type { ShardState } from '../../../src/domain/claim.js';
 import { PlainWrites } from '../../../src/intake/writes/plain-writes.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { shardName } from '../../support/objects.js';
@@ -67,13 +67,13 @@ test('while a local shard has a pusher, only that pusher and the shard itself ma
   t.is(judged(kcpOf('amber')), 'writes');
 });
 
-test('the last write to a shard is kept until the store forgets the shard', async (t) => {
+test('the last write to a shard is kept until the shard is removed', async (t) => {
   const { plainWrites, pushes, clock } = await aPlainWrites({ shard: aShardState(amber, 5) });
   plainWrites.recordWrite(amber);
   plainWrites.recordWrite(shardName('unknown'));
   t.deepEqual(plainWrites.lastWritesHere(), new Map([[amber, clock.now()]]));
 
-  pushes.publish({ shards: [unknownShard(amber)] });
+  pushes.publish({ shards: [aShardState(amber, 6, { removed: true })] });
   t.deepEqual(plainWrites.lastWritesHere(), new Map());
 });
 
