@@ -8,7 +8,7 @@ import { identities } from './identities.js';
 import { kubeconfig } from './kubeconfig.js';
 import { push } from './push.js';
 import { resolve } from './resolve.js';
-import { removalsConfirm, shardsForget, shardsList, shardsRemove } from './shards.js';
+import { removalsConfirm, shardsList, shardsRemove } from './shards.js';
 import { status } from './status.js';
 import { backup, check, restore } from './store-files.js';
 
@@ -25,7 +25,6 @@ export const commands: readonly Command[] = [
   copy,
   shardsList,
   shardsRemove,
-  shardsForget,
   cachesList,
   cachesForget,
   removalsConfirm,
@@ -38,7 +37,7 @@ export const commands: readonly Command[] = [
 ];
 
 export const commandGroups: Readonly<Record<string, string>> = {
-  shards: 'List, remove and forget the shards of a cache',
+  shards: 'List and remove the shards of a cache',
   caches: 'List and forget the caches that a cache knows',
   removals: 'Confirm removals that a cache holds',
   cert: 'Issue certificates from an authority of your own',

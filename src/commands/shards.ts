@@ -1,7 +1,4 @@
-/**
- * `strata shards …`: lists the shards that a cache knows, removes one with its objects, or forgets
- * a removed one.
- */
+/** `strata shards …`: lists the shards that a cache knows, or removes one with its objects. */
 import { operatorOptions } from '../config/options/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
@@ -35,18 +32,6 @@ export const shardsRemove: Command = command({
     });
     const objects = countOf(answer, 'objectsRemoved', 'objects were removed');
     print(answered(options, answer, `Removed the shard ${shard} and ${objects} objects of it.`));
-  },
-});
-
-export const shardsForget: Command = command({
-  words: ['shards', 'forget'],
-  operands: '<name>',
-  help: 'Forget a shard that was removed: the cache keeps no record of it',
-  options: operatorOptions,
-  run: async ({ operands: [text = ''], options }, { print, clock }) => {
-    const shard = shardNamed(text);
-    const path = `/services/cache/shards/${encodeURIComponent(shard)}/record`;
-    print(answered(options, await requestCache({ clock }, options, { method: 'DELETE', path }), `Forgot the shard ${shard}.`));
   },
 });
 

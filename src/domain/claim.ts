@@ -115,7 +115,7 @@ export function termMax(known: ClaimOrder | undefined): Term {
 }
 
 /** A term above every known one, which no process has been given. */
-export function nextTerm(known: ClaimOrder | undefined, nowMs = 0): Term {
+function nextTerm(known: ClaimOrder | undefined, nowMs = 0): Term {
   return Math.max(Math.min(nowMs, clockMax), (known?.term ?? 0) + 1);
 }
 

@@ -196,11 +196,6 @@ export interface Shards {
    * is unknown. Throws Refused if this is not possible at present.
    */
   remove(shard: ShardName): Promise<Readonly<{ removed: number }> | undefined>;
-  /**
-   * Forgets a removed shard. Returns false if the shard is unknown. Throws Refused if this is not
-   * possible at present.
-   */
-  forget(shard: ShardName): Promise<boolean>;
 }
 
 export interface Removals {

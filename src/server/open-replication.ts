@@ -115,7 +115,7 @@ export async function openReplication(settings: Settings, parts: Parts): Promise
     endpoint: openEndpoint(settings, { ...parts, sessions, standbys, removals, rules, tier }),
     intake: new Intake({ objects, writer, clock, plainWrites, keptNames }),
     kept,
-    shards: { remove: (shard) => removal.remove(shard), forget: (shard) => tier.forgetting.forget(shard) },
+    shards: removal,
   };
 }
 

@@ -1,7 +1,7 @@
 /**
- * Counts the shards that each child has claimed here. A cache forgets no shard by itself and knows
- * a bounded number of them, so no single child may use that number up. A removed shard counts for
- * its child until the process ends, or an operator forgets the shard or the child.
+ * Counts the shards that each child has claimed here. A cache forgets no shard and knows a bounded
+ * number of them, so no single child may use that number up. A removed shard counts for its child
+ * until the process ends, or an operator forgets the child.
  *
  * Bound: `shardsMax` for each child.
  */
@@ -41,11 +41,6 @@ export class ChildShards {
   leave(neighbour: Neighbour): void {
     this.#byVia.delete(neighbour);
     this.#checkedAt.delete(neighbour);
-  }
-
-  /** An operator forgets the shard: it counts for no child. */
-  forget(shard: ShardName): void {
-    for (const shards of this.#byVia.values()) shards.delete(shard);
   }
 
   /**

@@ -16,8 +16,6 @@ import {
   choose,
   compareClaims,
   termMax,
-  nextTerm,
-  isUnknown,
   type Choice,
   type Claim,
   type ClaimOrder,
@@ -49,10 +47,7 @@ export type RoutesParts = Readonly<{
 
 type KnownClaims = { highest: GrantedTerm; readonly offers: Map<Neighbour, Offer> };
 
-/**
- * A cache forgets shards only at an operator's request, so the number that a peer can invent must
- * be bounded.
- */
+/** A cache remembers every shard, also removed ones. So the number that peers invent is bounded. */
 const shardsMax = 100_000;
 /**
  * Two caches that share an id take each other's claims for their own. Each would raise its term
@@ -80,11 +75,6 @@ export class Routes {
    * Shards for which this cache has lately received a claim of its own that it does not remember.
    */
   readonly #reclaimed = new Set<ShardName>();
-  /**
-   * Removals that this cache has forgotten and a neighbour has not. The neighbour sends them again
-   * when its link opens.
-   */
-  readonly #forgotten = new Map<ShardName, GrantedTerm>();
   /** The choice that the committer was asked for last, until it has decided. */
   readonly #asked = new Map<ShardName, ShardState>();
   #isClosed = false;
@@ -98,19 +88,20 @@ export class Routes {
   receiveClaim(from: Neighbour, { shard, term, process, removed, origin, path, reached, held }: FrameOf<'claim'>): string | undefined {
     const known = this.#parts.known.shard(shard);
     const reported: GrantedTerm = { term, process, removed, origin };
+    if (removed && known !== undefined && compareClaims(reported, known) === 0) {
+      // Caches remember removed shards, so the number of these would use up what a child may claim.
+      this.#claims.get(shard)?.offers.delete(from);
+      return undefined;
+    }
     const isThrough = path.includes(this.#parts.own);
     const why = this.#refusalOf(from, { shard, term }, known);
     // A neighbour sends this cache's own claim back even if the neighbour may not claim the shard.
-    // Such a claim is kept if it is a removal, because it shows that the neighbour knows of the
-    // removal (forgetting.ts).
-    const isKnownRemoval = removed && known !== undefined && compareClaims(reported, known) === 0;
-    if (why !== undefined && !isKnownRemoval) return isThrough ? undefined : why;
+    if (why !== undefined) return isThrough ? undefined : why;
     const heard = this.#claims.get(shard) ?? { highest: reported, offers: new Map<Neighbour, Offer>() };
     this.#claims.set(shard, heard);
-    // A claim of this cache that a child sends back is not another path. So it is dropped, unless
-    // the child is the shard's via. If the parent sends it back, it is kept. The parent may have
-    // accepted some objects, and must remove them too before this cache forgets the shard.
-    if (isThrough && from !== 'parent' && known?.via !== from) heard.offers.delete(from);
+    // A claim of this cache that a neighbour sends back is not another path. So it is dropped,
+    // unless the neighbour is the shard's via.
+    if (isThrough && known?.via !== from) heard.offers.delete(from);
     else heard.offers.set(from, { ...reported, path, reached, held });
     if (compareClaims(reported, heard.highest) > 0) heard.highest = reported;
     this.#decide(shard);
@@ -128,32 +119,15 @@ export class Routes {
   }
 
   follow(shards: Iterable<ShardState>): void {
-    for (const state of shards) {
-      if (isUnknown(state)) this.#forget(state.shard);
-      else this.#decide(state.shard);
-    }
+    for (const { shard } of shards) this.#decide(shard);
   }
 
-  /** The links that claim the shard for an origin behind them. */
-  claimants(shard: ShardName): readonly Neighbour[] {
-    const { own } = this.#parts;
-    return [...(this.#claims.get(shard)?.offers ?? [])].flatMap(([neighbour, { removed, path }]) =>
-      removed || path.includes(own) ? [] : [neighbour],
-    );
-  }
-
-  /**
-   * Whether a neighbour with an open link holds nothing of a shard that was removed here. Each
-   * child confirms every removal. A parent that has claimed nothing holds nothing.
-   */
-  hasRemoved(shard: ShardName, neighbour: Neighbour): boolean {
-    return this.#claims.get(shard)?.offers.get(neighbour)?.removed ?? neighbour === 'parent';
-  }
-
+  /** How many shards each link claims for origins behind it. */
   get claims(): ReadonlyMap<Neighbour, number> {
     const claims = new Map<Neighbour, number>();
-    for (const shard of this.#claims.keys())
-      for (const neighbour of this.claimants(shard)) claims.set(neighbour, (claims.get(neighbour) ?? 0) + 1);
+    for (const { offers } of this.#claims.values())
+      for (const [neighbour, { removed, path }] of offers)
+        if (!removed && !path.includes(this.#parts.own)) claims.set(neighbour, (claims.get(neighbour) ?? 0) + 1);
     return claims;
   }
 
@@ -210,35 +184,9 @@ export class Routes {
     return chosen !== undefined && isSame(chosen.state, state) ? chosen : { state, path: [], reached: false, held: false };
   }
 
-  #forget(shard: ShardName): void {
-    // A later claim, above the removal, is on its way to the committer.
-    if (this.#asked.has(shard)) return;
-    const heard = this.#claims.get(shard);
-    if (heard !== undefined && heard.offers.size > 0) this.#forgotten.set(shard, heard.highest);
-    this.#claims.delete(shard);
-    this.#choices.delete(shard);
-    this.#unreachedMs.delete(shard);
-    this.#unheld.delete(shard);
-  }
-
-  /**
-   * The shard was removed and forgotten, and is known again. Returns the state that the shard would
-   * have if this cache had remembered the removal; undefined if its state is right.
-   */
-  #recall(shard: ShardName, state: ShardState): Claim | undefined {
-    const forgotten = this.#forgotten.get(shard);
-    if (forgotten === undefined) return undefined;
-    this.#forgotten.delete(shard);
-    if (compareClaims(forgotten, state) <= 0) return undefined;
-    if (state.plain) return { ...state, term: nextTerm(forgotten) };
-    return { shard, ...forgotten, via: undefined, plain: false };
-  }
-
   #decide(shard: ShardName): void {
     if (this.#isClosed) return;
     const now = this.#parts.known.shard(shard);
-    const recalled = now && this.#recall(shard, now);
-    if (recalled !== undefined) return this.#ask(recalled);
     const { own, changed } = this.#parts;
     const { highest, offers } = this.#claims.get(shard) ?? { highest: undefined, offers: new Map<Neighbour, Offer>() };
     const before = this.#choice(shard);

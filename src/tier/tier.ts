@@ -54,7 +54,7 @@ export type TierParts = Readonly<{
   rules: IntakeRules;
   removals: HeldRemovals;
   pushers: Pick<PushSessions, 'freshness' | 'present' | 'keeps' | 'leavesOut' | 'follow'>;
-  childShards: Pick<ChildShards, 'tryAdd' | 'leave' | 'forget'>;
+  childShards: Pick<ChildShards, 'tryAdd' | 'leave'>;
   connect: LinkParts['connect'];
   sendPushersAway: RollbackParts['sendPushersAway'];
   reportAbsent: ReceiveSweptParts['reportAbsent'];
@@ -143,12 +143,6 @@ export class Tier {
     this.forgetting = new Forgetting({
       ...parts,
       children: this.#children,
-      routes: this.#routes,
-      hasParent: this.#link !== undefined,
-      hasReported: (neighbour) => {
-        const { isOpen, hasReported } = this.#reported.presence(neighbour);
-        return isOpen && hasReported;
-      },
       onForgotten: (neighbour) => {
         this.#reported.forget(neighbour);
         this.#freshnessChanges.check();

@@ -147,9 +147,6 @@ export function routes(
     const done = await shards.remove(shard);
     return done && { shard, objectsRemoved: done.removed };
   });
-  end('/services/cache/shards/:name/record', ['shard', parseShardName], async (shard) =>
-    (await shards.forget(shard)) ? { shard } : undefined,
-  );
   for (const path of ['/services/cache/shards/:name/held', '/services/cache/shards/:name/held/:type'])
     end(path, ['held removal of the shard', parseShardName], async (shard, type) => {
       const confirmed = removals.confirm(shard, type);

@@ -1,6 +1,5 @@
 import { largeTest } from '../support/sizes.js';
 import { test } from '../support/test.js';
-import type { ShardName } from '../../src/domain/shard.js';
 import { shardName } from '../support/objects.js';
 import { aGrownTree, aPusher, everything } from './a-grown-tree.js';
 import { frameSize } from './frame-size.js';
@@ -227,38 +226,33 @@ for (const [what, accept] of [
   ['may claim it', everything],
   ['may not', [{ shards: ['amber', 'birch'] }]],
 ] as const)
-  test(`no cache forgets a removed shard before a child that got it from there and ${what} has heard of the removal`, async (t) => {
+  test(`the removal of a shard reaches a child that was away and ${what}, and one that had crashed`, async (t) => {
     const { world, tree } = await aGrownTree({ root: { children: { '*': { accept, offer: everything } } } });
     const cedar = shardName('cedar');
     const pusher = aPusher('cedar');
     tree.plainWrites(pusher, 'root');
     await tree.converge(60_000);
     tree.quit(pusher);
-    const { store, tier } = tree.cache('root');
-    const forget = (): Promise<unknown> =>
-      world.time.awaited(
-        tier.forgetting.forget(cedar).catch((error: unknown) => String(error)),
-        1_000,
-      );
-    const away = 'the cache us is away, or has not sent all that it has; wait until it is back, or forget that cache first';
 
     tree.cache('us').crash();
     world.network.partition('eu', 'root');
-    void store.writer.lane().push([{ kind: 'clear', shard: cedar, fence: true, nowMs: world.time.now() }]);
+    void tree
+      .cache('root')
+      .store.writer.lane()
+      .push([{ kind: 'clear', shard: cedar, fence: true, nowMs: world.time.now() }]);
     await world.time.advance(1_000);
-    const first = await forget();
-    await world.time.awaited(tier.forgetting.leave('us'), 1_000);
-    const second = await forget();
+    t.not([...tree.cache('eu').store.state.slicesOf(cedar)].length, 0);
     world.network.heal('eu', 'root');
+    await tree.cache('us').start();
     await world.time.advance(30_000);
 
-    t.regex(String(first), new RegExp(away));
-    t.regex(String(second), /the cache eu has not confirmed the removal yet/);
-    t.true(await forget());
-    for (const name of ['eu', 'eu-1']) t.deepEqual([...tree.cache(name).store.state.slicesOf(cedar)], []);
+    for (const name of ['root', 'eu', 'eu-1', 'us']) {
+      const { state } = tree.cache(name).store;
+      t.deepEqual([state.shard(cedar)?.removed, [...state.slicesOf(cedar)]], [true, []], name);
+    }
   });
 
-test('no cache forgets a removed shard before a parent that got it from there has heard of the removal', async (t) => {
+test('the removal of a shard reaches a parent that was away, which may not even accept claims of it', async (t) => {
   const { world, tree } = await aGrownTree({
     root: { children: { '*': { accept: [{ shards: ['amber', 'birch'] }], offer: everything } } },
   });
@@ -268,24 +262,21 @@ test('no cache forgets a removed shard before a parent that got it from there ha
     await world.time.advance(10_000);
     tree.quit(pusher);
   }
-  const eu = tree.cache('eu');
-  const forget = (shard: ShardName): Promise<unknown> =>
-    world.time.awaited(
-      eu.tier.forgetting.forget(shard).catch((error: unknown) => String(error)),
-      1_000,
-    );
 
   world.network.partition('eu', 'root');
   for (const shard of [amberShard, plum])
-    void eu.store.writer.lane().push([{ kind: 'clear', shard, fence: true, nowMs: world.time.now() }]);
+    void tree
+      .cache('eu')
+      .store.writer.lane()
+      .push([{ kind: 'clear', shard, fence: true, nowMs: world.time.now() }]);
   await world.time.advance(1_000);
-
-  t.regex(String(await forget(amberShard)), /the parent has not confirmed the removal yet/);
-  t.true(await forget(plum), 'root accepts no claim of it');
+  t.not([...tree.cache('root').store.state.slicesOf(amberShard)].length, 0);
   world.network.heal('eu', 'root');
   await world.time.advance(30_000);
-  t.true(await forget(amberShard));
-  t.deepEqual([...tree.cache('root').store.state.slicesOf(amberShard)], []);
+
+  const { state } = tree.cache('root').store;
+  t.deepEqual([state.shard(amberShard)?.removed, [...state.slicesOf(amberShard)]], [true, []]);
+  t.is(state.shard(plum), undefined, 'root accepts no claim of it');
 });
 
 test('a digest that is on its way while a policy is narrowed does not count as a difference', async (t) => {

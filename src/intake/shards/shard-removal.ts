@@ -57,7 +57,7 @@ const shardObjects = { group: 'core.kcp.io', resource: 'shards' } as const;
 const checkIntervalMaxMs = 60_000;
 const checkIntervalMinMs = 1_000;
 
-export class ShardRemoval implements Pick<Shards, 'remove'> {
+export class ShardRemoval implements Shards {
   readonly #parts: ShardRemovalParts;
   readonly #policy: ShardRemovalPolicy;
   readonly #lane: PushLane;

@@ -9,7 +9,7 @@ import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { consoleLink } from '../../../src/commands/console.js';
 import { kubeconfig } from '../../../src/commands/kubeconfig.js';
-import { shardsForget, shardsList, shardsRemove } from '../../../src/commands/shards.js';
+import { shardsList, shardsRemove } from '../../../src/commands/shards.js';
 import { status } from '../../../src/commands/status.js';
 import { SettingsError } from '../../../src/config/settings-error.js';
 import { aServer, type TestServer } from '../../support/test-server.js';
@@ -73,7 +73,6 @@ test('commands print JSON with --output=json', async (t) => {
   t.is(link.expiresInMs, 60_000);
   t.true(link.url.startsWith(`${server.url}/console/enter?link=`));
   t.deepEqual(JSON.parse(await called(shardsRemove, { flags, operands: ['amber'] })), { shard: 'amber', objectsRemoved: 1 });
-  t.deepEqual(JSON.parse(await called(shardsForget, { flags, operands: ['amber'] })), { shard: 'amber' });
 });
 
 test('status --watch prints the status again and again, and goes on while the cache is away', async (t) => {

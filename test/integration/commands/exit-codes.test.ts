@@ -50,7 +50,6 @@ function failing(folder: string): Readonly<Record<string, readonly string[]>> {
     copy: ['--from=sqlite', '--to=sqlite'],
     'shards list': asked,
     'shards remove': ['amber', ...asked],
-    'shards forget': ['amber', ...asked],
     'caches list': asked,
     'caches forget': ['eu', ...asked],
     'removals confirm': ['amber', ...asked],

@@ -11,7 +11,7 @@ test('bash completes commands, the second word and flags, and nothing after a fl
   const top = inBash('st');
   t.deepEqual(top, ['status']);
   t.true(inBash('').includes('shards'));
-  t.deepEqual(inBash('shards', ''), ['list', 'remove', 'forget']);
+  t.deepEqual(inBash('shards', ''), ['list', 'remove']);
   t.deepEqual(inBash('shards', 're'), ['remove']);
   t.deepEqual(inBash('status', '--wa'), ['--watch']);
   t.deepEqual(inBash('status', '--watch', '--cache-k'), ['--cache-kubeconfig']);

@@ -474,7 +474,7 @@ test('a write whose answer its client accepts in no form is 406, and nothing is 
     t.is(await ask('PATCH', one, { headers: patched, body: { spec: { changed: true } } }), '406 NotAcceptable', accept);
     const reviews = aPath({ group: 'authentication.k8s.io', version: 'v1', resource: 'selfsubjectreviews' });
     t.is(await ask('POST', reviews, { body: review }), '406 NotAcceptable', accept);
-    for (const what of ['shards/amber', 'shards/amber/record', 'shards/amber/held', 'caches/one'])
+    for (const what of ['shards/amber', 'shards/amber/held', 'caches/one'])
       t.is(await ask('DELETE', `/services/cache/${what}`), '406 NotAcceptable', `${what}: ${accept}`);
   }
 

@@ -232,7 +232,7 @@ for (const protocol of protocols) {
     const ask = await asking(t, protocol);
     const before = await stored();
 
-    for (const path of ['/services/cache/shards/birch', '/services/cache/shards/birch/record', '/services/cache/shards/birch/held'])
+    for (const path of ['/services/cache/shards/birch', '/services/cache/shards/birch/held'])
       t.is(await ask('DELETE', path, '{"dryRun":["All"]}'), 400, path);
 
     t.is(await stored(), before);

@@ -19,7 +19,7 @@ import type { Command } from '../../../src/commands/command.js';
 import { parseStatusReport } from '../../../src/commands/parse-status-report.js';
 import { cachesForget, cachesList, formatCaches, knownCaches } from '../../../src/commands/caches.js';
 import { resolve } from '../../../src/commands/resolve.js';
-import { removalsConfirm, shardsForget, shardsList, shardsRemove } from '../../../src/commands/shards.js';
+import { removalsConfirm, shardsList, shardsRemove } from '../../../src/commands/shards.js';
 import { formatShardList, formatStatusTable } from '../../../src/commands/status-table.js';
 import { status } from '../../../src/commands/status.js';
 import { SettingsError } from '../../../src/config/settings-error.js';
@@ -129,7 +129,7 @@ function aCache(): RequestListener {
       console: undefined,
       ports: { clock: systemClock, heavy: { of: () => ({}) }, limits: { bodyBytesMax: 1 } } as unknown as KubePorts,
       freshness: { report: async () => aStatusReport(), ofType: noLookUp, ofTypeLately: noLookUp },
-      shards: { remove: async (shard) => (known.delete(shard) ? { removed: 7 } : undefined), forget: async (shard) => !known.has(shard) },
+      shards: { remove: async (shard) => (known.delete(shard) ? { removed: 7 } : undefined) },
       paths: { ...noPaths, answer: async (path) => answers[path] ?? { kind: 'unknown' } },
       removals: { confirm: (of, type) => (of === 'amber' && type !== 'none' ? [{ type: 'apiexports.apis.kcp.io', removes: 120 }] : []) },
       caches: { leave: async (name) => (name === 'east' ? { shards: 2 } : undefined) },
@@ -230,16 +230,6 @@ test('shards and objects count for the cache from which they came, and a cache w
   );
   t.regex(formatCaches(known === undefined ? [] : [known]), /^CACHE +ID +CONNECTION +SHARDS +OBJECTS +CLAIMS\nchild\//);
   t.is(formatCaches(knownCaches({ ...report, tree: undefined })), 'no caches yet\n');
-});
-
-test('forgetting a shard prints so, and a shard that was not removed is refused', async (t) => {
-  const { as, serve } = await town();
-  const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
-
-  t.is(await failure(t, shardsForget, flags, ['amber']), `${flags.cache} refused (404): shard "amber" not found`);
-  await called(shardsRemove, { operands: ['amber'], flags });
-  t.is(await called(shardsForget, { operands: ['amber'], flags }), 'Forgot the shard amber.\n');
-  await t.throwsAsync(called(shardsForget, { operands: ['BAD'], flags }), { instanceOf: SettingsError });
 });
 
 test('the error for an anonymous caller gives the likely reason', async (t) => {
