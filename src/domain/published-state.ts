@@ -27,7 +27,7 @@ export type StateChange = Readonly<{
  * are live views, not copies: callers read them to the end before they await anything.
  */
 export interface PublishedState {
-  /** Every shard that was ever claimed, written to or removed, and not forgotten. */
+  /** Every shard that was ever claimed, written to or removed. */
   readonly shards: Iterable<ShardState>;
   readonly shardCount: number;
   /** Every slice that holds objects or was ever synced. */

@@ -88,8 +88,6 @@ export type Push =
    * objects stay. The caller makes sure that no session of that child is open.
    */
   | Readonly<{ kind: 'leave'; neighbour: Neighbour }>
-  /** Forgets a removed shard that holds no objects. For any other shard the outcome is `fenced`. */
-  | Readonly<{ kind: 'forget'; shard: ShardName }>
   /**
    * Removes the objects of a shard, in steps. `fence`: the shard becomes a tombstone, with a term
    * above every former one. `through`: objects written after that revision stay. `onlyRemoved`:

@@ -22,7 +22,6 @@
  *                 no via.
  *   reach         With an empty position, no slice that came over the link is current.
  *   leave         The store forgets the link, and the shards that came over it have no via.
- *   forget        The store forgets a removed shard without objects, and its slices.
  *   clear, drop   The slices count as never synced, and their objects are removed. Objects written
  *                 after the removal began, or after its `through`, stay.
  *   assume        What a plain writer has written counts as synced.
@@ -171,11 +170,6 @@ export function compared(
   { filterHash }: Pick<SliceFacts, 'filterHash'>,
 ): Extract<PushOutcome, { kind: 'unchanged' | 'differs' }> {
   return asked.digest === digest ? { kind: 'unchanged' } : { kind: 'differs', digest, isCurrent: filterHash !== '' };
-}
-
-/** `holds`: the shard has objects. */
-export function isForgettable(shard: ShardState | undefined, holds: boolean): shard is ShardState {
-  return shard?.removed === true && !holds;
 }
 
 export function isAssumable(shard: ShardState | undefined): shard is ShardState {

@@ -164,10 +164,6 @@ const push: fc.Arbitrary<Ask> = fc.oneof(
   },
   {
     weight: 1,
-    arbitrary: slicePlace.map((of): Ask => () => [{ kind: 'forget', shard: aSlice(of).shard }]),
-  },
-  {
-    weight: 1,
     arbitrary: fc.tuple(neighbour, fc.constantFrom('7', '8', '')).map(([of, position]): Ask => () => [
       { kind: 'reach', neighbour: of, position },
     ]),

@@ -8,12 +8,12 @@ import { largeTest } from '../support/sizes.js';
 import { test } from '../support/test.js';
 import { bucketOf, bucketSet, inBuckets, noBuckets } from '../../src/domain/slices/buckets.js';
 import type { Change } from '../../src/domain/change.js';
-import { unknownShard, type ShardState } from '../../src/domain/claim.js';
+import type { ShardState } from '../../src/domain/claim.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import { addDigest, digestOf, emptyDigest, formatDigest } from '../../src/domain/slices/digest.js';
 import { Refused } from '../../src/domain/errors.js';
 import type { Store } from '../../src/domain/store-port.js';
-import { isForgotten, linksMax, type Push, type SliceState } from '../../src/domain/push.js';
+import { linksMax, type Push, type SliceState } from '../../src/domain/push.js';
 import type { Revision } from '../../src/domain/revision.js';
 import { childNeighbour } from '../../src/domain/via.js';
 import { formatSlice } from '../../src/domain/slice.js';
@@ -612,62 +612,6 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     const then = [aMeet('c1', childNeighbour('new')), aMeet('c9', eu), aClaim({ term: 7, via: eu, origin: 'o' })];
     t.deepEqual(outcomeTexts(await again.writer.lane().push(then)), ['unchanged', 'unchanged', 'unchanged']);
     t.is(await shardText(again), 'child/eu 7');
-  });
-
-  test('a shard can be forgotten only once it is removed and empty', async (t) => {
-    const engine = await open(t, {});
-    const lane = engine.store.writer.lane();
-    const forget = (shard = 'amber'): Push => ({ kind: 'forget', shard: shardName(shard) });
-    const received: ShardState[] = [];
-    await mustPush(lane, [aClaim({ term: 5 }), anUpsert({}, {}, 5), aClaim({ shard: 'birch', via: undefined })]);
-    t.deepEqual(outcomeTexts(await lane.push([forget(), forget('birch'), forget('cedar')])), [
-      'fenced by 5',
-      'fenced by 1000',
-      'fenced by 0',
-    ]);
-    await mustPush(lane, [aClaim({ term: 6, via: eu, removed: true })]);
-    t.deepEqual(outcomeTexts(await lane.push([forget()])), ['fenced by 6, removed']);
-
-    await mustPush(lane, [aClear()]);
-    engine.store.state.follow(({ shards }) => received.push(...shards));
-    t.deepEqual(outcomeTexts(await lane.push([forget()])), ['unchanged']);
-
-    t.deepEqual(received, [unknownShard(shardName('amber'))]);
-    t.is(await shardOf(engine.store), undefined);
-    const again = await engine.restart();
-    t.deepEqual(
-      [...again.state.shards].map(({ shard }) => shard as string),
-      ['birch'],
-    );
-    await mustPush(again.writer.lane(), [aClaim({ term: 1 })]);
-    t.is(await shardText(again), 'local 1');
-  });
-
-  test('all slices of a forgotten shard are forgotten with it, synced and empty ones too, also after a restart', async (t) => {
-    const engine = await open(t, {});
-    const lane = engine.store.writer.lane();
-    // More than etcd takes in one transaction.
-    const types = Array.from({ length: 150 }, (_, i) => `type${i}`);
-    await mustPush(lane, [aClaim({ term: 5 }), ...types.flatMap((resource) => aFullSync({ resource }, [], 5))]);
-    await mustPush(lane, [aClaim({ shard: 'birch', term: 5 }), ...aFullSync({ shard: 'birch' }, [], 5)]);
-    // The removal is cut short before the shard's objects are cleared.
-    await mustPush(lane, [aClaim({ term: 6, via: eu, removed: true })]);
-    const seen = new Map([...engine.store.state.slices].map((state) => [formatSlice(state.slice), state]));
-    engine.store.state.follow(({ slices }) => {
-      for (const state of slices) seen.set(formatSlice(state.slice), state);
-    });
-
-    await mustPush(lane, [{ kind: 'forget', shard: shardName('amber') }]);
-
-    t.deepEqual(
-      [...seen.values()].filter((state) => !isForgotten(state)).map(({ slice }) => slice.shard as string),
-      ['birch'],
-    );
-    for (const store of [engine.store, await engine.restart()])
-      t.deepEqual(
-        [...store.state.slices].map(({ slice }) => slice.shard as string),
-        ['birch'],
-      );
   });
 
   test('a position is as durable as what was sent before it', async (t) => {

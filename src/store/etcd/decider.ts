@@ -77,8 +77,6 @@ export class Decider {
         return this.#holders.reach(asked);
       case 'leave':
         return this.#holders.leave(asked.neighbour);
-      case 'forget':
-        return this.#holders.forget(asked.shard);
       case 'resume':
         return this.#resume(asked);
       default:

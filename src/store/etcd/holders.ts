@@ -9,8 +9,8 @@ import { arrived, claimed, decideClaim, removedAt } from '../../domain/claim.js'
 import type { Speaker } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Neighbour } from '../../domain/via.js';
-import { isForgettable, decideMeeting, voidsShards, speaksFor, withoutVia } from '../decide.js';
-import { decided, unchanged, write, writeInSteps, type Plan, type PushOf, type TransactionParts } from './plan.js';
+import { decideMeeting, voidsShards, speaksFor, withoutVia } from '../decide.js';
+import { decided, unchanged, write, writeInSteps, type Plan, type PushOf } from './plan.js';
 import { staleSinceOf } from './published-shards.js';
 import type { PublishedState } from './published-state.js';
 import type { RecordWrites } from './record-writes.js';
@@ -67,29 +67,6 @@ export class Holders {
   remove({ shard, nowMs }: Pick<PushOf<'clear'>, 'shard' | 'nowMs'>, next: () => Plan): Plan {
     const state = removedAt(this.#parts.cacheId, this.#parts.published.shards.state(shard), { shard, nowMs });
     return write({ compare: [this.#parts.records.compareShard(shard)], operations: [this.#parts.records.putShard(state)] }, next);
-  }
-
-  /**
-   * Deletes the records of the shard's slices before the shard's own, or with it. Otherwise an
-   * empty slice that was once synced would bring the shard's name back.
-   */
-  forget(shard: ShardName): Plan {
-    const { published, records } = this.#parts;
-    const { shards } = published;
-    const known = shards.state(shard);
-    const slices = shards.recordedSlices(shard);
-    const holds = slices.some(({ objects }) => objects > 0);
-    if (!isForgettable(known, holds)) return decided({ kind: 'fenced', holder: known });
-    // An earlier, unanswered transaction may have deleted the shard already.
-    const again = (): Plan => (shards.state(shard) === undefined ? unchanged : this.forget(shard));
-    const written: TransactionParts = { compare: [records.compareShard(shard)], operations: [] };
-    for (const { slice } of slices.slice(0, recordsAtOnce)) {
-      written.compare.push(records.compareSlice(slice));
-      written.operations.push(records.remove({ kind: 'slice', slice }));
-    }
-    if (slices.length > recordsAtOnce) return writeInSteps(written, again);
-    written.operations.push(records.remove({ kind: 'shard', shard }));
-    return { ...write(written), otherwise: again };
   }
 
   meet(push: PushOf<'meet'>): Plan {

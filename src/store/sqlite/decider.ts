@@ -98,8 +98,6 @@ export class Decider {
         return this.#reach(asked);
       case 'leave':
         return this.#leave(asked);
-      case 'forget':
-        return this.#forget(asked);
       case 'resume':
         return this.#resume(asked.push, asked.walk);
       default:
@@ -306,19 +304,6 @@ export class Decider {
     const { shards, links } = this.#parts;
     links.leave(neighbour);
     for (const state of shards.withVia(neighbour)) this.#moved(state.shard, () => shards.set(withoutVia(state)));
-    return unchanged;
-  }
-
-  /**
-   * Also forgets the shard's slices. Otherwise empty slices that were once synced would bring the
-   * shard's name back at the next start.
-   */
-  #forget({ shard }: PushOf<'forget'>): Decided {
-    const { shards, slices, syncs } = this.#parts;
-    const fenced = shards.forget(shard, slices.withObjects({ shard }).length > 0);
-    if (fenced !== undefined) return fenced;
-    slices.updateAllFacts({ shard }, cleared);
-    syncs.forgetRange({ shard });
     return unchanged;
   }
 

@@ -12,16 +12,15 @@
  *   no via, of another cache    fenced           fenced      refused, or takes it, next term
  *   removed, or no via          fenced           fenced      makes it local, plain, next term
  *
- * I14 Until a shard is forgotten, no state that is earlier in the order of claims replaces a later
- *     one (claim.ts R1).
+ * I14 No state that is earlier in the order of claims replaces a later one (claim.ts R1).
  *
- * Bound: one entry per shard that was ever claimed, written to or removed, and is not forgotten.
+ * Bound: one entry per shard that was ever claimed, written to or removed.
  */
-import { arrived, claimed, decideClaim, removedAt, unknownShard, type Arrival, type Claim, type ShardState } from '../../domain/claim.js';
+import { arrived, claimed, decideClaim, removedAt, type Arrival, type Claim, type ShardState } from '../../domain/claim.js';
 import type { PushOutcome, Speaker } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Via } from '../../domain/via.js';
-import { isForgettable, speaksFor } from '../decide.js';
+import { speaksFor } from '../decide.js';
 import type { Connection } from './database.js';
 import { readCacheId } from './life.js';
 
@@ -74,22 +73,12 @@ export class ShardTable {
     this.set(removedAt(this.own, this.#shards.get(shard), { shard, nowMs }));
   }
 
-  /** Undefined if the shard is now forgotten: it was removed, and has no objects. */
-  forget(shard: ShardName, holds: boolean): Fenced | undefined {
-    const known = this.#shards.get(shard);
-    if (!isForgettable(known, holds)) return { kind: 'fenced', holder: known };
-    this.#rememberBefore(shard);
-    this.#shards.delete(shard);
-    this.#statements.remove.run(shard);
-    return undefined;
-  }
-
   withVia(via: Via): readonly ShardState[] {
     return [...this.#shards.values()].filter((state) => state.via === via);
   }
 
   get changed(): readonly ShardState[] {
-    return [...this.#before.keys()].map((shard) => this.#shards.get(shard) ?? unknownShard(shard));
+    return [...this.#before.keys()].flatMap((shard) => this.#shards.get(shard) ?? []);
   }
 
   keep(): void {
@@ -106,13 +95,9 @@ export class ShardTable {
 
   set(state: ShardState): void {
     const { shard, term, process, removed, origin, via, plain } = state;
-    this.#rememberBefore(shard);
+    if (!this.#before.has(shard)) this.#before.set(shard, this.#shards.get(shard));
     this.#shards.set(shard, state);
     this.#statements.set.run(shard, term, process, removed ? 1 : 0, origin, via ?? '', plain ? 1 : 0);
-  }
-
-  #rememberBefore(shard: ShardName): void {
-    if (!this.#before.has(shard)) this.#before.set(shard, this.#shards.get(shard));
   }
 }
 
@@ -131,7 +116,6 @@ export function readShards(database: Connection): readonly ShardState[] {
 
 function prepare(database: Connection) {
   return {
-    remove: database.prepare(/*sql*/ `DELETE FROM shards WHERE shard = ?`),
     set: database.prepare(/*sql*/ `INSERT INTO shards (shard, term, process, removed, origin, via, plain) VALUES (?, ?, ?, ?, ?, ?, ?)
                ON CONFLICT (shard) DO UPDATE SET term = excluded.term, process = excluded.process,
                  removed = excluded.removed, origin = excluded.origin, via = excluded.via, plain = excluded.plain`),

@@ -383,14 +383,19 @@ test('a slice that was synced while the same server removed it is gone once the 
   t.deepEqual([...store.state.slices], []);
 });
 
-test('a removed shard can be forgotten once; a second request is fenced, because nobody has the shard', async (t) => {
+test('a shard whose record another client deletes is unknown, and a claim makes it known again', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
   const store = await opened(t, etcd);
-  const forget = { kind: 'forget', shard: shardName('amber') } as const;
+  const client = etcd.client();
+  t.teardown(() => client.close());
   await mustPush(store.writer.lane(), [aClaim(), ...aFullSync({}, [anUpsert()]), aClear()]);
-  t.deepEqual(outcomeTexts(await store.writer.lane().push([forget])), ['unchanged']);
-  t.deepEqual(outcomeTexts(await store.writer.lane().push([forget])), ['fenced by 0']);
-  t.deepEqual([...store.state.shards], []);
+
+  const key = bytes(formatRecordKey(prefix, { kind: 'shard', shard: shardName('amber') }));
+  await client.txn({ compare: [], success: [{ kind: 'delete', key }], failure: [] });
+  await until(() => [...store.state.shards].length === 0);
+
+  t.deepEqual(outcomeTexts(await store.writer.lane().push([aClaim()])), ['acquired']);
+  t.like(store.state.shard(shardName('amber')), { via: 'local', removed: false });
 });

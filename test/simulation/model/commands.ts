@@ -91,7 +91,7 @@ const knowledge = fc.constantFrom('right', 'right', 'right', 'stale', 'absent');
 /** Mostly the parts of syncs, because a removal empties the shard, or the type, for all runs. */
 const pushKind = fc.constantFrom(
   ...(['claim', 'begin', 'begin', 'upsert', 'upsert', 'upsert', 'upsert', 'keep', 'keep', 'retract', 'end', 'end', 'invalidate'] as const),
-  ...(['acquire', 'begin', 'upsert', 'upsert', 'end', 'end', 'meet', 'reach', 'assume', 'leave', 'forget'] as const),
+  ...(['acquire', 'begin', 'upsert', 'upsert', 'end', 'end', 'meet', 'reach', 'assume', 'leave'] as const),
   ...([
     'acquire',
     'claim',
@@ -455,8 +455,6 @@ function pushOf(asked: PushAsked, model: ModelStore): Push {
       return anAssume(shard);
     case 'leave':
       return { kind, neighbour: link };
-    case 'forget':
-      return { kind, shard };
     case 'clear':
       return aClear(shard, { fence: spec === 1, nowMs: 0 });
     case 'drop':

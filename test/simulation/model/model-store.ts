@@ -70,7 +70,6 @@ export class ModelStore {
     if (push.kind === 'meet') return this.#meet(push);
     if (push.kind === 'reach') return this.#reach(push);
     if (push.kind === 'leave') return this.#leave(push.neighbour);
-    if (push.kind === 'forget') return this.#forget(push.shard);
     const slice = 'key' in push ? push.key : push.slice;
     const holder = this.#shards.get(slice.shard);
     const { by } = push;
@@ -236,15 +235,6 @@ export class ModelStore {
   #leave(neighbour: Neighbour): PushOutcome {
     this.#links.delete(neighbour);
     for (const state of this.#shards.values()) if (state.via === neighbour) this.#setShard({ ...state, via: undefined });
-    return { kind: 'unchanged' };
-  }
-
-  #forget(shard: ShardName): PushOutcome {
-    const known = this.#shards.get(shard);
-    const holds = [...this.#current.values()].some(({ key }) => key.shard === shard);
-    if (known?.removed !== true || holds) return { kind: 'fenced', holder: known };
-    this.#shards.delete(shard);
-    this.#forgetSyncs(shard);
     return { kind: 'unchanged' };
   }
 

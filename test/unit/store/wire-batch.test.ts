@@ -75,7 +75,6 @@ test('requests reach the committer whole: every kind, in order, bodies byte for 
     aReach('', eu),
     anAssume('cedar'),
     { kind: 'leave', neighbour: eu },
-    { kind: 'forget', shard: shardName('cedar') },
     aClear('amber', { fence: true, nowMs: 1_700_000_000_456 }),
     aClear('birch', { fence: false, nowMs: 0 }),
     aClear('cedar', { fence: false, through: 12 }),
