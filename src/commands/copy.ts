@@ -43,7 +43,7 @@ export const copy: Command = command({
         print(
           `Copied ${objects} objects of ${shards} shards, ${formatBytes(bytes)}, in ${((clock.now() - beganMs) / 1_000).toFixed(1)} s; their digests are the same.\n`,
         );
-        if (left > 0) print(`Not copied: ${left} objects that came over links, or that remain of removed shards.\n`);
+        if (left > 0) print(`Not copied: ${left} objects from links or of removed shards.\n`);
       } finally {
         await target.close();
       }

@@ -202,7 +202,7 @@ function receivingOf(receiving: Members): ReceivingStatus {
     compared: numberOf(receiving['compared']),
     comparedAgoMs: orNull(receiving['comparedAgoMs'], numberOf),
     differed: numberOf(receiving['differed']),
-    unheard: numberOf(receiving['unheard']),
+    claimsIgnored: numberOf(receiving['claimsIgnored']),
   };
 }
 

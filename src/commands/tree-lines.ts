@@ -76,12 +76,12 @@ function linkLines({ position, receiving, sending, policies }: LinkStatus, optio
   ].map((line) => printable(`${indent}${line}`));
 }
 
-function receivedOf({ slices, current, refused, compared, comparedAgoMs, differed, unheard }: ReceivingStatus): string {
+function receivedOf({ slices, current, refused, compared, comparedAgoMs, differed, claimsIgnored }: ReceivingStatus): string {
   const parts = [`${current} of ${counted(slices, 'slice')} current`];
   if (comparedAgoMs !== null) parts.push(`digests compared ${counted(compared, 'time')}, ${formatDuration(comparedAgoMs)} ago`);
   if (differed > 0) parts.push(`DIFFERED ${counted(differed, 'time')}`);
   if (refused > 0) parts.push(`${counted(refused, 'object')} refused here`);
-  if (unheard > 0) parts.push(`${counted(unheard, 'claim')} of shards ignored`);
+  if (claimsIgnored > 0) parts.push(`${counted(claimsIgnored, 'claim')} of shards ignored`);
   return parts.join('; ');
 }
 

@@ -80,9 +80,9 @@ export const metricTable = {
     help: 'Slices that were resynced because the digests of both ends of a link differed: a bug, if it is not 0.',
     labels: [],
   },
-  claimsUnheard: {
+  claimsIgnored: {
     kind: 'counter',
-    name: 'strata_link_claims_unheard_total',
+    name: 'strata_link_claims_ignored_total',
     help: 'Claims of shards over links that were ignored: a policy does not allow them, or a child has claimed as many as it may.',
     labels: [],
   },

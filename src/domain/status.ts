@@ -11,7 +11,7 @@
  *       "sending": {"slices": 14, "current": 14, "behind": 0, "lagMs": 0, "resynced": 0,
  *         "refused": 0},
  *       "receiving": {"claims": 2, "slices": 3, "current": 3, "refused": 0, "compared": 3,
- *         "comparedAgoMs": 41000, "differed": 0, "unheard": 0},
+ *         "comparedAgoMs": 41000, "differed": 0, "claimsIgnored": 0},
  *       "policies": {"own": {"up": "[…]", "down": "[…]"}, "other": {"up": "[…]", "down": "[…]"}}},
  *     "children": [{"name": "west", "agent": "strata 0.1.0", "cacheId": "c-7", …}]},
  *   "certificates": [{"use": "serving", "file": "/etc/strata/tls.crt", "subject": "CN=localhost",
@@ -154,7 +154,7 @@ export type ReceivingStatus = Readonly<{
   comparedAgoMs: number | null;
   differed: number;
   /** Claims that were ignored. */
-  unheard: number;
+  claimsIgnored: number;
 }>;
 
 /** Rules as JSON text, truncated if very long. */

@@ -57,7 +57,7 @@ export class HeavyThread implements HeavyWorks {
     });
     // A thread may be lost after its task was answered, because V8 notices only at the next garbage
     // collection that memory has run out.
-    this.#pool.on('error', (error: unknown) => log.warn('heavy.thread-lost', { error }));
+    this.#pool.on('error', (error: unknown) => log.warn('heavy.thread-failed', { error }));
   }
 
   of(owner: string): HeavyWork {

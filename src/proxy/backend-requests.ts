@@ -79,5 +79,5 @@ export function failed(isSent: boolean, cause: unknown, signal: AbortSignal): Er
   if (signal.aborted) return signal.reason as Error;
   return isSent
     ? new BrokenOff('the server has ended the request', { cause })
-    : new NotSent('the server has not taken the request', { cause });
+    : new NotSent('the server has not accepted the request', { cause });
 }

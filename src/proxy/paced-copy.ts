@@ -20,7 +20,7 @@ export function pourBody(body: IncomingMessage, into: Writable, clock: Clock, pa
   const end = (why: string): void => void into.destroy(new CacheError(why));
   const broken = (): void => end('the client has broken off');
   body.on('data', (chunk: Buffer) => passed(chunk.length));
-  pace(body, into, clock, () => end('the server takes nothing of the request'));
+  pace(body, into, clock, () => end('the server reads nothing of the request'));
   // Node emits `end` while it parses the last frame. Only in the next turn is it known whether the
   // body is whole.
   body.once('end', () => setImmediate(() => (isWhole(body) ? into.end() : broken())));

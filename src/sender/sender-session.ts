@@ -95,7 +95,7 @@ export class SenderSession {
     const drain = (): void => this.#drain();
     signal.addEventListener('abort', drain);
     this.#after(this.#options.welcomeTimeoutMs, () => {
-      if (this.#welcomed === undefined && this.#standbyMs === undefined) this.#leave('timeout', 'no welcome came in time');
+      if (this.#welcomed === undefined && this.#standbyMs === undefined) this.#leave('timeout', 'the cache sent no welcome in time');
     });
     try {
       connection.send(this.#hello());
@@ -155,7 +155,7 @@ export class SenderSession {
   #receive(frame: Frame): void {
     switch (frame.kind) {
       case 'welcome':
-        return this.#welcomed === undefined ? this.#welcome(frame) : this.#leave('protocol', 'welcome came twice');
+        return this.#welcomed === undefined ? this.#welcome(frame) : this.#leave('protocol', 'the cache sent welcome twice');
       case 'synced':
         return this.#recordSynced(frame);
       case 'standby':
@@ -177,14 +177,14 @@ export class SenderSession {
   }
 
   #standBy(): void {
-    if (this.#welcomed !== undefined) return this.#leave('protocol', 'standby came after the welcome');
+    if (this.#welcomed !== undefined) return this.#leave('protocol', 'the cache sent standby after welcome');
     this.#standbyMs ??= this.#parts.clock.now();
     this.#parts.log.info('sender.standby');
     this.#parts.onStandby();
   }
 
   #recordSynced({ slices }: FrameOf<'synced'>): void {
-    if (this.#welcomed !== undefined) return this.#leave('protocol', 'synced came after the welcome');
+    if (this.#welcomed !== undefined) return this.#leave('protocol', 'the cache sent synced after welcome');
     for (const name of slices.map(formatSlice)) if (this.#parts.feeds.has(name)) this.#synced.add(name);
   }
 

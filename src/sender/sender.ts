@@ -193,7 +193,7 @@ export class Sender {
       const { message, reason } = parting;
       const next = reconnect(attempt, parting, { urls: urls.length, random, bounds: this.#bounds });
       if (next.kind === 'end') {
-        log.error('sender.refused-for-good', { url, reason: next.reason, message });
+        log.error('sender.refused-permanently', { url, reason: next.reason, message });
         return { kind: 'refused', reason: next.reason, message };
       }
       const { afterMs } = next;

@@ -228,7 +228,7 @@ export class Routes {
   #mayReclaim(shard: ShardName): boolean {
     const { clock, log } = this.#parts;
     if (this.#reclaimed.has(shard)) return false;
-    log.warn('link.own-claim-not-remembered', { shard });
+    log.warn('link.own-claim-unknown', { shard });
     this.#reclaimed.add(shard);
     clock.after(ownClaimRetryMs, () => {
       this.#reclaimed.delete(shard);

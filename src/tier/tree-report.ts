@@ -125,8 +125,8 @@ function linkStatus(
 }
 
 function receiving(held: Held = { slices: 0, current: 0 }, session: Session | undefined, nowMs: number): Omit<ReceivingStatus, 'claims'> {
-  const { compared = 0, comparedMs = 0, differed = 0, refused = 0, unheard = 0 } = session?.received ?? {};
-  return { ...held, refused, compared, comparedAgoMs: compared === 0 ? null : age(comparedMs, nowMs), differed, unheard };
+  const { compared = 0, comparedMs = 0, differed = 0, refused = 0, claimsIgnored = 0 } = session?.received ?? {};
+  return { ...held, refused, compared, comparedAgoMs: compared === 0 ? null : age(comparedMs, nowMs), differed, claimsIgnored };
 }
 
 function connected(sinceMs: number, peer: string, nowMs: number): LinkConnection {

@@ -214,7 +214,7 @@ export class SimPusher implements SimParty {
         [this.term, this.origin, this.givenMs] = [Number(term), String(cacheId), world.time.now()];
       },
       error: (event, fields = {}) => {
-        if (event === 'sender.refused-for-good' && fields['reason'] === 'fenced') this.#isFenced = true;
+        if (event === 'sender.refused-permanently' && fields['reason'] === 'fenced') this.#isFenced = true;
         else heard.error(event, fields);
       },
       child: () => log,

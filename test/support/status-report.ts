@@ -57,7 +57,7 @@ const aLink: LinkStatus = {
   connection: { kind: 'connected', forMs: 192_000, peer: 'root:6443' },
   position: '1234567000000000041',
   sending: { slices: 14, current: 12, behind: 3, lagMs: 2_000, resynced: 1, refused: 0 },
-  receiving: { claims: 1, slices: 3, current: 3, refused: 2, compared: 9, comparedAgoMs: 41_000, differed: 1, unheard: 3 },
+  receiving: { claims: 1, slices: 3, current: 3, refused: 2, compared: 9, comparedAgoMs: 41_000, differed: 1, claimsIgnored: 3 },
   policies: { own: { up: everything, down: everything }, other: { up: everything, down: '[]' } },
 };
 
@@ -66,7 +66,7 @@ const awayLink: LinkStatus = {
   connection: { kind: 'away', forMs: 7_200_000 },
   position: null,
   sending: null,
-  receiving: { claims: 1, slices: 0, current: 0, refused: 0, compared: 0, comparedAgoMs: null, differed: 0, unheard: 0 },
+  receiving: { claims: 1, slices: 0, current: 0, refused: 0, compared: 0, comparedAgoMs: null, differed: 0, claimsIgnored: 0 },
   policies: { own: { up: '[]', down: '[]' }, other: null },
 };
 

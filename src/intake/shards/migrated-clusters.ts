@@ -135,7 +135,7 @@ export class MigratedClusters {
       since.set(shard, sinceMs);
       if (nowMs - sinceMs < staysMs) continue;
       const removed = await this.#remove(shard, cluster);
-      if (removed > 0) log.info('cluster.left-removed', { cluster, shard, to: now.key.shard, objects: removed });
+      if (removed > 0) log.info('cluster.copies-removed', { cluster, shard, to: now.key.shard, objects: removed });
     }
   }
 

@@ -291,7 +291,7 @@ export class Follower {
         return await ask();
       } catch (error) {
         if (!(error instanceof EtcdError)) throw error;
-        if (!isLogged) log.warn('etcd.not-answered', { message: error.message });
+        if (!isLogged) log.warn('etcd.request-failed', { message: error.message });
         await pause(clock, this.#options.retryMs, this.#closing.signal);
       }
     }

@@ -52,7 +52,7 @@ export async function someServerLives({ client, published, reachNewest, clock, l
     } catch (error) {
       if (!(error instanceof EtcdError) || (error.kind !== 'full' && error.kind !== 'unknown')) throw error;
       silentLooks = 0;
-      if (!isLogged) log.warn('etcd.start-waits', { message: error.message });
+      if (!isLogged) log.warn('etcd.start-delayed', { message: error.message });
       isLogged = true;
     }
     if ([...published.heartbeats].some(([id, revision]) => seen.get(id) !== revision)) return true;

@@ -378,7 +378,7 @@ export class EtcdPeers implements Peers {
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error;
       this.#failure = error;
-      if (error.kind !== before?.kind) this.#parts.log.warn('peers.not-told', { message: error.message });
+      if (error.kind !== before?.kind) this.#parts.log.warn('peers.report-failed', { message: error.message });
     }
     return this.#failure;
   }

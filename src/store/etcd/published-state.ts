@@ -354,7 +354,7 @@ class UnreadableKeys {
     if (isOfUpstream(this.#prefix, text)) return;
     const isNew = !this.#revisions.has(text);
     this.#revisions.set(text, revision);
-    if (isNew && this.#revisions.size <= loggedMax) this.#log.warn('etcd.passed-over', { key: text, why: whyNot(key) });
+    if (isNew && this.#revisions.size <= loggedMax) this.#log.warn('etcd.key-skipped', { key: text, why: whyNot(key) });
   }
 
   forget(text: string): void {

@@ -50,7 +50,7 @@ export type LinkReceiverParts = Readonly<{
    * undefined if the report answers no question.
    */
   reported: (report: FrameOf<'report'>, askedMs: number | undefined) => void;
-  metrics: Pick<Metrics, 'refusals' | 'pushes' | 'digestsDiffered' | 'claimsUnheard'>;
+  metrics: Pick<Metrics, 'refusals' | 'pushes' | 'digestsDiffered' | 'claimsIgnored'>;
 }>;
 
 /**
@@ -63,7 +63,7 @@ export type OwnWork = Readonly<{ push: (pushes: readonly Push[]) => Promise<void
  * Counts since the link opened: digests compared and found different, objects refused, and claims
  * ignored. `comparedMs`: when the last digest was compared.
  */
-export type LinkReceiverTally = Readonly<{ compared: number; comparedMs: number; differed: number; refused: number; unheard: number }>;
+export type LinkReceiverTally = Readonly<{ compared: number; comparedMs: number; differed: number; refused: number; claimsIgnored: number }>;
 
 export class LinkReceiver {
   readonly #parts: LinkReceiverParts;
@@ -73,7 +73,7 @@ export class LinkReceiver {
   readonly #heartbeat: Heartbeat;
   readonly #summaries: Summaries;
   readonly #ignoredClaims = new Set<string>();
-  #tally: LinkReceiverTally = { compared: 0, comparedMs: 0, differed: 0, refused: 0, unheard: 0 };
+  #tally: LinkReceiverTally = { compared: 0, comparedMs: 0, differed: 0, refused: 0, claimsIgnored: 0 };
   /** Settles when every earlier frame and task is in the queue of the store. */
   #last: Promise<void> = Promise.resolve();
 
@@ -123,9 +123,9 @@ export class LinkReceiver {
     else this.#ignoredClaims.add(this.#ignoredClaims.size < ignoredClaimsMax ? shard : overflowName);
     if (why === undefined) return;
     const { log, metrics, neighbour } = this.#parts;
-    metrics.claimsUnheard.add(1);
-    this.#tally = { ...this.#tally, unheard: this.#tally.unheard + 1 };
-    log.warn('link.claim-not-heard', { shard, neighbour, why });
+    metrics.claimsIgnored.add(1);
+    this.#tally = { ...this.#tally, claimsIgnored: this.#tally.claimsIgnored + 1 };
+    log.warn('link.claim-ignored', { shard, neighbour, why });
   }
 
   /**

@@ -135,7 +135,7 @@ function removeSlices(
     for (const slice of held) askAgain(slice);
     for (const slice of gone) {
       removals.forget(slice);
-      log.info('link.let-go', { slice: formatSlice(slice) });
+      log.info('link.slice-removed', { slice: formatSlice(slice) });
       askAgain(slice);
     }
   });
@@ -150,7 +150,7 @@ async function removeRefused(slice: Slice, parts: UncoveredParts): Promise<void>
     await siftPages(slice, parts);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    parts.log.info('link.let-go-cut-short', { slice: formatSlice(slice), reason: error.refusal.reason });
+    parts.log.info('link.removal-failed', { slice: formatSlice(slice), reason: error.refusal.reason });
   }
 }
 
@@ -187,7 +187,7 @@ async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
   }
   if (objects === 0) return;
   removals.made(slice);
-  log.info('link.let-go', { slice: formatSlice(slice), objects });
+  log.info('link.objects-removed', { slice: formatSlice(slice), objects });
 }
 
 async function refusedOf(

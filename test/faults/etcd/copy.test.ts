@@ -46,7 +46,7 @@ test('a copy into etcd and back keeps objects, holders of shards and removals, a
   t.is(there.code, 0, there.stderr);
   t.regex(
     there.stdout,
-    /Copied 500 objects of 3 shards, .*digests are the same\.\nNot copied: 1 objects that came over links, or that remain of removed shards\.\n$/,
+    /Copied 500 objects of 3 shards, .*digests are the same\.\nNot copied: 1 objects from links or of removed shards\.\n$/,
   );
   const store = await opened(t, etcd);
   t.deepEqual(await contents(store), expected);

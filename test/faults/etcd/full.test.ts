@@ -85,7 +85,7 @@ test('a server that starts while etcd is full waits, and joins the running serve
   const beganMs = performance.now();
   await until(() => performance.now() - beganMs > 14_000, 20_000);
   t.false(isReady);
-  const lines = (await first.log()).match(/peers\.not-told/g)?.length ?? 0;
+  const lines = (await first.log()).match(/peers\.report-failed/g)?.length ?? 0;
   t.true(lines <= 2, `${lines} lines`);
   await makeRoom(etcd);
   await starting;

@@ -95,7 +95,7 @@ test('the objects left on the former shard are removed after a minute, and watch
   t.is((await client.raw('GET', aPath({ shard: '*', name: 'one' }))).status, 200);
   await until(() => seen.includes('DELETED amber'));
   t.false(seen.includes('DELETED birch'));
-  t.true(server.logged.some(({ event, fields }) => event === 'cluster.left-removed' && (fields as { objects: number }).objects === 2));
+  t.true(server.logged.some(({ event, fields }) => event === 'cluster.copies-removed' && (fields as { objects: number }).objects === 2));
 });
 
 test('a restart does not forget what is to be removed', async (t) => {

@@ -259,8 +259,8 @@ test('a child claims at most as many shards as its limit, even if it removes som
 
   const { shards, tree } = await statusOf(server);
   t.deepEqual(names(shards), ['made-up-0', 'made-up-1', 'made-up-2']);
-  t.is(tree?.children[0]?.receiving.unheard, 34);
-  t.regex((await server.client().raw('GET', '/metrics')).text, /^strata_link_claims_unheard_total 34$/m);
+  t.is(tree?.children[0]?.receiving.claimsIgnored, 34);
+  t.regex((await server.client().raw('GET', '/metrics')).text, /^strata_link_claims_ignored_total 34$/m);
 });
 
 largeTest('a child that claims a hundred thousand shards leaves room for the shards of others', async (t) => {

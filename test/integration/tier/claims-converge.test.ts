@@ -284,7 +284,7 @@ test('a copy of a cache beside the original raises the terms of plain shards onl
 
   t.log(`${after}, and ${plainWrites.known.shard(amber)?.term} a minute later; root has had it ${flips} times from ${[...vias].join(' ')}`);
   t.true((plainWrites.known.shard(amber)?.term ?? 0) - after <= 2 * 7);
-  t.true(plainWrites.logged.some(({ event }) => event === 'link.own-claim-not-remembered'));
+  t.true(plainWrites.logged.some(({ event }) => event === 'link.own-claim-unknown'));
 });
 
 test('a shard that nobody has had since the parent’s parent changed does not count as connected', async (t) => {

@@ -111,7 +111,7 @@ test.serial('a thread that is lost between tasks is logged and replaced', async 
 
   workers[0]?.emit('error', new Error('out of memory'));
 
-  t.deepEqual(logged, ['heavy.thread-lost']);
+  t.deepEqual(logged, ['heavy.thread-failed']);
   t.is(await reasonOf(thread.run(aPatch(long, '{"b":null}'))), 'done');
 });
 

@@ -850,7 +850,7 @@ test('a cache that never sends a welcome is given up', async (t) => {
 
   await rig.advance(500);
 
-  t.like(rig.sender.state.connection, { kind: 'waiting', message: 'no welcome came in time' });
+  t.like(rig.sender.state.connection, { kind: 'waiting', message: 'the cache sent no welcome in time' });
   t.false(rig.cache.connection?.isOpen);
 });
 

@@ -68,14 +68,14 @@ test('a parent that cannot be reached is reported with the reason, and with the 
     connection: { kind: 'away', forMs: 900 },
     position: '41',
     sending: null,
-    receiving: { claims: 0, slices: 2, current: 1, refused: 0, compared: 0, comparedAgoMs: null, differed: 0, unheard: 0 },
+    receiving: { claims: 0, slices: 2, current: 1, refused: 0, compared: 0, comparedAgoMs: null, differed: 0, claimsIgnored: 0 },
     policies: { own: { up: everything, down: '[]' }, other: null },
   });
 });
 
 test('an open link reports its progress in both directions, the comparisons, and the policies of both ends', async (t) => {
   const { clock, report } = setUp();
-  const received = { compared: 3, comparedMs: clock.now() - 40, differed: 1, refused: 9, unheard: 2 };
+  const received = { compared: 3, comparedMs: clock.now() - 40, differed: 1, refused: 9, claimsIgnored: 2 };
   const session = { progress, received, otherPolicy: { up: [], down: policies.forward } };
   const parent = { kind: 'open', url: 'https://root:6443/', sinceMs: clock.now() - 5, cacheId: 'c0', session } as const;
 
@@ -90,7 +90,7 @@ test('an open link reports its progress in both directions, the comparisons, and
     connection: { kind: 'connected', forMs: 5, peer: 'root:6443' },
     position: null,
     sending: progress,
-    receiving: { claims: 0, slices: 0, current: 0, refused: 9, compared: 3, comparedAgoMs: 40, differed: 1, unheard: 2 },
+    receiving: { claims: 0, slices: 0, current: 0, refused: 9, compared: 3, comparedAgoMs: 40, differed: 1, claimsIgnored: 2 },
     policies: { own: { up: everything, down: '[]' }, other: { up: '[]', down: everything } },
   });
 });
@@ -100,7 +100,7 @@ test('children are reported in the order of their names, including children that
   pushes.publish({ links: [link('child/west', 'c8', '12'), link('parent', 'c0', '')] });
   const session = {
     progress: undefined,
-    received: { compared: 0, comparedMs: 0, differed: 0, refused: 0, unheard: 0 },
+    received: { compared: 0, comparedMs: 0, differed: 0, refused: 0, claimsIgnored: 0 },
     otherPolicy: undefined,
   };
   const here = { cacheId: 'c7', term: 1, agent: 'strata', peer: '10.0.0.7', sinceMs: clock.now() - 60, session };
