@@ -1,8 +1,8 @@
 /** The reasons of a bye frame, each with its websocket close code. */
 export const byeReasons = {
-  /** The sender is stopping. The peer should come back, to another URL first. */
+  /** The sender is stopping. The peer should reconnect, to another URL first. */
   shutdown: { code: 4001 },
-  /** A newer term has the shard, or the shard was removed. The peer must not come back. */
+  /** A newer term has the shard, or the shard was removed. The peer must not reconnect. */
   fenced: { code: 4002 },
   /** The same process has connected again, here or at another cache. */
   replaced: { code: 4003 },
@@ -12,7 +12,7 @@ export const byeReasons = {
   forbidden: { code: 4005 },
   /** There is no common version, or this end does not serve the role. */
   unsupported: { code: 4006 },
-  /** No further session is accepted, or the store cannot write. The peer should come back later. */
+  /** No further session is accepted, or the store cannot write. The peer should reconnect later. */
   unavailable: { code: 4007 },
   /** Nothing arrived for too long. */
   timeout: { code: 4008 },

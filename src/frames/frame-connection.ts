@@ -30,7 +30,7 @@ export interface FrameConnection {
    * connection is terminated. Does nothing while the connection is closing or closed.
    */
   send(frame: Frame): void;
-  /** Resolves when little enough is unsent to send more, or the connection has closed. */
+  /** Resolves when at most `bufferedBytesLow` is unsent, or the connection has closed. */
   drained(): Promise<void>;
   /**
    * The received frames, in order, for one reader. Ends when the connection closes. The connection
@@ -46,7 +46,9 @@ export interface FrameConnection {
   terminate(): void;
 }
 
-/** The closing as fields of a log line. A code of Strata's own stands for a reason of a bye. */
+/**
+ * The closing as fields of a log line. One of Strata's own codes is logged as the reason of a bye.
+ */
 export function closingFields({ code, reason }: Closing): Readonly<{ code: number; reason: string | undefined }> {
   return { code, reason: reasonOfCode(code) ?? reason };
 }

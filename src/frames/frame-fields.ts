@@ -1,12 +1,11 @@
 /**
  * The types of the members of frames: how each is read, with its bounds, and written. Reading a
- * written value gives the same value, except for lone surrogates, which have no UTF-8, and messages
- * that are too long.
+ * written value gives the same value, except that the writer replaces lone surrogates and truncates
+ * long messages.
  *
- * A reader throws a BadFrame such as ' is not a string'. The caller puts the name of the member in
- * front of it (`readMember`). Bodies are views of the message. Slices are parsed, because they
- * become keys. Of a pushed key, the texts outside the slice (logical cluster, namespace, name) are
- * not validated here.
+ * A reader throws a BadFrame such as ' is not a string'. `readMember` puts the name of the member
+ * in front. Bodies are views of the message. Slices are parsed, because they become keys. The
+ * logical cluster, namespace and name of a pushed key are not validated here.
  */
 import { parseShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';

@@ -6,8 +6,7 @@
  * that waits for `drained` stays far below that.
  *
  * `frames` waits for a turn of the event loop, and for another whenever its reader has worked for
- * `sliceMs`. One of many peers may send thousands of small frames, which cost more time than their
- * bytes suggest.
+ * `sliceMs`. Otherwise thousands of small frames from one peer would delay all other peers.
  *
  * A peer that floods, sends text or breaks the websocket protocol ends the frames with a BadFrame.
  * A silent peer is disconnected.
@@ -175,8 +174,8 @@ export class FrameSocket implements FrameConnection {
   }
 
   /**
-   * Drops what the peer still sends until the connection is closed. From a peer that has broken the
-   * rules, nothing is read.
+   * Drops messages that the peer still sends until the connection is closed. Reads nothing from a
+   * peer that has broken the rules.
    */
   #finish(): void {
     this.#unread.drop();

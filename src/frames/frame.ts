@@ -15,46 +15,47 @@
  * numbers. Each begin, end, clusterBegin, clusterEnd, clusterKeep, progress, digest and report is
  * one mutation. An ack or refuse names one of these numbers.
  *
- * Position. A position is a resourceVersion of the sending cache's store, in a progress, put or
- * delete. Before that frame, the sender has sent everything that crosses the link, up to the
- * position. The receiver stores the position and the content of the frame in one commit.
+ * Position. A progress frame carries a position, and a put or delete frame may: a resourceVersion
+ * of the sending cache's store. Before that frame, the sender has sent everything that crosses the
+ * link, up to the position. The receiver stores the position and the content of the frame in one
+ * commit.
  *
- * Comparison. A digest covers what was sent before it, and so does a report of freshness. A report
- * also answers a heartbeat; 0 answers none. Before the report that names heartbeat N, the sender
- * has sent everything that it held when heartbeat N arrived. The order of the frames alone ensures
+ * Comparison. A digest or a report of freshness covers everything sent before it. A report also
+ * answers a heartbeat; 0 answers none. Before the report that names heartbeat N, the sender has
+ * sent everything that it held when heartbeat N arrived. The order of the frames alone ensures
  * this.
  *
- * To a begin with `compares`, the receiver answers with a summary of the objects that it holds at
- * that time. The summary has the number of the begin. It has SHA-256 digests of 32 bytes each, for
- * up to 256 buckets of keys (domain/slices/summary.ts, domain/slices/buckets.ts), or none if the
- * receiver cannot give them. The sender sends the objects of the buckets that differ from its own,
- * and an end that names these buckets. The other buckets are equal; the receiver removes objects
- * only from the named buckets.
+ * The receiver answers a begin that has `compares` with a summary of the objects that it holds
+ * then. The summary has the number of the begin. It has SHA-256 digests of 32 bytes each, for up to
+ * 256 buckets of keys (domain/slices/summary.ts, domain/slices/buckets.ts), or none if the receiver
+ * cannot give them. The sender sends the objects of the buckets that differ from its own, and an
+ * end that names these buckets. The other buckets are equal; the receiver removes objects only from
+ * the named buckets.
  *
- * Logical clusters. All objects of one logical cluster of a slice follow between its clusterBegin
- * and clusterEnd, mixed with other frames. At clusterEnd the receiver removes the objects of that
- * logical cluster that did not arrive. Several such syncs may be under way at a time, with and
- * without a begin of the whole slice before them. A begin of the slice voids the clusterBegins
- * before it. `count` is the number of objects of that logical cluster put since its clusterBegin.
- * If such a sync breaks off, the whole slice is resynced.
+ * Logical clusters. Between clusterBegin and clusterEnd, the sender sends all objects of one
+ * logical cluster of a slice, mixed with other frames. At clusterEnd the receiver removes the
+ * objects of that logical cluster that did not arrive. Several such syncs may be under way at a
+ * time, with and without a begin of the whole slice before them. A begin of the slice voids the
+ * clusterBegins before it. `count` is the number of objects of that logical cluster put since its
+ * clusterBegin. If such a sync breaks off, the whole slice is resynced.
  *
  * The end of a slice removes no object of a logical cluster whose sync is under way. It also
  * removes none of a logical cluster that clusterKeep names: the sender cannot read that one. In
  * both cases, the later clusterEnd of that logical cluster removes its unsent objects. The slice
- * counts as synced only once the last of these clusterEnds has come, too.
+ * counts as synced only after the last of these clusterEnds.
  *
  * The receiver of a sync sends a swept frame: the keys that it has removed because the sync did not
  * contain them. The sender of the sync may have lost these objects.
  *
- * The position of an ack is one of the receiving cache's store, at or above the revisions of
+ * An ack may carry a position of the receiving cache's store, at or above the revisions of
  * everything acknowledged. A shard sends the position of its last ack back in its hello. A cache
- * whose store does not know that position has lost what it acknowledged, and names no slice as
+ * whose store does not know that position has lost acknowledged mutations, and names no slice as
  * synced.
  *
  * Types. A types frame names slices that the shard has, each once in a connection and before its
- * begin. It withdraws those that the shard no longer has. While the last types frame says that
- * these are all (`isAll`), the cache removes its objects of any other slice of that shard. Without
- * a types frame, or if the pusher cannot know all its slices, the cache removes nothing.
+ * begin. It withdraws those that the shard no longer has. While the last types frame has `isAll`,
+ * the cache removes its objects of any other slice of that shard. Without a types frame, or if the
+ * pusher cannot know all its slices, the cache removes nothing.
  *
  * Liveness: the websocket's own ping and pong.
  *
@@ -104,9 +105,9 @@ const limits = record({ frameBytesMax: positive, frameMutationsMax: positive, bo
 export type FrameLimits = ReturnType<typeof limits.read>;
 
 /**
- * What a cache holds of a slice that comes over this link. `filterHash`: the link filter with which
- * the slice is current, '' if it must be resynced. `syncedTerm`: the term that synced it, 0 if none
- * has.
+ * What a cache holds of a slice that it receives over this link. `filterHash`: the link filter with
+ * which the slice is current, '' if it must be resynced. `syncedTerm`: the term that synced it, 0
+ * if none has.
  */
 const held = record({ slice, filterHash: hash, syncedTerm: count });
 export type InventorySlice = ReturnType<typeof held.read>;
@@ -220,7 +221,7 @@ export const frames = {
    */
   status: kind(15, { freshness: listOf(freshness), withdrawn: slices }),
   /**
-   * The last frame. `retryAfterMs` undefined: a pusher must not come back after fenced, forbidden
+   * The last frame. `retryAfterMs` undefined: a pusher must not reconnect after fenced, forbidden
    * or unsupported. After any other reason, and on a link, the peer chooses when to reconnect
    * (sender/reconnect.ts, tier/links/link.ts).
    */
@@ -240,7 +241,7 @@ export const frames = {
     freshness: listOf(freshness),
     /** The heartbeat that this report answers; 0: none. */
     heartbeat: count,
-    /** With this report, everything has been reported once. */
+    /** After this report, the sender has reported every slice once. */
     isAll: flag,
     /**
      * The sender has reported everything once. Every neighbour that it ever had, except the
@@ -250,13 +251,13 @@ export const frames = {
   }),
   summary: kind(20, { slice, sequence: positive, digests: bytes }),
   /**
-   * Another pusher has the shard. The receiver of this frame waits until that pusher is gone, and
-   * then gets a welcome.
+   * Another pusher has the shard. The receiver of this frame waits until that pusher disconnects,
+   * and then gets a welcome.
    */
   standby: kind(21, {}),
   /**
    * From a shard: `slices`, which it has not named before, and `withdrawn`, which it no longer has.
-   * `isAll`: with this frame, all its slices are named.
+   * `isAll`: this and earlier frames name all its slices.
    */
   types: kind(22, { slices, withdrawn: slices, isAll: flag }),
   swept: kind(23, { slice, keys }),
@@ -266,8 +267,8 @@ export const frames = {
   /** The next end of the slice removes nothing of the logical cluster. */
   clusterKeep: kind(26, { sequence: positive, slice, cluster }),
   /**
-   * Sent before a welcome, as often as needed: slices that the pusher's term has synced here. The
-   * pusher continues with changes to them, and must sync all others.
+   * Slices that the pusher's term has synced here, in any number of frames before the welcome. The
+   * pusher may continue these slices with changes, and must sync all others.
    */
   synced: kind(27, { slices }),
 };

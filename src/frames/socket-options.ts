@@ -1,6 +1,6 @@
 /**
- * Limits on what a websocket's peer may cost this process, the same at both ends. All options of ws
- * are written out, even defaults.
+ * Limits that protect this process from a websocket's peer, the same at both ends. All options of
+ * ws are written out, even defaults.
  *
  * Bounds: a message has at most `frameBytesMax` bytes in at most fragmentsMax fragments. The pieces
  * of an incomplete message are kept as the network delivered them, at most one for each

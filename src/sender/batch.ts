@@ -1,10 +1,10 @@
 /**
  * Cuts a slice's pending mutations into batches, each for one frame. A batch has objects of one
- * version, or keys, or a single begin, end or keep of the slice or of a logical cluster. The order
- * of the mutations stays.
+ * version, or keys, or a single begin, end or keep of the slice or of a logical cluster. Batches
+ * keep the order of the mutations.
  *
- * B1 A batch keeps to the cache's limits and to the smaller bounds of the sender. A single object
- *    may exceed the sender's bounds, never the cache's.
+ * B1 A batch respects the cache's limits and the sender's smaller bounds. A single object may
+ *    exceed the sender's bounds, never the cache's.
  * B2 An object that is too large for the cache delays nothing after it, and is reported. Within a
  *    sync it is sent without a body, which tells the cache that it exists; otherwise `end` would
  *    remove the cache's version. Outside a sync it is left out.

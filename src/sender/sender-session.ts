@@ -4,7 +4,7 @@
  *  hello ─▶ (standby ─▶) welcome ─▶ resume each slice ─▶ open, read, send in turns ─▶ bye
  *                                                        ◀── ack, refuse, resync
  *
- * When `run` returns, the unacknowledged mutations have gone back to their slices.
+ * Before `run` returns, it gives the unacknowledged mutations back to their slices.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Term } from '../domain/push.js';
@@ -53,8 +53,8 @@ export type SenderSessionParts = Readonly<{
 }>;
 
 /**
- * How soon the cache learns that a slice has lost or got its source. It takes longer with more
- * slices than `statusStepsPerCheck` steps can check.
+ * How soon the cache learns that a slice has lost or regained its source; later if checking all
+ * slices takes more than `statusStepsPerCheck` steps.
  */
 const statusCheckMs = 250;
 const statusStepsPerCheck = 10;
@@ -87,8 +87,8 @@ export class SenderSession {
   }
 
   /**
-   * Runs until the connection is closed. If aborted, waits for acknowledgements of what was sent,
-   * and then sends a bye.
+   * Runs until the connection is closed. If aborted, waits at most `shutdownGraceMs` until all sent
+   * mutations are acknowledged, then sends a bye.
    */
   async run(signal: AbortSignal): Promise<Parting> {
     const { connection } = this.#parts;
@@ -311,7 +311,7 @@ function isAccepted({ item: { outgoing }, isRefused }: Sent<SliceFeed>): boolean
 
 /**
  * Names a sender's slices in one connection: first all, in several frames, then those that are
- * added or withdrawn. `isAll` in a frame says that all are named, and that the shard has no others.
+ * added or withdrawn. `isAll` in a frame: all slices are named, and the shard has no others.
  */
 class OutgoingTypes {
   readonly #slices: ReadonlyMap<string, Readonly<{ slice: Slice }>>;

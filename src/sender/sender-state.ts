@@ -61,7 +61,7 @@ export type SliceProgress = Readonly<{
    * Age of the oldest mutation of its source that no cache has acknowledged; 0 if there is none.
    */
   lagMs: number;
-  /** The slice is synced, and each refused object has been accepted since, or is gone. */
+  /** The slice is synced, and each refused object has been accepted or deleted since. */
   whole: boolean;
 }>;
 

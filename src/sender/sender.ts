@@ -172,8 +172,8 @@ export class Sender {
   }
 
   /**
-   * A cache that restarts keeps newcomers from the shard for five seconds. A sender that had the
-   * shard must have tried again by then, so its backoff is shorter.
+   * For five seconds after a restart, a cache gives a shard to no new sender. The former sender
+   * must reconnect in that time, so its backoff is shorter.
    */
   get #bounds(): ReconnectBounds {
     if (this.#term === 0) return this.#options;

@@ -12,8 +12,8 @@
  * L3 A source is opened only once its previous reading has stopped.
  * L4 If the connection is lost during the sync of a logical cluster, the whole slice is resynced.
  *
- * Bounds: the source is asked for more only when nothing is pending. So one batch waits, and after
- * a lost connection also what was not acknowledged. A slice is resynced if its source ends or
+ * Bounds: the source is asked for more only when nothing is pending. So at most one batch waits,
+ * and the unacknowledged mutations of a lost connection. A slice is resynced if its source ends or
  * fails, its begin or end was refused, or the cache asks for it. Repeated resyncs wait.
  */
 import type { Log } from '../diagnostics/log.js';
@@ -185,8 +185,8 @@ export class SliceFeed {
   }
 
   /**
-   * Stops reading and forgets what is pending, so that the slice starts again with a sync. Resolves
-   * once the source has stopped.
+   * Stops reading and drops the pending mutations, so that the slice starts again with a sync.
+   * Resolves once the source has stopped.
    */
   close(): Promise<void> {
     this.#cancelReopening?.();
@@ -213,7 +213,7 @@ export class SliceFeed {
     return cutBatch(this.slice, this.#pending, bounds);
   }
 
-  /** Sends what `cut` chose; returns undefined if there is nothing to send. */
+  /** Sends the batch that `cut` chose; returns undefined if there is nothing to send. */
   send({ taken, sent, tooLarge }: Batch, number: (sent: readonly Pending[]) => number): Frame | undefined {
     this.#pending.splice(0, taken);
     for (const item of tooLarge) this.refuse(item, { reason: 'RequestEntityTooLarge', message: 'it is larger than the cache accepts' });

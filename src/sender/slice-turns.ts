@@ -1,6 +1,6 @@
 /**
- * Decides which slice a connection serves next: its source is opened or asked for more, or one of
- * its frames is sent.
+ * Decides which slice a connection serves next. To serve a slice is to send one of its frames, or
+ * to open or read its source.
  *
  *  slice changes ─▶ in line, once ─▶ first ─▶ served ─▶ out, until the slice changes again
  *                      └──── more to send ◀─────┘
