@@ -44,8 +44,8 @@ export class ChildShards {
   }
 
   /**
-   * Drops the shards whose via is another neighbour now. `tryAdd` repeats this only once the
-   * published state has changed, because a repeat would find nothing before.
+   * Drops the shards whose via is another neighbour now. `tryAdd` repeats this only after the
+   * published state has changed, because only then a via may differ.
    */
   #dropMoved(via: Via, shards: Set<ShardName>): void {
     this.#checkedAt.set(via, this.#known.changes);

@@ -1,6 +1,6 @@
 /**
- * The connected children: one session for each cache name, which comes from the child's
- * certificate.
+ * The connected children: one session for each cache name. The child's certificate must allow the
+ * name.
  *
  *   connected    hello of a later process    of the same process    of an earlier process
  *   none         accepted                    accepted               accepted

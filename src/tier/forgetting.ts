@@ -1,7 +1,7 @@
 /**
- * On an operator's request, forgets a child that will not come back, while it is not connected. The
- * store drops its id and its position, and this cache drops its reports. Its shards are nobody's:
- * they are served as they are until a cache claims them or an operator removes them.
+ * On an operator's request, forgets a disconnected child that will not reconnect. The store drops
+ * its id and its position, and this cache drops its reports. Its shards lose their via: this cache
+ * serves their objects unchanged until a cache claims the shards or an operator removes them.
  *
  * M1 A child cannot connect while it is being forgotten.
  */

@@ -16,7 +16,7 @@ export type PushedShardsParts = Readonly<{
   known: Pick<PublishedState, 'shard' | 'shards'>;
   pushers: Pick<PushSessions, 'keeps' | 'follow'>;
   clock: Clock;
-  /** The shard is held now, or is not held any more. */
+  /** Called when the shard becomes held, or is no longer held. */
   changed: (shard: ShardName) => void;
 }>;
 

@@ -1,8 +1,8 @@
 /**
  * Whether readers may rely on this cache. Without a parent it is always ready. With one, it is
  * ready once every slice that the parent reports as synced is synced here, at the latest after the
- * grace time. It is ready from the start if everything on its disk from the parent was ever synced.
- * Once ready, it stays ready.
+ * grace time. It is ready from the start if its disk has slices from the parent, and all of them
+ * were ever synced. Once ready, it stays ready.
  */
 import type { Clock } from '../domain/ports.js';
 import type { Slice } from '../domain/slice.js';
@@ -27,8 +27,8 @@ export class Readiness {
     this.#parts = parts;
     this.#graceMs = readyGraceMs;
     this.#startedMs = clock.now();
-    // A slice that was ever synced is better than none, however old it is. A slice that was never
-    // synced is not.
+    // Readers may use a slice that was ever synced, however old it is. A slice that was never
+    // synced may lack objects.
     const held = [...known.shards].filter(({ via }) => via === 'parent').flatMap(({ shard }) => [...known.slicesOf(shard)]);
     this.#isReady = !hasParent || (held.length > 0 && held.every(({ everSynced }) => everSynced));
   }
@@ -41,7 +41,7 @@ export class Readiness {
     return this.#isReady;
   }
 
-  /** A shard without a via has nothing here yet. A removed shard needs nothing. */
+  /** A slice of a shard without a via is not here yet, unless the shard was removed. */
   #isHere(slice: Slice): boolean {
     const { known } = this.#parts;
     const state = known.shard(slice.shard);

@@ -4,7 +4,7 @@
  *
  * R1 If a link is down, or has not answered a heartbeat for `answerAgeMsMax`, every shard behind it
  *    counts as not connected. Nothing else changes.
- * R2 So does a shard whose origin no link reaches, whatever was reported.
+ * R2 A shard whose origin no link reaches also counts as not connected, whatever was reported.
  *
  * A shard is connected while one of its slices is. The shard's `sinceMs` is the time of the report
  * that connected or disconnected it last.

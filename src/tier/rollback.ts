@@ -1,6 +1,6 @@
 /**
- * Repairs a cache whose disk is older than what the cache has sent. The cache learns of this when a
- * neighbour resumes from a position that this store does not know.
+ * Repairs a cache whose disk lacks changes that the cache has already sent. The cache learns of
+ * this when a neighbour resumes from a position that this store does not know.
  *
  * Such a cache lacks objects although its slices count as whole. If it sent these slices on, its
  * neighbours would remove objects that only this cache has lost. So it marks every slice stale and
@@ -8,7 +8,7 @@
  *
  * O5 The repair runs once in the life of a process, and again only if the store was unavailable.
  *    Once is enough, because it covers everything that was here when the process started. A peer
- *    that lies causes no more than that.
+ *    that sends a false position causes one repair.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { PublishedState } from '../domain/published-state.js';

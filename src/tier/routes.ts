@@ -47,7 +47,10 @@ export type RoutesParts = Readonly<{
 
 type KnownClaims = { highest: GrantedTerm; readonly offers: Map<Neighbour, Offer> };
 
-/** A cache remembers every shard, also removed ones. So the number that peers invent is bounded. */
+/**
+ * A cache never forgets a shard, even a removed one, so the number that peers can invent is
+ * bounded.
+ */
 const shardsMax = 100_000;
 /**
  * Two caches that share an id take each other's claims for their own. Each would raise its term
@@ -75,7 +78,7 @@ export class Routes {
    * Shards for which this cache has lately received a claim of its own that it does not remember.
    */
   readonly #reclaimed = new Set<ShardName>();
-  /** The choice that the committer was asked for last, until it has decided. */
+  /** The choice last sent to the committer, until the committer has decided. */
   readonly #asked = new Map<ShardName, ShardState>();
   #isClosed = false;
 
@@ -89,7 +92,8 @@ export class Routes {
     const known = this.#parts.known.shard(shard);
     const reported: GrantedTerm = { term, process, removed, origin };
     if (removed && known !== undefined && compareClaims(reported, known) === 0) {
-      // Caches remember removed shards, so the number of these would use up what a child may claim.
+      // Caches keep removed shards. If these counted, they would use up the number that a child may
+      // claim.
       this.#claims.get(shard)?.offers.delete(from);
       return undefined;
     }
@@ -170,7 +174,7 @@ export class Routes {
     return compareClaims(unheld.claim, choice.state) === 0 ? unheld.sinceMs : this.#parts.clock.now();
   }
 
-  /** Stops deciding. A closed store would otherwise be asked again forever. */
+  /** Stops deciding. Otherwise it would retry against a closed store forever. */
   close(): void {
     this.#isClosed = true;
   }

@@ -9,9 +9,9 @@
  *              │ ▼
  *             children
  *
- * What crosses is what the policies of both ends allow (link-filter.ts). Claims travel to every
- * neighbour, and decide which cache a shard comes from (domain/claim.ts). The tree as a whole is
- * stored nowhere: a cache knows its neighbours, and the ids above it.
+ * An object crosses a link if the policies of both ends allow it (link-filter.ts). Claims travel to
+ * every neighbour, and decide each shard's via (domain/claim.ts). The tree as a whole is stored
+ * nowhere: a cache knows its neighbours, and the ids above it.
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
@@ -165,9 +165,8 @@ export class Tier {
   }
 
   /**
-   * The id of this cache, then the ids above it that the parent sent last. The latter are kept
-   * while the parent is not connected, so that this cache finds the loop if its parent connects as
-   * a child.
+   * The id of this cache, then the ids above it that the parent sent last. This cache keeps the
+   * latter while the parent is not connected, to detect the loop if its parent connects as a child.
    */
   get route(): readonly string[] {
     return [this.#parts.store.cacheId, ...this.#routeAbove];
@@ -217,8 +216,8 @@ export class Tier {
   }
 
   /**
-   * Serves the link of a child until it is closed. `hello` was already read from `frames`. All
-   * links of a cache are at the server that leads.
+   * Serves the link of a child until it is closed. `hello` was already read from `frames`. Only the
+   * server that leads has links.
    */
   async accept(
     connection: FrameConnection,
@@ -275,8 +274,8 @@ export class Tier {
   }
 
   /**
-   * Whether every link to the shard's origin is up, as far as this cache knows, and the neighbour
-   * that the shard comes from answers.
+   * Whether the shard's via answers and, as far as this cache knows, every link to the shard's
+   * origin is up.
    */
   isReached(shard: ShardName, neighbour: Neighbour): boolean {
     return this.#lostMs(shard, neighbour) === undefined;
@@ -308,7 +307,7 @@ export class Tier {
     const { log } = this.#parts;
     const { neighbour } = peer;
     let reported: OpenNeighbour | undefined;
-    // A peer that the store refuses is no neighbour, and this cache expects nothing of it.
+    // A peer that the store refuses is no neighbour, and this cache expects no reports from it.
     const met = (): void => {
       const open = (reported = this.#reported.up(neighbour));
       // From now on a new neighbour counts as not complete.
@@ -373,8 +372,8 @@ export class Tier {
   }
 
   /**
-   * Since when no path reaches the shard's origin, or the neighbour that the shard comes from does
-   * not answer. Undefined if neither is so.
+   * Since when no path reaches the shard's origin, or the shard's via does not answer. Undefined if
+   * neither is so.
    */
   #lostMs(shard: ShardName, neighbour: Neighbour): number | undefined {
     const { isUp, sinceMs } = this.#reported.presence(neighbour);
@@ -382,8 +381,8 @@ export class Tier {
   }
 
   /**
-   * A slice without objects also counts as synced if none can come. That is so if its pusher does
-   * not name it, or the policies of its link let nothing of it through.
+   * A slice without objects also counts as synced if none can arrive: its pusher does not name it,
+   * or the policies of its link let nothing of it through.
    */
   #isSynced(slice: Slice): boolean {
     if (this.#known.isSynced(slice)) return true;
@@ -393,8 +392,7 @@ export class Tier {
   }
 
   /**
-   * Whether the slice can come over a link now. Objects of a type that is not declared here wait
-   * until the type is.
+   * Whether the slice can arrive over a link now. It cannot while its type is not declared here.
    */
   #canArrive({ shard, resource }: Slice): boolean {
     const via = this.#known.shard(shard)?.via;
@@ -402,8 +400,7 @@ export class Tier {
   }
 
   /**
-   * A neighbour holds a slice that this cache does not know. Asks the neighbour that the shard
-   * comes from, which may know it.
+   * Asks the shard's via about a slice that another neighbour holds and this cache does not know.
    */
   #ask(slice: Slice): void {
     const via = this.#known.shard(slice.shard)?.via;

@@ -1,6 +1,6 @@
 /**
- * The neighbours of this cache for the status report, computed on request: what open links know,
- * and what the store has kept of the others.
+ * The neighbours of this cache for the status report, computed on request from open links and, for
+ * closed ones, from the store.
  *
  * Bounds: one entry for each child that ever connected. Texts that another cache chose are cut at
  * `textCharactersMax`, policies at `policyCharactersMax`.

@@ -50,9 +50,9 @@ export async function filterObjects(
 }
 
 /**
- * Returns what each change means for the receiver, in order, except changes that mean nothing to
- * the receiver. `at`: the revision up to which the changes were read. `moves`: the paths that moved
- * at the last revision of these changes; earlier changes are filtered by the former path.
+ * Returns the filtered changes in order, without those that do not concern the receiver. `at`: the
+ * revision up to which the changes were read. `moves`: the paths that moved at the last revision of
+ * these changes; earlier changes are filtered by the former path.
  */
 export async function filterChanges(changes: readonly Change[], parts: ChangesParts): Promise<readonly FilteredChange[]> {
   const { filter } = parts;

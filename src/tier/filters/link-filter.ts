@@ -96,8 +96,8 @@ export class LinkFilter {
   }
 
   /**
-   * Whether both have some type in common. Two implied rules count as disjoint: if they share a
-   * declared type, so do the rules that imply them.
+   * Whether both grants have some type in common. Two implied rules count as disjoint: if they
+   * share a declared type, so do the rules that imply them.
    */
   #meet(one: Grant, other: Grant): boolean {
     if (one.predicate.declares !== undefined && other.predicate.declares !== undefined) return false;
@@ -107,7 +107,7 @@ export class LinkFilter {
   }
 
   /**
-   * Remembers the last slice: objects usually come slice by slice, so most need no text of their
+   * Keeps the last result: objects usually arrive slice by slice, so most calls need not format the
    * slice.
    */
   #sliceFilter(slice: Slice): SliceFilter {

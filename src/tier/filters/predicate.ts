@@ -1,6 +1,6 @@
 /**
- * What a rule of a link policy asks of an object besides its type and shard. Predicates with equal
- * conditions have equal texts. Without conditions the text is '', and every object passes.
+ * The conditions of a link policy's rule on an object, besides its type and shard. Predicates with
+ * equal conditions have equal texts. Without conditions the text is '', and every object passes.
  */
 import { parseDeclaration, type Declaration } from '../../domain/catalogue/declaration.js';
 import { formatRequirements, formatTypePattern, type AnnotationTerm, type LinkRule, type TypePattern } from '../../domain/link-policy.js';

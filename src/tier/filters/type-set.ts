@@ -13,8 +13,8 @@ const unserved: ReadonlySet<string> = new Set(pathTypes.map(formatGroupResource)
 
 export class TypeSet {
   /**
-   * By group and resource: the identities, or undefined for every identity. No map: every type that
-   * is served.
+   * By group and resource: the identities, or undefined for every identity. Without a map: every
+   * type that is served.
    */
   readonly #identities: ReadonlyMap<string, ReadonlySet<string> | undefined> | undefined;
 

@@ -7,11 +7,11 @@
  *                                                      no summary: a new begin, then all objects
  *
  * D1 The snapshot is at the tail's position when the begin is queued. The receiver may have stored
- *    later changes of the tail before it makes its summary. A bucket that is equal nevertheless
- *    holds at the receiver what the snapshot has, so none of it has to be sent.
- * D2 The buckets that differ are read again, at the position that the tail has by then. Their
- *    objects belong to the sync of that `begin`. So its `end` removes from these buckets the
- *    objects that the receiver held at the `begin` and that were not sent since.
+ *    later changes of the tail before it makes its summary. If a bucket is equal nevertheless, the
+ *    receiver holds the snapshot's objects of it, and none is sent.
+ * D2 The sender reads the differing buckets again, at the tail's position by then. Their objects
+ *    belong to the sync of that `begin`. So its `end` removes from these buckets each object that
+ *    the receiver held at the `begin` and that was not sent since.
  * D3 Not compared: slices of fewer than `comparedMin` objects, slices whose objects declare types,
  *    and slices filtered by paths, because a path may move.
  */
@@ -39,8 +39,8 @@ const comparedMin = 128;
 export class Comparisons {
   readonly #parts: ComparisonsParts;
   /**
-   * Syncs whose comparison may be decided by now: since the last look at them, one of the two
-   * summaries was completed, or the comparison failed.
+   * Syncs whose comparison may be decided: since `take` last checked them, a summary was completed,
+   * or the comparison failed.
    */
   readonly #compared = new Set<SliceSync>();
 

@@ -38,8 +38,8 @@ export class SliceComparison {
   }
 
   /**
-   * `filtered` returns the objects of a page that cross. Returns false after the last page. Throws
-   * Refused(Expired) if the snapshot was held too long.
+   * `filtered` returns those objects of a page that cross the link. Returns false after the last
+   * page. Throws Refused(Expired) if the snapshot was held too long.
    */
   async page(filtered: (objects: readonly StoredObject[]) => Promise<readonly StoredObject[]>): Promise<boolean> {
     const { objects, next } = await this.#snapshot.page(this.#after);

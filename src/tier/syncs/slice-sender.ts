@@ -63,7 +63,7 @@ export class SliceSender {
     const { syncs, queue, store, tail, progress } = this.#parts;
     const due = syncs.takeDue(tail.position);
     if (due === undefined) return syncs.hasDue(tail.position);
-    // A slice that is current resumes from the position, so the position must not lie before what
+    // A current slice resumes from the position, so the position must first cover everything that
     // the sync has sent.
     progress();
     const { sync, term } = due;
@@ -133,8 +133,8 @@ export class SliceSender {
       const sync = due.first;
       if (sync === undefined) return false;
       const { slice } = sync;
-      // Until the other end has acknowledged everything of the slice, this end does not know what
-      // the other end refuses.
+      // Until the other end has acknowledged everything of the slice, this end does not know which
+      // objects the other end refuses.
       if (queue.isUnderWay(sync)) {
         due.passFirst();
         continue;

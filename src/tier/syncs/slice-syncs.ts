@@ -87,8 +87,8 @@ export class SliceSyncs {
    */
   readonly marked = new Set<SliceSync>();
   /**
-   * True only while the link opens. Later the link's position has moved on without the slices that
-   * had no slice sync yet.
+   * True only while the link opens. Later the link's position has passed changes of slices that had
+   * no slice sync yet.
    */
   #canResume: boolean;
   #isOpen = false;
@@ -109,7 +109,7 @@ export class SliceSyncs {
   }
 
   /**
-   * Makes slice syncs for everything that is known, over several turns of the event loop. The
+   * Makes a slice sync for each known slice that crosses, over several turns of the event loop. The
    * sender sends nothing before that.
    */
   async open(turn: () => Promise<void>): Promise<void> {
@@ -137,7 +137,7 @@ export class SliceSyncs {
   }
 
   /**
-   * The other end has chosen where it takes a shard from. Resolves with the delay before the
+   * Records the other end's choice of its via for a shard. Resolves with the delay before the
    * shard's slices are resynced; 0 if nothing has to wait.
    */
   async learnChoice(claim: FrameOf<'claim'>, turn: () => Promise<void>): Promise<number> {
@@ -191,9 +191,9 @@ export class SliceSyncs {
   }
 
   /**
-   * Takes a slice whose `end` may be sent now, with the term that it is for. When a slice is found
-   * whole, its `end` waits for everything that is published by then. `position`: the link has sent
-   * everything up to here.
+   * Takes a slice whose `end` may be sent now, with the term of that `end`. When a slice is found
+   * whole, its `end` waits until everything published by then is sent. `position`: the link has
+   * sent everything up to here.
    */
   takeDue(position: Revision): PendingEnd | undefined {
     let looks = duePerTurn;
@@ -265,7 +265,8 @@ export class SliceSyncs {
 
   /**
    * Makes all slices due for a sync, because the log does not reach back to the link's position.
-   * They need no `begin` now: the sender's empty position makes all of them stale at the other end.
+   * The slices need no `begin` now: the sender's empty position makes all of them stale at the
+   * other end.
    */
   makeAllDue(): void {
     for (const sync of this.all()) if (!sync.isToBeSynced) this.makeDue(sync);
@@ -273,7 +274,7 @@ export class SliceSyncs {
   }
 
   /**
-   * Resyncs each slice of which other objects cross under the new filter. The sender sends nothing
+   * Resyncs each slice for which the new filter lets other objects cross. The sender sends nothing
    * before all slices are checked.
    */
   async changeFilter(filter: LinkFilter, turn: () => Promise<void>): Promise<void> {
@@ -389,8 +390,8 @@ export class SliceSyncs {
     const sync = new SliceSync(slice, { filterHash, phase, pace: new ResyncPace({ clock, random }), tally: this.tally });
     if (isCurrent) sync.endedFor = held.syncedTerm;
     else this.#wait(sync);
-    // A link that cannot resume has sent an empty position at its opening, so nothing counts as
-    // current.
+    // A link that cannot resume has sent an empty position at its opening, so no slice counts as
+    // current there.
     const mayBeCurrent = held !== undefined && held.filterHash !== '' && (this.#canResume || this.#isOpen);
     if (!isCurrent && mayBeCurrent) this.#invalidations.add(sync);
     this.#held.get(slice.shard)?.delete(formatSlice(slice));
@@ -420,8 +421,8 @@ export class SliceSyncs {
   }
 
   /**
-   * Remembers what the other end holds of the shard. The other end may go on to count these slices
-   * as current, and may take the shard from here again.
+   * Keeps the inventory of the shard at the other end. The other end may still count these slices
+   * as current, and may choose this cache as via again.
    */
   #dropShard(shard: ShardName): void {
     this.#plainSynced.delete(shard);

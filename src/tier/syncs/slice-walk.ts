@@ -1,11 +1,11 @@
 /**
- * Reads one slice as it stood at a revision, while the tail goes on from there. A sync sends what
- * the walk reads; a digest sums it up.
+ * Reads one slice as it was at a revision, while the tail reads the later changes. A sync sends
+ * what the walk reads; a digest sums it up.
  *
  *   revision ──────┬──────────────────────────▶
  *        snapshot ─┘ changes read by the tail
  *
- * W1 A key that has changed since is not sent from the snapshot, because that version is older.
+ * W1 A key that has changed since is not sent from the snapshot, whose version is older.
  * W2 The walk adds each object of the snapshot that crosses. For each change that the tail sends
  *    meanwhile, it subtracts the version that had crossed, and adds the version that crosses now.
  *    So after the last page, the sum covers what crosses at the tail's position.
@@ -85,7 +85,7 @@ export class SliceWalk {
     if (after !== undefined) this.#sum = addDigest(this.#sum, digestOf(key, after.body));
   }
 
-  /** Something other than a change has altered what crosses. */
+  /** Something other than a change has altered which objects cross. */
   giveUpSum(): void {
     this.#sum = undefined;
   }

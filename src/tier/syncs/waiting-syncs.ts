@@ -1,7 +1,7 @@
 /**
  * The slices that are to be synced, in order: those whose objects declare types first, those of
- * declared types last. The latter wait until everything is sent that was published when they were
- * added: their declaration may be one of those changes.
+ * declared types last. A slice of a declared type waits until all changes published before it was
+ * added are sent: one of them may declare the type.
  */
 import { Line } from '../../domain/base/queues.js';
 import type { Revision } from '../../domain/revision.js';
@@ -24,7 +24,7 @@ export class WaitingSyncs {
   }
 
   /**
-   * Takes the next slice. Undefined if none may be synced. `position`: up to where changes are
+   * Takes the next slice. Undefined if none may be synced. `position`: all changes up to here are
    * sent. With `of`, takes only slices whose objects declare types.
    */
   take(position: Revision, of?: 'declaring'): SliceSync | undefined {
