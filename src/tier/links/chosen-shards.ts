@@ -1,6 +1,6 @@
 /**
- * The shards that the other end of a link takes from here, by its own choice. Only these shards are
- * sent there, and the other end ignores an `end` unless both ends know the same claim.
+ * The shards for which the other end of a link has chosen this cache as via. This cache sends it
+ * only these shards, and it ignores an `end` unless both ends know the same claim.
  *
  * Bound: `shardsMax`, including shards that this cache does not know yet.
  */
@@ -15,7 +15,7 @@ const shardsMax = 100_000;
 export class ChosenShards {
   readonly #known: Pick<PublishedState, 'shard'>;
   readonly #to: Neighbour;
-  /** Undefined: the other end has sent no claim, only that it holds something of the shard. */
+  /** Undefined: the other end has sent its inventory of the shard, but no claim. */
   readonly #claims = new Map<ShardName, ClaimOrder | undefined>();
 
   constructor(known: Pick<PublishedState, 'shard'>, to: Neighbour, held: Iterable<ShardName>) {

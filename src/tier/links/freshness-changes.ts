@@ -50,7 +50,7 @@ export class FreshnessChanges {
   #slices: Slice[] = [];
   /**
    * At most two neighbours that are not complete. Two are enough: at least one of them is not the
-   * neighbour that asks.
+   * `but` of `isComplete`.
    */
   #incomplete: readonly Neighbour[] = [];
   #isNotifying = false;
@@ -79,7 +79,7 @@ export class FreshnessChanges {
   }
 
   /**
-   * A link reports. `note` stores the report and returns the slices whose report changed.
+   * `note` stores a link's report and returns the slices whose report changed.
    *
    * If this report brings the link up, all of its shards are checked again. Otherwise a link that
    * was down only between two checks would go unnoticed, although its slices were reported as not

@@ -1,13 +1,13 @@
 /**
- * Measures how current the receiving half of a link is. Once a second, this end asks the other end.
- * The other end answers in order, behind everything that it held when the question arrived.
+ * Measures how current the receiving half of a link is. Once a second, this end sends a heartbeat.
+ * The other end sends its report after everything that it held when the heartbeat arrived.
  *
  *   send(n) at T ──▶ other end: queue … changes … report(n) ──▶ all before the report is decided:
  *                                                               what was there at T is here
  *
  * Only the clock of this end counts. So neither a slow network nor a wrong clock elsewhere makes
- * this end look fresher than it is. Only one question is open at a time, so an end that answers
- * slowly is asked less often.
+ * this end look fresher than it is. At most one heartbeat is unanswered, so a slow end gets fewer
+ * of them.
  */
 import type { Clock } from '../../domain/ports.js';
 
@@ -15,15 +15,15 @@ export type HeartbeatParts = Readonly<{ clock: Clock; send: (number: number) => 
 
 const intervalMs = 1_000;
 /**
- * A link does not count as up once its last answered question is older than this. Two more
- * questions were due since then.
+ * A link does not count as up once its last answered heartbeat is older than this. Two more
+ * heartbeats were due since then.
  */
 export const answerAgeMsMax = 3 * intervalMs;
 
 export class Heartbeat {
   readonly #parts: HeartbeatParts;
   #number = 0;
-  /** When the last question was asked; undefined once it is answered. */
+  /** When the last heartbeat was sent; undefined once it is answered. */
   #askedMs: number | undefined;
   #cancel = (): void => {};
 
@@ -31,7 +31,7 @@ export class Heartbeat {
     this.#parts = parts;
   }
 
-  /** Asks now, and again after each answer. */
+  /** Sends a heartbeat now, and another after each answer. */
   send(): void {
     this.#number += 1;
     this.#askedMs = this.#parts.clock.now();
@@ -39,8 +39,8 @@ export class Heartbeat {
   }
 
   /**
-   * Returns when the question of that number was asked. Returns undefined if that is not the last
-   * question, or was answered already.
+   * Returns when the heartbeat of that number was sent; undefined if it is not the last one, or was
+   * answered already.
    */
   answered(number: number): number | undefined {
     const askedMs = this.#askedMs;

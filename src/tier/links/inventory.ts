@@ -73,7 +73,7 @@ export class Inventory {
 
   /**
    * Sends the inventory of a shard whose via has just become this neighbour: its stale slices,
-   * because all that another neighbour brought are stale. `sendAll` may still be running.
+   * because all slices from another neighbour are stale. `sendAll` may still be running.
    */
   sendOf(shard: ShardName): void {
     const { known } = this.#parts;
@@ -127,8 +127,8 @@ export class Inventory {
   }
 
   /**
-   * Whether no slice of the shard is current, as after the shard left this neighbour and came back
-   * within one commit.
+   * Whether no slice of the shard is current, as after its via changed to another neighbour and
+   * back within one commit.
    */
   #hasNoCurrentSlice(shard: ShardName): boolean {
     return ![...this.#parts.known.slicesOf(shard)].some(({ filterHash }) => filterHash !== '');

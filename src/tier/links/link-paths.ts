@@ -1,7 +1,7 @@
 /**
  * The canonical paths by which the receiving half of a link checks objects without a path
- * annotation. A path that this link has brought and that is not durable yet takes precedence over
- * the store's.
+ * annotation. A path that arrived over this link and is not durable yet takes precedence over the
+ * store's.
  *
  *   read(frame) ──▶ accepts(object) … ──▶ decidedUpTo(sequence)   one look-up a frame; a path
  *                                                                 counts for the objects behind it
@@ -9,8 +9,8 @@
  * L1 The receiver learns a path only from an accepted object. An object that the policy refuses
  *    makes no other object acceptable.
  * L2 The receiver refuses an object that it could accept if its path were known. The slice is then
- *    stale until another object brings the path: when the receiver accepts that other object, it
- *    asks for a resync. If none comes, the next connection resyncs the slice (receiver-step.ts).
+ *    stale. Once the receiver accepts another object with that path, it requests a resync. If no
+ *    such object arrives, the next connection resyncs the slice (receiver-step.ts).
  *
  * Bounds: one path for each mutation that is not durable yet; `waitingMax` pairs of a slice and a
  * logical cluster. Further pairs wait for the next connection.

@@ -1,7 +1,7 @@
 /**
- * The receiving half of a link: a Receiver (receiver.ts) and what only links need. It checks
- * objects by policies and paths, sends summaries, asks for reports of freshness, and runs this
- * end's own work on its objects.
+ * The receiving half of a link: a Receiver (receiver.ts) and the parts that only links need. It
+ * checks objects by policies and paths, sends summaries and heartbeats, and runs this end's own
+ * work on its objects.
  */
 import type { BoundedLog } from '../../diagnostics/bounded-log.js';
 import type { Metrics } from '../../diagnostics/metrics.js';
@@ -46,8 +46,8 @@ export type LinkReceiverParts = Readonly<{
   turn: () => Promise<void>;
   log: BoundedLog;
   /**
-   * The other end has reported on freshness. `askedMs`: when this end asked for the report;
-   * undefined if the report answers no question.
+   * The other end has reported on freshness. `askedMs`: when this end sent the heartbeat that the
+   * report answers; undefined if it answers none.
    */
   reported: (report: FrameOf<'report'>, askedMs: number | undefined) => void;
   metrics: Pick<Metrics, 'refusals' | 'pushes' | 'digestsDiffered' | 'claimsIgnored'>;
@@ -104,10 +104,7 @@ export class LinkReceiver {
     return this.#tally;
   }
 
-  /**
-   * Starts to ask the other end for reports. The other end must already have the inventory of this
-   * end.
-   */
+  /** Starts the heartbeats. The other end must already have the inventory of this end. */
   requestReports(): void {
     if (!this.#receiver.isOver) this.#heartbeat.send();
   }
@@ -170,8 +167,8 @@ export class LinkReceiver {
     const isRemovalHeld = removes && (await this.#endMustWait(frame));
     await this.#receiver.accept(frame, isRemovalHeld);
     if (removes && !isRemovalHeld) this.#recordRemoved(frame.slice);
-    // An object was refused because its path was not known. The receiver can accept that object now
-    // if another object has brought the path.
+    // In these slices, objects were refused because their path was not known. Another object has
+    // brought the path, so the receiver can accept them now.
     for (const slice of this.#paths.takeDue(isComing)) this.#resync(slice, 'the canonical path of a logical cluster was not known here');
   }
 
@@ -211,7 +208,7 @@ export class LinkReceiver {
 
   /**
    * Once the store has decided an end, reports to HeldRemovals that the end's removal was made.
-   * Slices of which this end's policy accepts nothing are removed elsewhere (uncovered-slices.ts).
+   * Slices of which this end's policy accepts nothing are removed by uncovered-slices.ts.
    */
   #recordRemoved(slice: Slice): void {
     const { filters, neighbour, removals } = this.#parts;

@@ -32,7 +32,7 @@ export type LinkSenderBounds = Readonly<{ batchMutationsMax: number; batchBytesM
 const shortItems = 8;
 const shortObjects = 64;
 const takenMax = 1_024;
-/** The size that a frame without objects takes of the credit. */
+/** The bytes of credit that a frame without objects uses. */
 const frameBytes = 512;
 
 export class LinkSenderQueue {
@@ -94,8 +94,8 @@ export class LinkSenderQueue {
   objects(sync: SliceSync, outgoing: readonly Outgoing[]): void {
     if (outgoing.length === 0) return;
     const sinceMs = this.#clock.now();
-    // `syncing` is true for changes too. An object that is too large then goes without its body
-    // (sender/batch.ts), so the other end learns that the object is missing there.
+    // `syncing` is true for changes too. An object that is too large is then sent without its body
+    // (sender/batch.ts), so the other end learns that it lacks the object.
     const pending = outgoing.map((each): Pending => ({
       outgoing: each,
       bytes: outgoingBytes(each),
@@ -227,8 +227,8 @@ export function outgoingChange({ key: { cluster, namespace, name } }: Pick<Chang
 }
 
 /**
- * How much a link may have sent and not yet acknowledged. The sender keeps everything that is not
- * acknowledged in memory, so a peer may lower the limit of this end, but never raise it.
+ * How much may be unacknowledged on a link. The sender keeps unacknowledged mutations in memory, so
+ * a peer may lower this limit, but never raise it.
  */
 export const creditMax: Credit = { mutations: 16_384, bytes: 64 * 1024 * 1024 };
 

@@ -5,11 +5,11 @@
  *   tail   ─────●─────▶ changes of slices that cross, then `progress` ┐ by turns, a chunk or a page
  *   walks  [begin  page  page …  end]  of slices to be synced         ┘ each, while there is credit
  *
- * Q1 Nothing waits here for a slow link: what the link does not accept yet, the sender reads later
- *    from the log. Memory: the credit, a chunk or page behind a few small ones, and the commits
- *    that the tail keeps.
- * Q2 The sender sends `end` only while the slice is synced here. It sends everything else of a
- *    slice as it comes.
+ * Q1 Changes do not pile up in memory: the sender reads the log only as fast as the link accepts
+ *    frames. Memory: the credit, a chunk or page behind a few small ones, and the commits that the
+ *    tail keeps.
+ * Q2 The sender sends `end` only while the slice is synced here. It sends all other frames of a
+ *    slice at any time.
  * Q3 A shard's claim is sent before anything else of the shard.
  * Q4 A link whose position is behind the log resyncs everything, so there is never a gap.
  */
@@ -48,7 +48,7 @@ export type LinkSenderParts = Readonly<{
   store: Pick<Store, 'objects' | 'revisions' | 'commits' | 'paths' | 'state'>;
   /** Reads the change log through the chunks that all links of this cache share. */
   history: Pick<History, 'everyChange'>;
-  /** Whether this cache holds the whole slice, or nothing of the slice can ever come here. */
+  /** Whether this cache holds the whole slice, or no object of the slice can ever arrive here. */
   isSynced: (slice: Slice) => boolean;
   /** Whether the shard's via could bring a slice that this cache does not know. */
   canArrive: (slice: Slice) => boolean;
@@ -104,9 +104,9 @@ export class LinkSender {
   readonly #syncs: SliceSyncs;
   readonly #tail: Tail;
   readonly #sliceSender: SliceSender;
-  /** Shards for which the other end has not yet sent whether it takes them from here. */
+  /** Shards for which the other end has not yet sent its choice. */
   readonly #unanswered: Set<ShardName>;
-  /** Those to change to. */
+  /** The filters to use next. */
   #nextFilters: LinkFilters | undefined;
   #isTailsTurn = false;
   /** The last position sent. Everything up to it was sent first. */
@@ -219,7 +219,7 @@ export class LinkSender {
   }
 
   /**
-   * The other end reports slices of a shard that it takes from here. Returns false if it reports
+   * The other end reports slices of a shard whose via is this cache. Returns false if it reports
    * too many.
    */
   receiveInventory(held: readonly InventorySlice[]): boolean {
@@ -241,7 +241,7 @@ export class LinkSender {
   }
 
   /**
-   * The other end's choice for a shard: whether it takes the shard from here, and which claim it
+   * Records the other end's choice for a shard: whether this cache is its via, and which claim it
    * knows. Resolves when the caller may pass the next choice.
    */
   async learnChoice(claim: FrameOf<'claim'>): Promise<void> {
@@ -284,8 +284,8 @@ export class LinkSender {
   }
 
   /**
-   * Fills the queue, so that small frames of several slices leave together. Returns false if there
-   * is nothing to send until something changes.
+   * Fills the queue, so that small frames of several slices are sent together. Returns false if
+   * there is nothing to send until something changes.
    */
   async #fillUp(): Promise<boolean> {
     for (let queued = -1; queued < this.#queue.length && this.#queue.isShort;) {
@@ -375,7 +375,7 @@ export class LinkSender {
   }
 
   /**
-   * Sends the position, behind everything up to it. By default a position is due once none was sent
+   * Sends the position, after everything up to it. By default a position is due once none was sent
    * for `progressIntervalMs`.
    */
   #progress(isDue = this.#parts.clock.now() - this.#sentMs >= this.#options.progressIntervalMs): boolean {

@@ -42,14 +42,14 @@ export type LinkSessionParts = Omit<LinkSenderParts, 'connection' | 'claimFor' |
      * know them.
      */
     unknownOf: (shard: ShardName) => Iterable<Slice>;
-    /** The store has accepted the id of the other end. */
+    /** Called when the store has accepted the id of the other end. */
     met: () => void;
     removals: HeldRemovals;
     /**
      * The parent has sent its id and those above it. Returns 'loop' if this cache is among them.
      */
     routed: (route: readonly string[]) => 'loop' | undefined;
-    /** The policies of both ends are known, or have changed. */
+    /** Called when the policies of both ends are known, or have changed. */
     filtersChanged: () => void;
     equalFilters: EqualFilters;
     /** The other end has removed objects that a sync of this cache did not name. */
@@ -184,8 +184,8 @@ export class LinkSession {
   }
 
   /**
-   * Whether the policies of both ends let anything of the slice come from the other end. Undefined
-   * before both are known.
+   * Whether the policies of both ends let any object of the slice cross from the other end.
+   * Undefined before both are known.
    */
   brings(slice: Slice): boolean | undefined {
     return this.#filters?.from(this.#peer.neighbour).covers(slice);

@@ -5,7 +5,7 @@
  *   away ──▶ connecting ──▶ greeting ── welcome ──▶ open ──▶ away …
  *
  * A cache serves its shards with or without a parent. Even if the parent refuses this cache for
- * good, the cache asks again after `refusedRetryMs`, because the parent's policies or the
+ * good, the cache connects again after `refusedRetryMs`, because the parent's policies or the
  * certificates may change.
  */
 import type { Log } from '../../diagnostics/log.js';
@@ -27,7 +27,7 @@ import type { LinkPeer, LinkSession } from './link-session.js';
 /**
  * All children of a parent lose it at the same moment, so each reconnects after a random delay. The
  * delay is at most one second, or two after further failures. A link that broke for a moment is
- * back within one second. Within two seconds, children find a parent that comes back. So all caches
+ * open again within one second. Children reach a restarted parent within two seconds. So all caches
  * are equal again within three seconds.
  */
 export const linkReconnectBounds: ReconnectBounds = {

@@ -1,7 +1,7 @@
 /**
  * The claims that one link has to send: this cache's choice for every shard, when the link opens
- * and after each change. For each shard, `perShardMax` claims a second are sent at once. After
- * these only the newest claim is sent, when the second is over.
+ * and after each change. In each second, the link sends the first `perShardMax` claims of a shard
+ * at once. Of further claims it sends only the newest, when the second is over.
  *
  * Bound: one entry per shard.
  */

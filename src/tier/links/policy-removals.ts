@@ -10,9 +10,9 @@
  *                                    end of the sync that follows
  *   this end, and nothing crosses    before this end removes the whole slice
  *
- * A sync removes at its end only objects that were here at its begin. If those were at least
- * `removesMin`, and the `end` frame names another link filter than the present one here, the sync
- * removes nothing: objects that it left out may cross by now.
+ * A sync removes at its end only objects that were here at its begin. If there were at least
+ * `removesMin` of them, and the `end` frame names a link filter other than this end's present one,
+ * the sync removes nothing. Objects that it left out may cross by now.
  *
  * Cost: a slice that had at least `removesMin` objects at its begin, and of which a part crosses,
  * is read once at its end. The number of puts does not show how much the sync left out, because a
@@ -78,8 +78,8 @@ export class PolicyRemovals {
     const filter = filters.from(this.#neighbour);
     // Objects that this sync left out may cross by now.
     if (!isLittle && syncedIn !== '' && syncedIn !== filter.hashOf(slice)) {
-      // If a policy was changed and taken back at once, the other end may have seen no change, and
-      // then resyncs nothing by itself.
+      // If a policy was changed and at once changed back, the other end may have seen no change,
+      // and then resyncs nothing by itself.
       askAgain();
       return true;
     }

@@ -2,7 +2,7 @@
  * The slices that this cache asks a neighbour about, at most `askedMax` at a time. Further slices
  * wait in the order in which they were added, until a question is withdrawn.
  *
- * Bound of the waiting slices: the caller sets one.
+ * The caller bounds the number of waiting slices.
  */
 import { Line } from '../../domain/base/queues.js';
 import type { ShardName } from '../../domain/shard.js';

@@ -1,13 +1,13 @@
 /**
- * Names to the other end of a link the objects that this cache has removed because that end's syncs
- * did not name them.
+ * Sends to the other end of a link the keys of objects that this cache removed because that end's
+ * syncs did not contain them.
  *
- * The other end may have lost these objects with its disk, and does not know their names any more.
+ * The other end may have lost these objects with its disk, and does not know their keys any more.
  * The informers of kcp there keep objects that a relist lacks, so kcp would believe forever that
- * these objects are stored. With the names, the other end sends DELETED to its watches, and kcp
+ * these objects are stored. Given the keys, the other end sends DELETED to its watches, and kcp
  * creates the objects again.
  *
- * Bound: this cache names no objects while `bufferedMax` bytes wait for the network.
+ * Bound: this cache sends no keys while `bufferedMax` bytes wait for the network.
  */
 import type { Commit } from '../../domain/change.js';
 import type { Key } from '../../domain/key.js';
@@ -37,8 +37,8 @@ export function sendSwept({ store, sessionOf }: SweptParts): Subscription {
     for (const { slice, keys } of sweptOf(commit)) {
       const via = store.state.shard(slice.shard)?.via;
       const session = via === undefined || via === 'local' ? undefined : sessionOf(via);
-      // If the policies let nothing of the slice come, this cache has removed the objects because
-      // of the policies.
+      // If no object of the slice may cross, this cache has removed the objects because of the
+      // policies.
       if (session?.brings(slice) !== true) continue;
       for (let at = 0; at < keys.length && session.bufferedBytes < bufferedMax; at += keysPerFrame)
         session.send({ kind: 'swept', slice, keys: keys.slice(at, at + keysPerFrame) });

@@ -43,7 +43,7 @@ export class Tail {
   readonly #parts: TailParts;
   readonly #subscription: Subscription;
   #position: Revision;
-  /** Consecutive commits. The first follows directly on what was given out or read. */
+  /** Consecutive commits. The first follows directly on the last change given out or read. */
   #live: LiveRun[] = [];
   #liveChanges = 0;
   #liveBytes = 0;
@@ -91,7 +91,7 @@ export class Tail {
     return { changes: given, upTo: this.#position };
   }
 
-  /** Goes on after `position`, and skips the changes before it. */
+  /** Continues after `position`, and skips the changes before it. */
   jump(position: Revision): void {
     this.#stopReading();
     this.#run = undefined;
@@ -206,8 +206,8 @@ function findDistinctPrefix(changes: readonly Change[]): number {
 }
 
 /**
- * Where a link resumes: the revision here of the last position that this cache sent, as the other
- * end sends that position back. The text comes from a peer, so it can be anything.
+ * Where a link resumes: the revision here of the last position that the other end received, which
+ * it sends back. A peer may send any text.
  *
  * Undefined if the changes after the revision cannot be sent: the position is behind the log, of
  * another store or of another life of this one.

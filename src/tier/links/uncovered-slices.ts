@@ -1,12 +1,12 @@
 /**
- * Removes objects that came over a link and that the policy of this end refuses now, whatever the
- * other end does. Objects that the policy accepts again meanwhile are resynced.
+ * Removes objects that arrived over a link and that the policy of this end refuses now, whatever
+ * the other end does. Objects that the policy accepts again meanwhile are resynced.
  *
- *   the policy takes nothing of the slice         this end removes the whole slice
- *   it takes another part than before             this end removes what it refuses now, by pages
+ *   the policy accepts nothing of the slice       this end removes the whole slice
+ *   it accepts another part than before           this end removes what it refuses now, by pages
  *
- * This end removes nothing of a slice that did not certainly come over this link, because another
- * neighbour may have brought it. A large removal is held (policy-removals.ts).
+ * This end removes only slices that certainly arrived over this link, because another neighbour may
+ * have sent the others. A large removal is held (policy-removals.ts).
  */
 import { Refused } from '../../domain/errors.js';
 import type { Log } from '../../diagnostics/log.js';
@@ -158,7 +158,7 @@ async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
   const { store, linkReceiver, policyRemovals, removals, neighbour, log } = parts;
   const by = { kind: 'link', neighbour } as const;
   // Both this removal and that of the requested resync are held. The other end may miss a policy
-  // that was changed and taken back at once, and then does not resync by itself.
+  // that was changed and at once changed back, and then does not resync by itself.
   if (await policyRemovals.ownMustWait(slice))
     return linkReceiver.exclusively(async ({ push, askAgain }) => {
       await push([{ kind: 'invalidate', slice, by }]);

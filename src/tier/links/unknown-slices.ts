@@ -2,11 +2,11 @@
  * Slices that the other end of a link holds and this cache does not know. Each counts once towards
  * the bound, until this cache knows it.
  *
- *   noted ──▶ can come from the shard's via ──▶ asked about, `askedMax` at a time; the others wait
+ *   added ──▶ can come from the shard's via ──▶ asked about, `askedMax` at a time; the others wait
  *     ▲                                    │
  *     └── its shard or its type is gone ───┘
  *
- * `askedMax` bounds the questions that one neighbour causes, so that the others can cause some too.
+ * `askedMax` bounds the questions that one neighbour causes, to leave room for those of others.
  *
  * Bound: that of NamedSlices; with more, the link ends.
  */
