@@ -59,9 +59,9 @@
  *
  * Liveness: the websocket's own ping and pong.
  *
- * Ladder of versions. Frames are additive: a new member goes to the end, and an older reader
- * ignores it. A change that an older reader would misread needs a new version, negotiated in hello,
- * with golden bytes kept for the old one.
+ * Ladder of versions. Frames are additive: a new member is appended, and an older reader ignores
+ * it. A change that an older reader would misread needs a new version, negotiated in hello, with
+ * golden bytes kept for the old one.
  * v1: all of the above. A reader that ignores the position of a put or delete learns a later one
  *    from the next progress. A shard that ignores the position of an ack resyncs everything
  *    whenever it connects. A cache that does not know clusterBegin ends the session (bye protocol)
@@ -105,7 +105,7 @@ const limits = record({ frameBytesMax: positive, frameMutationsMax: positive, bo
 export type FrameLimits = ReturnType<typeof limits.read>;
 
 /**
- * What a cache holds of a slice that it receives over this link. `filterHash`: the link filter with
+ * The state of a slice that a cache receives over this link. `filterHash`: the link filter with
  * which the slice is current, '' if it must be resynced. `syncedTerm`: the term that synced it, 0
  * if none has.
  */
@@ -118,7 +118,7 @@ export type InventorySlice = ReturnType<typeof held.read>;
  * unacknowledged change.
  *
  * `whole`: once the receiver has applied all earlier frames, the receiver has every object that the
- * shard has of the slice. Nothing was refused on the way, and no policy withholds anything.
+ * shard has of the slice. No cache refused an object, and no policy excluded one.
  */
 const freshness = record({ slice, connected: flag, synced: flag, lagMs: count, whole: flag });
 export type SliceFreshness = ReturnType<typeof freshness.read>;
@@ -149,7 +149,7 @@ export const frames = {
     route: ids,
     /** The sender's program and version, for the log. */
     agent: text,
-    /** From a cache: the credit for what the parent sends down to it. */
+    /** From a cache: the credit for mutations from its parent. */
     credit: optional(credit),
     limits: optional(limits),
     /** From a shard: the position of its last ack. */
@@ -201,7 +201,7 @@ export const frames = {
     /** Ids of caches from the origin to the sender, as far as it knows. */
     path: ids,
     reached: flag,
-    /** The sender has chosen the receiver as its via, and asks it to send the shard. */
+    /** The sender has chosen the receiver as its via, so the receiver sends it the shard. */
     isYours: flag,
     held: flag,
   }),
@@ -227,8 +227,8 @@ export const frames = {
    */
   bye: kind(16, { reason: parsed(parseByeReason), message, retryAfterMs: optional(count) }),
   /**
-   * What the sender of this frame already has from this link: the last position that it received,
-   * and slices. `isLast` marks the last of several such frames.
+   * The sender's inventory of this link: the last position that it received, and its slices.
+   * `isLast` marks the last of several such frames.
    */
   resume: kind(17, { position: text, held: listOf(held), isLast: flag }),
   /**

@@ -6,7 +6,7 @@
  * B1 A batch respects the cache's limits and the sender's smaller bounds. A single object may
  *    exceed the sender's bounds, never the cache's.
  * B2 An object that is too large for the cache delays nothing after it, and is reported. Within a
- *    sync it is sent without a body, which tells the cache that it exists; otherwise `end` would
+ *    sync it is sent without a body, which shows the cache that it exists; otherwise `end` would
  *    remove the cache's version. Outside a sync it is left out.
  */
 import type { Slice } from '../domain/slice.js';

@@ -2,9 +2,10 @@
  * Decides how each slice continues after a cache's welcome: with the pending mutations, or with a
  * sync.
  *
- * U1 A slice goes on only if its last sync is known to be complete. This very cache must have
- *    acknowledged the sync, and still name the slice as synced. The source must have stayed open
- *    since. A cache whose store lost acknowledged mutations names no slice as synced.
+ * U1 A slice continues without a sync only if its last sync is known to be complete. This very
+ *    cache must have acknowledged the sync, and still name the slice as synced. The source must
+ *    have stayed open since. A cache whose store lost acknowledged mutations names no slice as
+ *    synced.
  * U2 An unacknowledged begin or end may have arrived or not. If an end were sent again, it could
  *    complete a sync of which a part is missing. So the slice is resynced, and counts as not synced
  *    from its begin until its end is acknowledged.

@@ -72,7 +72,7 @@ export class SenderSession {
   /** Slices of the sender that the cache has named as synced, by text. */
   readonly #synced = new Set<string>();
   #work: Promise<unknown> = Promise.resolve();
-  /** An error thrown by work that nobody awaits: a bug. */
+  /** An error of `#work`, which `run` rethrows: a bug. */
   #fault: Readonly<{ error: unknown }> | undefined;
   /** How the session ended, set once either end has sent a bye. */
   #ending: Readonly<{ reason: ByeReason | undefined; message: string; retryAfterMs?: number | undefined }> | undefined;

@@ -42,9 +42,9 @@ export type SenderConnection =
 export type SliceProgress = Readonly<{
   slice: Slice;
   /**
-   * waiting: the source is not read, because no cache is connected, a slice that must come first is
-   * not synced, or the resync waits. A resync waits after a refused sync or a failed source, and if
-   * the cache asks for one again and again.
+   * waiting: the source is not read, because no cache is connected, a slice that must be synced
+   * first is not, or the resync waits. A resync waits after a refused sync or a failed source, and
+   * if the cache asks for one again and again.
    *
    * syncing: the cache has not acknowledged the full sync yet.
    *

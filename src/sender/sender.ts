@@ -4,8 +4,8 @@
  *
  *  sources ──batches──▶ pending ──frames──▶ window (at most the credit) ──acks──▶ durable
  *
- * C1 The cache ends up with the last version of a key that a source reported, whatever breaks in
- *    between. Acknowledged mutations are durable there, and all others are sent again. If the
+ * C1 Whatever fails in between, the cache finally has the last version of a key that a source
+ *    reported. Acknowledged mutations are durable there, and all others are sent again. If the
  *    sender cannot know which are durable, it resyncs the slice.
  * C2 Memory: the cache's credit in bytes and one batch per slice, however slow the cache is, and
  *    however long it is unreachable.
@@ -57,7 +57,7 @@ export class Sender {
   #reconnects = 0;
   /** The last term that a cache gave this sender, which its next hello names. */
   #term: Term = 0;
-  /** The position of the last ack, by which a cache knows whether it has lost anything since. */
+  /** The position of the last ack. A cache detects by it whether it has lost data since. */
   #position = '';
   #isComplete = false;
 

@@ -12,8 +12,8 @@
  * L3 A source is opened only once its previous reading has stopped.
  * L4 If the connection is lost during the sync of a logical cluster, the whole slice is resynced.
  *
- * Bounds: the source is asked for more only when nothing is pending. So at most one batch waits,
- * and the unacknowledged mutations of a lost connection. A slice is resynced if its source ends or
+ * Bounds: the sender requests a batch only when nothing is pending. So at most one batch waits, and
+ * the unacknowledged mutations of a lost connection. A slice is resynced if its source ends or
  * fails, its begin or end was refused, or the cache asks for it. Repeated resyncs wait.
  */
 import type { Log } from '../diagnostics/log.js';
@@ -43,8 +43,8 @@ export type SliceFeedParts = Readonly<{
 export type SliceFeedBounds = Readonly<{ refusalsLoggedMax: number }>;
 
 /**
- * How long a slice of an undeclared type waits before it is tried again. A cache asks for the slice
- * as soon as its type is declared; the wait is for caches that do not ask.
+ * How long a slice of an undeclared type waits before it is tried again. A cache requests the slice
+ * as soon as its type is declared; the wait is for caches that do not.
  */
 const undeclaredMs = 600_000;
 

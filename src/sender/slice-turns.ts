@@ -39,7 +39,7 @@ export class SliceTurns {
     this.#bounds = bounds;
   }
 
-  /** Queues the slice: there may be something to do for it when its turn comes. */
+  /** Queues the slice, because there may be work for it. */
   add(feed: SliceFeed): void {
     this.#line.add(feed);
   }

@@ -40,7 +40,7 @@ export interface SliceSource {
   readonly waitingSinceMs?: number | undefined;
   /**
    * Starts with a full sync. The sender asks for the next batch only while there is credit, so that
-   * a slow cache slows the source and costs no memory. The source goes on until `signal` is
+   * a slow cache slows the source and costs no memory. The source continues until `signal` is
    * aborted, and handles its own failures; if it ends or throws, the sender resyncs the slice.
    */
   open(signal: AbortSignal): AsyncIterable<readonly Outgoing[]>;

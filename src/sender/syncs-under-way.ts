@@ -1,7 +1,7 @@
 /**
  * Tracks the syncs of a slice and of its logical clusters: which of them the source has not ended,
  * and how many objects each has sent. If the connection is lost before the end of a sync is
- * acknowledged, nobody knows which part of it has arrived.
+ * acknowledged, the sender cannot know which part of it has arrived.
  *
  * Bound: one entry for each logical cluster that the source has begun.
  */

@@ -7,7 +7,7 @@
  * V1 Mutations are numbered from 1 without a gap.
  * V2 Nothing is sent beyond the credit. A mutation larger than the credit's bytes is sent when
  *    nothing else is unacknowledged.
- * V3 Nothing is forgotten before it is acknowledged or taken back.
+ * V3 The window keeps each mutation until it is acknowledged or taken back.
  */
 import { entryOf } from '../domain/base/entry-of.js';
 import type { Credit } from '../frames/frame.js';

@@ -1,5 +1,5 @@
 /**
- * What the other ends of links report on the freshness of slices, and since when each of them is
+ * The freshness of slices as the other ends of links report it, and since when each end is
  * connected.
  *
  * R1 If a link is down, or has not answered a heartbeat for `answerAgeMsMax`, every shard behind it

@@ -6,7 +6,7 @@
  *    that type, on the same shards. The rule's other conditions do not apply to them. Without these
  *    declarations no reader could read the objects. '*' names no type.
  * E2 `covers` and `letsAll` never contradict `lets`, and decide without reading objects.
- * E3 The hash of a slice depends only on what crosses of the slice. It ignores the order of rules,
+ * E3 The hash of a slice depends only on which of its objects cross. It ignores the order of rules,
  *    rules for other types or shards, and rules that another rule makes superfluous.
  *
  * Bound: each cache of results has at most `rememberedMax` entries; a full one is cleared.
@@ -36,8 +36,8 @@ const builtIn: ReadonlySet<string> = new Set([...kcpTypes, ...pathTypes].map(for
 type Grant = Readonly<{ types: TypeSet; shards: ReadonlySet<ShardName> | undefined; predicate: Predicate }>;
 
 /**
- * What crosses of a slice. An object crosses if, in each of `ends`, some predicate lets it through.
- * An end that lets the whole slice through is left out.
+ * Which objects of a slice cross. An object crosses if, in each of `ends`, some predicate lets it
+ * through. An end that lets the whole slice through is left out.
  */
 type SliceFilter = Readonly<{ covered: boolean; ends: readonly (readonly Predicate[])[]; needsPath: boolean; hash: string }>;
 

@@ -81,9 +81,9 @@ export class FreshnessChanges {
   /**
    * `note` stores a link's report and returns the slices whose report changed.
    *
-   * If this report brings the link up, all of its shards are checked again. Otherwise a link that
-   * was down only between two checks would go unnoticed, although its slices were reported as not
-   * connected meanwhile.
+   * If the link counts as up only since this report, all of its shards are checked again. Otherwise
+   * a link that was down only between two checks would go unnoticed, although its slices were
+   * reported as not connected meanwhile.
    */
   recordReport(neighbour: Neighbour, note: () => readonly Slice[]): void {
     const { freshness } = this.#parts;

@@ -1,7 +1,7 @@
 /**
- * Sends the neighbour an inventory: what this cache holds of the shards whose via is that
- * neighbour. The neighbour resumes from the inventory, and sends an empty sync of each slice that
- * does not cross any more.
+ * Sends the neighbour an inventory: the slices here of the shards whose via is that neighbour. The
+ * neighbour resumes from the inventory, and sends an empty sync of each slice that does not cross
+ * any more.
  *
  * The inventory includes slices that this cache does not know and another neighbour holds. This
  * cache can send that other neighbour an `end` only once it has received an `end` itself.
@@ -143,7 +143,7 @@ export class Inventory {
  * Bound: that of NamedSlices. A slice that is reported twice counts twice.
  */
 export class PeerInventory {
-  /** By the text of each slice. The sending half takes this map over. */
+  /** By the text of each slice. The sending half then owns this map. */
   readonly byShard = new Map<ShardName, Map<string, InventorySlice>>();
   readonly #named = new NamedSlices();
   #isCurrentWithAny = false;

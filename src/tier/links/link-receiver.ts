@@ -25,7 +25,7 @@ import { Summaries } from '../syncs/summaries.js';
 
 const ignoredClaimsMax = 1_000;
 /**
- * Stands for all shards beyond `ignoredClaimsMax` while the link is open. No shard has this name.
+ * Represents all shards beyond `ignoredClaimsMax` while the link is open. No shard has this name.
  */
 const overflowName = '*';
 
@@ -142,7 +142,7 @@ export class LinkReceiver {
     void this.#receiver.dispatch({ kind: 'declared' });
   }
 
-  /** A type is gone, and with it the objects of these slices. */
+  /** A type was dropped, with the objects of these slices. */
   dropped(slices: readonly Slice[]): void {
     void this.#receiver.dispatch({ kind: 'dropped', slices });
   }

@@ -1,5 +1,5 @@
 /**
- * The sending half of a link. It sends what crosses: changes from the log, and syncs where the log
+ * The sending half of a link. It sends the changes of the log that cross, and syncs where the log
  * is not enough.
  *
  *   tail   ─────●─────▶ changes of slices that cross, then `progress` ┐ by turns, a chunk or a page
@@ -10,7 +10,7 @@
  *    tail keeps.
  * Q2 The sender sends `end` only while the slice is synced here. It sends all other frames of a
  *    slice at any time.
- * Q3 A shard's claim is sent before anything else of the shard.
+ * Q3 The sender sends a shard's claim before any other frame of the shard.
  * Q4 A link whose position is behind the log resyncs everything, so there is never a gap.
  */
 import { shown, type BoundedLog } from '../../diagnostics/bounded-log.js';
@@ -50,7 +50,7 @@ export type LinkSenderParts = Readonly<{
   history: Pick<History, 'everyChange'>;
   /** Whether this cache holds the whole slice, or no object of the slice can ever arrive here. */
   isSynced: (slice: Slice) => boolean;
-  /** Whether the shard's via could bring a slice that this cache does not know. */
+  /** Whether the shard's via could send a slice that this cache does not know. */
   canArrive: (slice: Slice) => boolean;
   /** Asks the shard's via about a slice that the other end holds and this cache does not know. */
   unknown: (slice: Slice) => void;
@@ -80,7 +80,7 @@ export type LinkSenderOptions = LinkSenderBounds &
     digestIntervalMs: number;
   }>;
 
-/** What the other end has sent about itself. */
+/** The other end's position, inventory, credit and limits, as it sent them. */
 export type Receiver = Readonly<{ position: string; held: PeerInventory; credit: Credit; limits: FrameLimits }>;
 
 /**

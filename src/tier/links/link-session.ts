@@ -143,7 +143,7 @@ export class LinkSession {
         for (const frame of greeting()) this.#connection.send(frame);
         this.#isGreeted = true;
         this.#sendPolicy();
-        // Reading goes on meanwhile: two caches that only wrote would wait for each other.
+        // The session reads meanwhile: two caches that only wrote would wait for each other.
         this.#resuming = this.#owned(this.#inventory.sendAll().then(() => this.#linkReceiver.requestReports()));
       }
       await this.#listen(frames);
@@ -215,7 +215,7 @@ export class LinkSession {
     this.#linkSender?.onFreshnessChange(change);
   }
 
-  /** Types were declared; or a type is gone, and with it the objects of the slices `gone`. */
+  /** Types were declared; or a type was dropped, with the objects of the slices `gone`. */
   followTypes(types: readonly Resource[], gone: readonly Slice[]): void {
     if (gone.length === 0) this.#linkReceiver.declared();
     else this.#linkReceiver.dropped(gone);

@@ -16,7 +16,7 @@ import type { Inventory } from './inventory.js';
 export type OutgoingClaimsParts = Readonly<{
   known: PublishedState;
   connection: Pick<FrameConnection, 'send'>;
-  /** Sends the inventory of the shards that come over this link. */
+  /** Sends the inventory of the shards that arrive over this link. */
   inventory: Pick<Inventory, 'isSent' | 'sendOf'>;
   claimFor: (to: Neighbour, shard: ShardName) => FrameOf<'claim'> | undefined;
   clock: Clock;

@@ -1,7 +1,6 @@
 /**
- * What the sending half of a link reports on the freshness of the slices that cross. It reports all
- * slices once, then the marked slices that have changed, at most once per heartbeat of the other
- * end.
+ * The reports of a link's sending half on the freshness of slices that cross: all slices once, then
+ * the marked slices that have changed, at most once per heartbeat of the other end.
  *
  *   heartbeat ──▶ check marked slices, P is published ──▶ the tail has read up to P ──▶ report
  *

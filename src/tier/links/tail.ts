@@ -48,7 +48,7 @@ export class Tail {
   #liveChanges = 0;
   #liveBytes = 0;
   #seen: Revision;
-  /** Changes that were read or taken, and are not given out yet. */
+  /** Changes that were read from the log or taken from `#live`, and not given out yet. */
   #run: Run | undefined;
   #reading: AsyncIterator<LogChunk> | undefined;
   #readingUpTo: Revision = 0;

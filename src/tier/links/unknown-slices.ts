@@ -49,12 +49,12 @@ export class UnknownSlices {
     this.#named.add(name);
   }
 
-  /** The slice can come: asks about it, perhaps later. */
+  /** The slice can arrive: asks about it, now or later. */
   want(slice: Slice): void {
     if (this.#asked.add(slice)) this.#ask(slice);
   }
 
-  /** The slice cannot come now. */
+  /** The slice cannot arrive now. */
   withdraw(slice: Slice): void {
     const next = this.#asked.delete(slice);
     if (next !== undefined) this.#ask(next);

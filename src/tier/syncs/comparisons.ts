@@ -56,7 +56,7 @@ export class Comparisons {
   }
 
   /**
-   * Queues a `begin` that asks the other end for a summary. `snapshot` must be at the tail's
+   * Queues a `begin` that requests a summary from the other end. `snapshot` must be at the tail's
    * position.
    */
   requestSummary(sync: SliceSync, snapshot: Snapshot): void {

@@ -1,7 +1,7 @@
 /**
- * Compares what both ends of a link hold of a slice, before the slice is synced. This end sums up a
- * snapshot at the position of its `begin`. The other end sums up what it holds once it has the
- * `begin`. The outcome is the set of buckets that differ.
+ * Compares the objects of a slice at both ends of a link, before the slice is synced. This end sums
+ * up a snapshot at the position of its `begin`. The other end sums up its own objects once it has
+ * the `begin`. The outcome is the set of buckets that differ.
  */
 import type { BucketSet } from '../../domain/slices/buckets.js';
 import type { Key } from '../../domain/key.js';

@@ -24,7 +24,7 @@ export class SliceSync {
   filterHash: string;
   /**
    * The term of the claim for which `end` was last sent. The other end may have refused an `end`
-   * for an earlier term, and everything that came with it.
+   * for an earlier term, and everything sent with it.
    */
   endedFor: Term = 0;
   /** The slice was found whole, and the changes that made it whole are being sent. */

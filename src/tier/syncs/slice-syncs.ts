@@ -64,8 +64,8 @@ export class SliceSyncs {
   readonly #paces = new Map<ShardName, ResyncPace>();
   readonly #byShard = new Map<ShardName, Map<string, SliceSync>>();
   /**
-   * What the other end holds, until the slice has a slice sync or the other end takes the shard
-   * from elsewhere.
+   * The other end's inventory. A slice leaves it when it gets a slice sync, or when the other end
+   * chooses another via.
    */
   readonly #held: Map<ShardName, Map<string, InventorySlice>>;
   readonly #unknown: UnknownSlices;
@@ -163,7 +163,7 @@ export class SliceSyncs {
     for (const ofShard of this.#byShard.values()) yield* ofShard.values();
   }
 
-  /** Changes usually come slice by slice, so the last result is tried first. */
+  /** Changes usually arrive slice by slice, so the last result is tried first. */
   of(slice: Slice): SliceSync | undefined {
     const last = this.#last;
     if (last !== undefined && isSameSlice(last.slice, slice)) return last;

@@ -1,5 +1,5 @@
 /**
- * Answers each `begin` with `compares`: sends a summary of what this cache holds of the slice.
+ * Answers each `begin` with `compares`: sends a summary of this cache's objects of the slice.
  * Slices are summed up one after another.
  *
  *   begin, compares ──▶ in the store ──▶ snapshot, page by page ──▶ summary    one page a turn
