@@ -60,8 +60,8 @@
  * Liveness: the websocket's own ping and pong.
  *
  * Ladder of versions. Frames are additive: a new member is appended, and an older reader ignores
- * it. A change that an older reader would misread needs a new version, negotiated in hello, with
- * golden bytes kept for the old one.
+ * it. A change that an older reader would misread needs a new version, negotiated in hello. Golden
+ * bytes of the old version stay.
  * v1: all of the above. A reader that ignores the position of a put or delete learns a later one
  *    from the next progress. A shard that ignores the position of an ack resyncs everything
  *    whenever it connects. A cache that does not know clusterBegin ends the session (bye protocol)

@@ -2,8 +2,7 @@
  * Received messages that wait for their one reader.
  *
  * Bounds: messagesMax messages, or bytesMax bytes; then the owner must stop reading from the
- * network. Messages in the last piece from the network are still kept, and a piece has at most 64
- * KiB.
+ * network. The last piece from the network, at most 64 KiB, may exceed the bound.
  */
 import { deferred, type Deferred } from '../domain/base/promises.js';
 

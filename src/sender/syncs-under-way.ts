@@ -1,6 +1,6 @@
 /**
- * Tracks the syncs of a slice and of its logical clusters: which of them the source has not ended,
- * and how many objects each has sent. If the connection is lost before the end of a sync is
+ * Tracks the syncs of a slice and its logical clusters: which ones the source has not ended, and
+ * how many objects each has sent. If the connection is lost before the end of a sync is
  * acknowledged, the sender cannot know which part of it has arrived.
  *
  * Bound: one entry for each logical cluster that the source has begun.

@@ -45,7 +45,6 @@ export class Window<Owner> {
     return { mutations: this.#sent.length, bytes: this.#bytes };
   }
 
-  /** Whether the credit allows anything to be sent at present. */
   get hasCredit(): boolean {
     return this.#sent.length < this.#credit.mutations && this.#bytes < this.#credit.bytes;
   }

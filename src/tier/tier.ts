@@ -381,8 +381,8 @@ export class Tier {
   }
 
   /**
-   * A slice without objects also counts as synced if none can arrive: its pusher does not name it,
-   * or the policies of its link let nothing of it through.
+   * A slice without objects also counts as synced if none can arrive, because its pusher does not
+   * name it or its link's policies exclude it.
    */
   #isSynced(slice: Slice): boolean {
     if (this.#known.isSynced(slice)) return true;

@@ -22,7 +22,6 @@ type Session = Pick<LinkSession, 'progress' | 'received' | 'otherPolicy'>;
 type Open<State> = Omit<State, 'session' | 'gone'> & Readonly<{ session: Session }>;
 
 export type TreeReportParts = Readonly<{
-  /** The part of a Tier that the report needs. */
   tier: Readonly<{
     name: string | undefined;
     route: readonly string[];

@@ -111,7 +111,6 @@ export class LinkSender {
   #isTailsTurn = false;
   /** The last position sent. Everything up to it was sent first. */
   #sent: Revision | undefined;
-  /** When `#sent` was sent. */
   #sentMs: number;
   #resynced = 0;
   /** Slices of the shards that the other end chose since the last turn of the event loop. */

@@ -1,6 +1,7 @@
 /**
- * The reports of a link's sending half on the freshness of slices that cross: all slices once, then
- * the marked slices that have changed, at most once per heartbeat of the other end.
+ * The reports of a link's sending half on the freshness of slices that cross. They cover all slices
+ * once, then the marked slices that have changed, in at most one round per heartbeat of the other
+ * end.
  *
  *   heartbeat ──▶ check marked slices, P is published ──▶ the tail has read up to P ──▶ report
  *

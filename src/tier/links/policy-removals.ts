@@ -11,8 +11,8 @@
  *   this end, and nothing crosses    before this end removes the whole slice
  *
  * A sync removes at its end only objects that were here at its begin. If there were at least
- * `removesMin` of them, and the `end` frame names a link filter other than this end's present one,
- * the sync removes nothing. Objects that it left out may cross by now.
+ * `removesMin` of them, this end compares its link filter with the one that the `end` frame names.
+ * If they differ, the sync removes nothing, because objects that it left out may cross by now.
  *
  * Cost: a slice that had at least `removesMin` objects at its begin, and of which a part crosses,
  * is read once at its end. The number of puts does not show how much the sync left out, because a
@@ -44,8 +44,8 @@ export class PolicyRemovals {
   readonly #neighbour: Neighbour;
   readonly #filters: () => LinkFilters | undefined;
   /**
-   * By the text of each slice whose sync is under way: the most objects of the slice that can have
-   * been here when that sync began.
+   * By the text of each slice whose sync is under way: an upper bound of its objects here when that
+   * sync began.
    */
   readonly #atBegin = new Map<string, number>();
 
@@ -61,8 +61,8 @@ export class PolicyRemovals {
   }
 
   /**
-   * Whether the end of a sync must not remove anything. `decided` resolves once everything before
-   * the end is stored.
+   * Whether the end of a sync must remove nothing. `decided` resolves once everything before the
+   * end is stored.
    */
   async endMustWait(
     { slice, filterHash: syncedIn, buckets }: FrameOf<'end'>,
@@ -94,8 +94,8 @@ export class PolicyRemovals {
   }
 
   /**
-   * Whether the removal of the objects that this end's own policy now refuses has to wait. Called
-   * before this end removes them.
+   * Whether the removal of objects that this end's own policy now refuses must wait. Called before
+   * that removal.
    */
   async ownMustWait(slice: Slice): Promise<boolean> {
     const { removals } = this.#parts;

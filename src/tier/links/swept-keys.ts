@@ -55,9 +55,9 @@ export type ReceiveSweptParts = Readonly<{
 }>;
 
 /**
- * Accepts keys only for the shard of a plain writer, which writes only what it believes to be
- * absent. A pusher syncs everything again after a loss. A key that no object can have is ignored:
- * an informer joins namespace and name, and might take `team/one` for an object in `team`.
+ * Accepts keys only for the shard of a plain writer, which writes only objects that it believes to
+ * be absent. A pusher syncs everything again after a loss. A key that no object can have is
+ * ignored: an informer joins namespace and name, and might take `team/one` for an object in `team`.
  */
 export async function receiveSwept(
   { slice, keys }: FrameOf<'swept'>,

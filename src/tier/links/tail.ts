@@ -209,8 +209,8 @@ function findDistinctPrefix(changes: readonly Change[]): number {
  * Where a link resumes: the revision here of the last position that the other end received, which
  * it sends back. A peer may send any text.
  *
- * Undefined if the changes after the revision cannot be sent: the position is behind the log, of
- * another store or of another life of this one.
+ * Undefined if the log cannot give the changes after it: the position is older than the log, or of
+ * another store or another life of this one.
  */
 export function locatePosition(revisions: Revisions, position: string): Revision | undefined {
   if (!isResourceVersion(position)) return undefined;

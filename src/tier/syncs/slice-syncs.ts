@@ -223,8 +223,8 @@ export class SliceSyncs {
   }
 
   /**
-   * Takes slices that the other end must mark stale before it gets the next position, because
-   * changes of these slices may have been left out.
+   * Takes slices that the other end must mark stale before it gets the next position, because the
+   * link may have left out changes of them.
    */
   takeStale(max: number): readonly SliceSync[] {
     const taken: SliceSync[] = [];
