@@ -16,7 +16,7 @@ export type PushDecision = PushOutcome | SweepProgress;
 /** The most objects that one step of a sweep deletes. */
 export const sweepDeletesMax = 256;
 /**
- * The `end` of a slice that holds at most this many objects is decided in one commit. One commit
- * may contain the ends of some hundred slices, and the committer reads each slice.
+ * The `end` of a slice that holds at most this many objects is decided in one commit. The bound is
+ * low because one commit may contain the ends of some hundred slices.
  */
 export const oneStepObjectsMax = 64;

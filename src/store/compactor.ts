@@ -6,10 +6,10 @@
  *   compaction's share       1/10 ─ rising ─ 9/10 ─────────▶    writers wait: the log stops growing
  *   snapshots in progress    delay it ───────┤ no longer delay it
  *
- * I13 At full write speed the log exceeds no bound by more than a tenth. Writers wait from a
- *     twentieth on, and one commit adds at most a fortieth of the bytes. If the bound of changes is
- *     small, one commit may exceed it on the disk. Readers see no more than the bound, because the
- *     compacted revision, below which nobody reads, rises in the same tick.
+ * I13 At full write speed the log exceeds no bound by more than a tenth. Writers wait once the
+ *     excess is a twentieth, and one commit adds at most a fortieth of the bytes. On the disk, one
+ *     commit may exceed a small `historyChangesMax`. Readers see no more than the bound, because
+ *     the compacted revision, below which nobody reads, rises in the same tick.
  */
 import assert from 'node:assert/strict';
 import { expired, Refused } from '../domain/errors.js';
@@ -33,8 +33,8 @@ export type LogState = Readonly<{
   /** The newest revision known to be older than `historyAgeMs`; 0 if there is none. */
   agedRevision: Revision;
   /**
-   * For how long the oldest change has been older than `historyAgeMs`; 0 if it is not, or if that
-   * is not known.
+   * For how long the oldest change has been older than `historyAgeMs`; 0 if it is not older, or if
+   * its age is unknown.
    */
   overdueMs: number;
   /** The lowest revision that a snapshot in progress reads. */
@@ -47,8 +47,8 @@ export type Allowed = Readonly<{ upTo: Revision; share: number }>;
 const shareMin = 0.1;
 const shareMax = 0.9;
 /**
- * The greatest share if changes are too old, but the log is within its other bounds. Writes do not
- * add to what is too old, so writers wait for half of the time at most.
+ * The greatest share while the log exceeds only its age. New changes are not too old, so writers
+ * wait for half of the time at most.
  */
 const agedShareMax = 0.5;
 /**
@@ -58,8 +58,8 @@ const agedShareMax = 0.5;
 const urgentExcess = 0.05;
 const commitBytesPart = 0.025;
 /**
- * Revisions that one decision compacts if the log has too many bytes: only the average size of
- * changes is known.
+ * The most revisions that one decision compacts to save bytes. It is low, because the decision
+ * knows only the average size of changes.
  */
 const byBytesMax = 256;
 
@@ -107,7 +107,7 @@ export class SnapshotPins {
 
   /**
    * Pins the history that a snapshot at `revision` needs, until `release` or for `holdMs`. This
-   * call and `assertCovered` throw Refused(Expired) if it is no longer complete.
+   * call and `assertCovered` throw Refused(Expired) if that history is incomplete.
    */
   cover(revisions: Revisions, revision: Revision, nowMs: number): Readonly<{ assertCovered: () => void; release: () => void }> {
     assert(revision <= revisions.published, 'a snapshot of the future');

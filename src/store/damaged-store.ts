@@ -4,7 +4,7 @@
  */
 import { CacheError } from '../domain/errors.js';
 
-/** `file`: where the damaged database is. */
+/** `file`: the path of the damaged database. */
 export class DamagedStore extends CacheError {
   readonly file: string;
   readonly problem: string;

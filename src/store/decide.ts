@@ -2,14 +2,14 @@
  * Decides each mutation and push, without a store. An engine reads the facts in queue order, calls
  * these functions, and writes the result.
  *
- *   put, delete   Refused if the shard's origin is elsewhere, unless the mutation `takes` it.
+ *   put, delete   Refused if the shard's origin is another cache, unless the mutation `takes` it.
  *                 A shard that is not local becomes local and plain, with the next term.
  *                 In a shard that is not plain, a write makes the slice unsynced, unless it comes
  *                 from the shard itself or changes only kept names.
  *   speaker       A pusher speaks for a local shard that has the pusher's term. A link speaks for a
  *                 shard whose via is the link's neighbour. Every other speaker is fenced.
- *   begin         The slice is unsynced until its `end`. A `begin` of one logical cluster does not
- *                 change that.
+ *   begin         The slice is unsynced until its `end`. A `begin` of one logical cluster
+ *                 does not unsync the slice.
  *   upsert        An equal body confirms the object. Any other body is written, and `cameOver`
  *                 becomes the speaker's link.
  *   invalidate    The slice is unsynced, and its syncs under way are void.
@@ -24,7 +24,7 @@
  *   leave         The store forgets the link, and the shards that came over it have no via.
  *   clear, drop   The slices count as never synced, and their objects are removed. Objects written
  *                 after the removal began, or after its `through`, stay.
- *   assume        What a plain writer has written counts as synced.
+ *   assume        The objects of a plain writer count as synced.
  *
  * DC1 When a shard's via changes or ends, none of the shard's slices counts as synced, and its
  *     syncs under way are void.
@@ -38,7 +38,7 @@ import type { Revision } from '../domain/revision.js';
 import type { Neighbour } from '../domain/via.js';
 import type { Sync } from './syncs.js';
 
-/** Which term has synced a slice, and over which link it came. */
+/** The term in which a slice was synced, and the link over which it came. */
 export type SliceFacts = Pick<SliceState, 'syncedTerm' | 'everSynced' | 'filterHash' | 'cameOver'>;
 
 type PushOf<Kind extends Push['kind']> = Extract<Push, { kind: Kind }>;
@@ -79,7 +79,7 @@ export function synced({ by, filterHash, term }: PushOf<'end'>, shard: ShardStat
 }
 
 /**
- * `shard`: the state of the shard with this write. `isNewState`: the write changes that state.
+ * `shard`: the state of the shard after this write. `isNewState`: the write changes that state.
  * `unsyncs`: the slice counts as not synced afterwards.
  */
 type Written = Readonly<{ kind: 'write'; shard: ShardState; isNewState: boolean; unsyncs: boolean }>;
@@ -115,12 +115,12 @@ export function speaksFor(by: Speaker, shard: ShardState): boolean {
 }
 
 /**
- * When a link opens, the neighbour is the `same` cache as the last time, or `another`, or comes for
- * the `first` time.
+ * Whether the neighbour of a link that opens is the `same` cache as before, `another` one, or the
+ * `first` one.
  */
 export type Meeting = Readonly<{ kind: 'same' | 'first' | 'another' }> | Extract<PushOutcome, { kind: 'bound' | 'full' }>;
 
-/** `nameWith`: the last name of the child that has this cache id. */
+/** `nameWith`: returns the name of the child that last used the cache id. */
 export function decideMeeting(
   { neighbour, cacheId }: PushOf<'meet'>,
   {
@@ -139,8 +139,8 @@ export function decideMeeting(
 }
 
 /**
- * Whether the neighbour's shards lose their via, because this cache does not know which of them a
- * new parent has.
+ * Whether the neighbour's shards lose their via: this cache does not know which shards a new parent
+ * has.
  */
 export function voidsShards(neighbour: Neighbour, { kind }: Meeting): boolean {
   return neighbour === 'parent' && kind === 'another';

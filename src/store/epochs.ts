@@ -7,13 +7,13 @@
  *
  * An epoch is one life of a store, from start to start. A store can return to an older state (an
  * old file, a snapshot of the volume, recovery) only at a start. So each resourceVersion of the
- * lost life has an epoch or a count that the store of the older state never gave.
+ * lost life has an epoch that the older store does not know, or a count that it has not given.
  *
  * I1 This store gave a resourceVersion exactly if it knows the epoch and the count is in the range
  *    of that epoch.
- * I21 No resourceVersion is given twice. Of two starts from one state, the clock gives the later
- *     the higher epoch. Within `spread` seconds, or without a clock, their epochs differ by chance.
- *     If the epochs are equal, the counts begin at different nonces.
+ * I21 No resourceVersion is given twice. Of two starts from one state, the later one gets the
+ *     higher epoch from the clock. Within `spread` seconds, or without a clock, only random numbers
+ *     make their epochs differ. If the epochs are equal, the counts begin at different nonces.
  */
 import { CacheError } from '../domain/errors.js';
 import type { Revision } from '../domain/revision.js';

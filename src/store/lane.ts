@@ -10,10 +10,10 @@
  * the sweep wait until it is done. Between its commits, its job returns to the front of the lane.
  * The `end` of a small slice takes one commit (`oneStepObjectsMax`), so nothing waits for it.
  *
- * If an `acquire` waits behind a running `end` of its shard, a copy of the `acquire` goes ahead. If
- * the pusher gets the shard, the `end` is void, and nothing waits for it. The original `acquire` is
- * answered in its place. A link's claims are not copied, because the items before them belong to
- * the earlier term.
+ * If an `acquire` waits behind a running `end` of its shard, the lane sends a copy of the `acquire`
+ * first. If the pusher gets the shard, the `end` is void, and nothing waits for it. The original
+ * `acquire` keeps its place. A link's claims are not copied, because the items before them belong
+ * to the earlier term.
  *
  *   jobs  [ acquire, again ][ end, resumed ][ 40 pushes ][ acquire ]
  */
@@ -34,7 +34,7 @@ export type PushJob = {
   taken: number;
   /** The sweep under way, and how many objects it has removed. */
   sweep: Readonly<{ walk: number; removed: number }> | undefined;
-  /** The walk of the `end` ahead of which a copy of this job was sent. */
+  /** The walk of the `end` that a copy of this job overtook. */
   aheadOf: number | undefined;
 };
 
@@ -46,8 +46,8 @@ export type Part = MutationJob | PushPart;
 export type Allowance = { mutations: number; bytes: number };
 
 /**
- * The published number of objects of a slice. A batch is taken only while the committer has none,
- * so the number is current.
+ * The published number of objects of a slice. The queue takes a batch only while the committer is
+ * idle, so the number is current.
  */
 export type ObjectsOf = (slice: Slice) => number;
 
@@ -79,7 +79,7 @@ export class Lane {
     for (const item of items) this.#bytes += sizeOf(item);
   }
 
-  /** Puts the sweep that is not done back to the front. */
+  /** Puts an unfinished sweep back to the front. */
   putBack(job: PushJob): void {
     if (job.taken === job.pushes.length) this.#jobs.unshift(job);
     job.taken -= 1;

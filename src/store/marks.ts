@@ -23,8 +23,8 @@ export class Marks {
   readonly #start: Revision;
   readonly #confirmed = new Set<Revision>();
   /**
-   * Above `start` only because the store itself rewrote the object. A revision that was confirmed
-   * later is in both sets.
+   * Revisions that are above `start` only because the store itself rewrote the object. A revision
+   * that was confirmed later is in both sets.
    */
   readonly #rewritten = new Set<Revision>();
 

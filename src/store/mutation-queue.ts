@@ -7,14 +7,15 @@
  *   push ────▶ lane     ├─(committer idle)──▶ in flight ──committed──▶ published, then answered,
  *   push ────▶ lane     ┘                                              in one tick
  *
- * I7 At most `mutationsMax` requests wait, with at most `bytesMax` bytes. The queue answers one
- *    more with 429. Pushers wait for room. A lane has room while it holds less than one commit, and
- *    all lanes together hold less than `pushMutationsMax` and `pushBytesMax`. A lane that was given
- *    room may push once, whatever the size. If no request waits, the queue accepts one of any size.
+ * I7 At most `mutationsMax` requests wait, with at most `bytesMax` bytes. The queue answers any
+ *    further request with 429. Pushers wait for room. A lane has room while it holds less than one
+ *    commit, and all pushers' lanes together hold less than `pushMutationsMax` and `pushBytesMax`.
+ *    A lane that was given room may push once, whatever the size. If no request waits, the queue
+ *    accepts one of any size.
  * I8 A lane's items are answered in the order of submission.
- * I16 A batch gives every lane an equal share, and what other lanes leave unused. A lane that got
- *     nothing is first in the next batch. While several lanes hold items, the bounds of a batch are
- *     divided by `sharedDivisor`, because the other lanes wait for each commit.
+ * I16 A batch gives every lane an equal share, and divides unused shares among the other lanes. A
+ *     lane that got nothing is first in the next batch. While several lanes hold items, the bounds
+ *     of a batch are divided by `sharedDivisor`, because the other lanes wait for each commit.
  */
 import type { PushDecision } from './batch-item.js';
 import { tooManyRequests, type Refusal } from '../domain/errors.js';
@@ -110,7 +111,7 @@ export class MutationQueue implements Writer {
     return { drained: () => this.#drained(lane), push: (pushes) => this.#push(lane, pushes) };
   }
 
-  /** A part of the batch is decided. The last of `outcomes` may be a sweep that is not done. */
+  /** A part of the batch is decided. The last of `outcomes` may be an unfinished sweep. */
   answerPushes({ job, lane }: PushPart, outcomes: readonly PushDecision[]): void {
     for (const outcome of outcomes) {
       const before = job.sweep?.removed ?? 0;
@@ -267,10 +268,7 @@ export class MutationQueue implements Writer {
   }
 }
 
-/**
- * Whether the push is the first of a new connection of a pusher or a link, which resumes from what
- * was stored.
- */
+/** Whether the push is the first of a new connection, which resumes from the stored state. */
 function beginsAnew(push: Push): boolean {
   return push.kind === 'meet' || push.kind === 'acquire';
 }

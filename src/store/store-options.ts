@@ -1,4 +1,4 @@
-/** What both engines are given. */
+/** The limits and parts that both engines need. */
 import type { Log } from '../diagnostics/log.js';
 import type { KeptNames } from '../domain/kept-names.js';
 import type { Clock } from '../domain/ports.js';

@@ -1,16 +1,16 @@
 /**
- * Syncs and removals under way, as the committer remembers them. A restart forgets them. A failed
- * commit forgets the syncs of each shard that a pusher pushed in it, or all syncs if it had a
- * link's push. Their `end` is then answered `unbegun`.
+ * Syncs and removals under way, as the committer remembers them. A restart forgets them. After a
+ * failed commit, the committer forgets the syncs of the shards whose pushers pushed in it. If a
+ * link pushed in it, the committer forgets all syncs. Their `end` is then answered `unbegun`.
  *
  * I17 A removal keeps the revision at which it began: objects written or synced since then stay. It
- *     ends early only if a commit fails that it was part of. Two removals of one shard do not
+ *     ends early only if a commit with one of its steps fails. Two removals of one shard do not
  *     affect each other.
  *
  * A sync of one logical cluster has its own marks, from its own `begin`. Objects that it confirms
- * are also confirmed for the sync of the whole slice. A slice is synced after its own `end`. If
- * syncs of logical clusters are under way then, each of these needs an `end` since the slice's
- * `begin`, too. Before that, objects of these logical clusters may be missing here.
+ * are also confirmed for the sync of the whole slice. A slice is synced after its own `end`, unless
+ * the sync of a logical cluster is then under way. That logical cluster must first have an `end`
+ * since the slice's `begin`, because its objects may be missing here.
  *
  * Bound: one sync per slice, one per logical cluster that a pusher has begun, and one removal per
  * lane, each with its marks.

@@ -3,8 +3,8 @@
  * next one becomes current.
  *
  * E1 A read fails only after every endpoint failed once. A write is sent once, because only the
- *    caller knows whether it may be repeated. After an `outdated` error, both are repeated, because
- *    etcd has done nothing.
+ *    caller knows whether it may be repeated. After an `outdated` error, the client repeats reads
+ *    and writes, because etcd has done nothing.
  * E2 Every call ends with an answer or an EtcdError, after `timeoutMs` at the latest. A watch ends
  *    when etcd ends it, when its connection fails, or when its caller closes it.
  */
@@ -43,7 +43,7 @@ export type EtcdClientOptions = Readonly<{
   timeoutMs: number;
 }>;
 
-/** `ended` is called once, as the last, unless the caller closed the watch. */
+/** The client calls `ended` once, after all responses, unless the caller closed the watch. */
 export type WatchListener = Readonly<{ received: (response: WatchResponse) => void; ended: (error: EtcdError) => void }>;
 
 export type EtcdWatch = Readonly<{

@@ -59,8 +59,8 @@ export type CommitterParts = WriteFenceParts &
 
 /**
  * `writeMsMax`: the time for one write, however often it is sent. `answerMsMax`: the time for one
- * answer. A new leader of etcd is elected in less time, and never answers requests to the former
- * leader. If etcd is only slow, renewing the fence shows the outcome (M2).
+ * answer. etcd elects a new leader in less time, and then never answers requests that the former
+ * leader received. If etcd is only slow, renewing the fence shows the outcome (M2).
  */
 export type CommitterOptions = Readonly<{
   transactionsMax: number;
@@ -85,8 +85,8 @@ type CarryOut = Readonly<{ mutation?: Mutation; first?: Plan }>;
 type WritePlan = Extract<Plan, { kind: 'write' }>;
 
 /**
- * The deadline of one write, however often it is planned and sent. The time runs from its first
- * slot.
+ * The deadline of one write, however often it is planned and sent. The time begins when the write
+ * gets its first slot.
  */
 type Deadline = { untilMs?: number };
 

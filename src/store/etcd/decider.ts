@@ -134,7 +134,7 @@ export class Decider {
     this.#removals.abandon(walk);
   }
 
-  /** Voids the syncs under way that the batch makes void, whichever server wrote the changes. */
+  /** Voids the syncs that changes in the batch invalidate, whichever server wrote these. */
   follow(batch: PublishedBatch): void {
     this.#syncs.follow(batch);
   }

@@ -8,16 +8,16 @@
  *
  * L1 Every page of the listing has the same revision. After the listing, batches have rising
  *    revisions, and no revision is split between two batches. No change is missing or repeated.
- * L2 Following fails if etcd has lost, or may have lost, what was handed out. Before each new
- *    watch, the follower reads etcd's revision with a quorum, because one member may lag for a
- *    while. Following fails if that revision is below the position. Following fails if the next
- *    changes are compacted, because neither they nor a loss of data can then be known. It also
- *    fails if etcd sends a change that an earlier progress report covered.
- * L3 Every `askMs` the follower asks the watch for its progress. It closes a watch that leaves
- *    `silentMs / askMs` questions in a row unanswered, and allows the next watch twice the silence.
- *    It counts questions and not time, so a pause of this process (docs/guarantees.md, F7) is no
- *    silence. While a request waits for a revision beyond the watch, an answer that brings nothing
- *    new counts as none: the member's disk may have stalled.
+ * L2 Following fails if etcd has lost, or may have lost, a change that was handed out. Before each
+ *    new watch, the follower reads etcd's revision with a quorum, because one member may lag for a
+ *    while. Following fails if that revision is below the position. Following fails if etcd has
+ *    compacted the next changes, because the follower can then neither read them nor detect a loss
+ *    of data. It also fails if etcd sends a change that an earlier progress report covered.
+ * L3 Every `askMs` the follower requests the progress of the watch. It closes a watch that leaves
+ *    `silentMs / askMs` requests in a row unanswered, and allows the next watch twice as many. It
+ *    counts requests and not time, so a pause of this process (docs/guarantees.md, F7) is no
+ *    silence. While a caller waits for a later revision, an answer without progress counts as none:
+ *    the member's disk may have stalled.
  */
 import type { Log } from '../../diagnostics/log.js';
 import { deferred, pause, type Deferred } from '../../domain/base/promises.js';
@@ -42,11 +42,11 @@ export type FollowerParts = Readonly<{
   log: Log;
   /** Called synchronously, before callers that wait for the revision resume. */
   apply: (batch: FollowedBatch) => void;
-  /** Returns false if etcd has certainly lost what was handed out. Throws EtcdError. */
+  /** Returns false if etcd has certainly lost a change that was handed out. Throws EtcdError. */
   isKept: () => Promise<boolean>;
 }>;
 
-/** `reachMsMax`: how long a request waits for a revision. */
+/** `reachMsMax`: how long a caller waits for a revision. */
 export type FollowerOptions = Readonly<{ pageKeysMax: number; askMs: number; silentMs: number; retryMs: number; reachMsMax: number }>;
 
 export const followerOptions: FollowerOptions = Object.freeze({
@@ -247,8 +247,8 @@ export class Follower {
     if (canceled) return end(new EtcdError('unknown', `etcd has ended the watch: ${reason}`));
     const whole = this.#fragments.add(events, isFragment);
     if (isFragment && whole.length === 0) return;
-    // In a response with events, `revision` is etcd's newest; changes below it may still come. In
-    // one without events, everything up to `revision` has come.
+    // In a response with events, `revision` is etcd's newest; changes below it may still follow. In
+    // a response without events, everything up to `revision` has arrived.
     const last = whole.at(-1);
     if (last !== undefined) this.#paced.add({ revision: last.kv.revision, events: whole });
     else if (!created && this.#isAnnounced && revision > this.#position) this.#paced.add({ revision, events: [] });

@@ -54,8 +54,8 @@ export class HistoryWindow implements History {
   #timesLeft = 0;
   #compacted: Revision;
   /**
-   * Whether several dropped changes had the revision `compacted`; true at first, because nobody
-   * knows.
+   * Whether several dropped changes had the revision `compacted`; true at first, because that is
+   * unknown.
    */
   #isCompactedShared = true;
   #bytes = 0;

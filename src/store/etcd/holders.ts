@@ -1,9 +1,9 @@
 /**
  * Decides who has a shard, and which cache is at the other end of a link (domain/claim.ts).
  *
- * N1 Each transaction of a pusher or link compares the shard's record, and that of a link also the
- *    link's. Every new connection writes its record again, with a session that only the server of
- *    that connection remembers. So all transactions of a former connection fail.
+ * N1 Each transaction of a pusher or link compares the shard's record. A link's transaction also
+ *    compares the link's record. Every new connection writes its record again, with a session that
+ *    only the server of that connection remembers. So all transactions of a former connection fail.
  */
 import { arrived, claimed, decideClaim, removedAt } from '../../domain/claim.js';
 import type { Speaker } from '../../domain/push.js';

@@ -1,12 +1,13 @@
 /**
  * Lists all keys of a range at one revision, page by page. etcd counts the remaining keys for each
  * page, so few large pages are several times as fast as many small ones. But a page must arrive
- * within the time limit of a call. If a page does not, the request is repeated with fewer keys, and
- * all later pages have fewer.
+ * within the time limit of a call. If a page is late, the request is repeated with fewer keys, and
+ * all later pages are as small.
  *
  * Bound: two pages in memory, each of `pageBytes` if its objects are as large as those of the page
  * before. The next type may have larger objects. So a page that may reach into the next type has at
- * most `mixedKeysMax` keys, which gRPC can carry at any size. The first page has `firstKeys`.
+ * most `mixedKeysMax` keys, which gRPC can carry whatever their size. The first page has
+ * `firstKeys`.
  */
 import { setImmediate as immediately } from 'node:timers/promises';
 import type { Revision } from '../../domain/revision.js';

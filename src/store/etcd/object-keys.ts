@@ -22,8 +22,8 @@ const builtIn = 'customresources';
 const ownGroup = 'apiextensions.k8s.io';
 const identityPattern = /^[0-9a-f]{64}$/;
 /**
- * Only rejects segments that would not be written back as the same key. Other rooms validate names
- * and namespaces.
+ * Only rejects segments that would not be written back as the same key. Other modules validate
+ * names and namespaces.
  */
 const segmentPattern = /^[^/]+$/;
 

@@ -33,8 +33,8 @@ export class ObjectReader {
   readonly #prefix: string;
   readonly #keptNames: KeptNames;
   /**
-   * The last key: the next key mostly has the same type, shard and logical cluster, and shares
-   * their memory.
+   * The last key. The next key mostly has the same type, shard and logical cluster, and reuses
+   * their texts.
    */
   #last: Key | undefined;
   readonly #scratch = scratchBuffer();

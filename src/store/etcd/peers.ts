@@ -55,7 +55,8 @@ export const leaseMs = leaseSeconds * 1_000;
 const keepIntervalMs = leaseMs / 3;
 const retryMs = 200;
 /**
- * A new leader of etcd is elected in less time, and never answers requests to the former leader.
+ * etcd elects a new leader in less time, and then never answers requests that the former leader
+ * received.
  */
 const answerMsMax = 2_000;
 /**
@@ -64,8 +65,8 @@ const answerMsMax = 2_000;
  */
 const silentAfter = 4;
 /**
- * A leader is replaced after this many. It gets more, because a server that is far behind etcd
- * writes no heartbeat, and yet may lead.
+ * A leader is replaced if its heartbeat stays the same for this many. A server that is far behind
+ * etcd writes no heartbeat, but may lead.
  */
 const leaderSilentAfter = 12;
 const leadsSilentlyMsMax = 30_000;
@@ -271,7 +272,7 @@ export class EtcdPeers implements Peers {
     const { client, clock } = this.#parts;
     const askedMs = clock.now();
     const leftSeconds = await client.keepLease(this.#lease, answerMsMax).catch(async (error: unknown) => {
-      // The next answer may come from a restored etcd, so its revision is asked for again.
+      // The next answer may come from a restored etcd, so this server requests its revision again.
       this.#revisionToReach = undefined;
       if (clock.now() < this.#leaseUntilMs) throw error;
       // Some endpoints answer every call but this one. The lease is ended first, because its leader

@@ -3,8 +3,8 @@
  * shards, slices and links, and canonical paths. All of it depends only on the follower's batches,
  * so it is the same at every server of one etcd.
  *
- * Other programs may write to this etcd, too. A key that is no object's key, or a value that is no
- * object of its key, is skipped and counted. An object whose value becomes unreadable counts as
+ * Other programs may write to this etcd, too. A server skips and counts keys that name no object,
+ * and values that are no object of their key. An object whose value becomes unreadable counts as
  * deleted.
  */
 import type { Log } from '../../diagnostics/log.js';
@@ -284,7 +284,7 @@ export class PublishedState {
 
   /**
    * Finds namesakes to write again. Informers' keys lack the shard, so namesakes replace each other
-   * in informers' caches. These end up wrong only if the last change is a delete.
+   * in informers' caches. Such a cache ends up wrong only if the last change is a delete.
    */
   #recordNamesakes(key: Key, { isThere, revision, isMarked }: Readonly<{ isThere: boolean; revision: Revision; isMarked: boolean }>): void {
     if (isThere && this.#unmarkedRewrites.size === 0) return;
@@ -348,7 +348,8 @@ class UnreadableKeys {
   }
 
   /**
-   * `key`: undefined if it could not be parsed. Ignores what kcp's cache server keeps for itself.
+   * `key`: undefined if it could not be parsed. Ignores keys that kcp's cache server keeps for
+   * itself.
    */
   add(text: string, key: Key | RecordKey | undefined, revision: Revision): void {
     if (isOfUpstream(this.#prefix, text)) return;

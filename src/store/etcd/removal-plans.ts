@@ -8,8 +8,8 @@
  *
  * RM1 A removal deletes no object that a valid sync at another server has confirmed. If that sync
  *     began after the record was written, its `begin` ended the removal. Otherwise the record voids
- *     the sync. Beside a sync at this server, the removal continues: the walk's marks spare what
- *     that sync confirms (store/syncs.ts).
+ *     the sync. A sync at this server does not end the removal, because the walk's marks spare the
+ *     objects that the sync confirms (store/syncs.ts).
  * RM2 Every server drops a type until nothing of the type is left
  *     (intake/shards/declared-types.ts). So a drop skips each slice from which another running
  *     server removes.

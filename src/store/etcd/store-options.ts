@@ -11,6 +11,6 @@ export type EtcdLimits = EngineLimits &
     history: WindowLimits;
     /** Revisions of history that a start reads, so that watches of other servers resume here. */
     resumedRevisionsMax: number;
-    /** How often the leader checks for what other servers have left undone. */
+    /** How often the leader checks for unfinished work of other servers. */
     dutiesIntervalMs: number;
   }>;

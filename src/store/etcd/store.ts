@@ -1,6 +1,6 @@
 /**
- * The etcd engine behind the Store port. It publishes what the follower brings. A write goes to
- * etcd, and is published once the follower brings that change.
+ * The etcd engine behind the Store port. It sends each write to etcd, and publishes each change
+ * when the follower receives it.
  *
  *   submit ─▶ MutationQueue ─▶ committer ─▶ etcd ─▶ follower ─▶ apply: index, history, state,
  *   push ───▶ (lanes)              ▲                             │    subscribers, in one tick

@@ -36,7 +36,7 @@ export class SyncPlans {
     this.#parts = parts;
   }
 
-  /** Voids the syncs under way that the batch makes void, whichever server wrote the changes. */
+  /** Voids the syncs that changes in the batch invalidate, whichever server wrote these. */
   follow({ change, rewrites }: Pick<PublishedBatch, 'change' | 'rewrites'>): void {
     const { syncs } = this.#parts;
     for (const shard of change.voided) syncs.forgetRange({ shard });
@@ -70,8 +70,8 @@ export class SyncPlans {
   }
 
   /**
-   * Voids the sync under way, whichever server has it: through published-shards.ts, every server
-   * learns that.
+   * Voids the sync under way at any server: every server sees the changed record
+   * (published-shards.ts).
    */
   invalidate({ slice, by }: PushOf<'invalidate'>): Plan {
     const { published, syncs } = this.#parts;

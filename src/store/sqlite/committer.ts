@@ -3,8 +3,8 @@
  * transaction, in queue order. Revisions are gapless (change-writer.ts I2).
  *
  * I3 A batch is durable before anyone learns of it. A batch that fails changes nothing, but ends
- *    every sync and removal that has a part in it. Objects of these syncs are lost, and the callers
- *    of these removals have their answer.
+ *    its syncs and removals. The syncs have lost pushes, and the callers of the removals have their
+ *    answer.
  */
 import assert from 'node:assert/strict';
 import { failpoint } from '../../diagnostics/failpoint.js';

@@ -41,7 +41,7 @@ const workPart = { first: 0.25, min: 0.05, max: 0.8 };
  * writes again.
  */
 const idleMsMax = 1_000;
-/** The time is also at most this part of `historyAgeMs`. */
+/** `#idleMs` is also at most this part of `historyAgeMs`. */
 const idlePart = 0.02;
 
 export class CompactionSchedule {

@@ -83,7 +83,8 @@ export class Compaction {
       const passed = this.#removeSuperseded(compacted, upTo);
       compacted = passed.at(-1)?.revision ?? Math.max(compacted, upTo);
       for (const row of passed) bytes += row.bytes ?? 0;
-      // Up to twice as many tombstones as a page of rows can add, so that their number falls.
+      // Removes up to twice as many tombstones as a page of rows can add, so that their number
+      // falls.
       const forgotten = this.#dropTombstones(Math.min(compacted, tombstonesUpTo), { compacted, tombstonesMax, rowsMax: 2 * pageRows });
       tombstonesFrom = Math.max(tombstonesFrom, forgotten.upTo);
       done = compacted >= upTo && forgotten.done && this.#freePages();
@@ -111,8 +112,8 @@ export class Compaction {
   }
 
   /**
-   * A delete has become a tombstone. The life that it ended is forgotten, because no reader reads
-   * an earlier revision.
+   * A delete has become a tombstone. The object's life is forgotten, because no reader reads an
+   * earlier revision.
    */
   #makeTombstone(revision: Revision): void {
     this.#statements.forgetLife.run(revision);

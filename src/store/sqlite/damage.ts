@@ -1,7 +1,7 @@
 /**
  * A damaged database. The start that finds it moves it aside with its log, and neither serves nor
- * deletes it. Nor does the start begin an empty store, which clients would take for the truth. An
- * operator decides what happens.
+ * deletes it. It also begins no empty store, because clients would believe it. An operator decides
+ * what happens.
  */
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';

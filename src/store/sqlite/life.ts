@@ -13,7 +13,7 @@ import { newCacheId, nextEpoch, nextNonce, type Epoch, type EpochParts } from '.
 export type Life = Readonly<{
   /** Created with the store. A copy of the store has the same id. */
   cacheId: string;
-  /** The last of them begins with this life. */
+  /** The last epoch begins with this life. */
   epochs: readonly Epoch[];
   revision: Revision;
   compacted: Revision;

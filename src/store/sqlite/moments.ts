@@ -44,8 +44,8 @@ export class Moments {
   }
 
   /**
-   * For how long the change after `compacted` has been older than the age; 0 if it is not, or if
-   * that is not known.
+   * For how long the change after `compacted` has been older than the age; 0 if it is not older, or
+   * if its age is unknown.
    */
   overdueMs(compacted: Revision, nowMs: number): number {
     if (this.aged(nowMs) <= compacted) return 0;

@@ -64,7 +64,7 @@ export class RecentObjects {
   }
 
   /**
-   * For one of many objects that are read together. Displaces no other object, because most of the
+   * Adds one of many objects that are read together. Displaces no other object, because most of the
    * many would be dropped before anybody reads them again.
    */
   addIfFits(object: StoredObject): void {
