@@ -1,6 +1,6 @@
 /**
  * Decides up to which revision the change log may be compacted, and which share of the writer's
- * time compaction may take. Pure; the schedule calls it.
+ * time compaction may take. Pure.
  *
  *   log over its bounds by   0 ──────────── 1/20 ──────────── 1/10
  *   compaction's share       1/10 ─ rising ─ 9/10 ─────────▶    writers wait: the log stops growing

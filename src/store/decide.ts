@@ -56,7 +56,7 @@ export function unsynced<Facts extends SliceFacts>(facts: Facts): Facts {
   return { ...facts, syncedTerm: 0, filterHash: '' };
 }
 
-/** The slice is not current with the link that brings it. */
+/** The slice is not current with its link. */
 export function stale<Facts extends SliceFacts>(facts: Facts): Facts {
   return { ...facts, filterHash: '' };
 }

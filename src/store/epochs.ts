@@ -19,7 +19,7 @@ import { CacheError } from '../domain/errors.js';
 import type { Revision } from '../domain/revision.js';
 
 /**
- * `firstRevision` has the count `nonce + 1`. The count `nonce` stands for the state in which the
+ * `firstRevision` has the count `nonce + 1`. The count `nonce` is that of the state with which the
  * epoch began.
  */
 export type Epoch = Readonly<{ epoch: number; firstRevision: Revision; nonce: number }>;

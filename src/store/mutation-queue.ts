@@ -57,7 +57,7 @@ export class MutationQueue implements Writer {
   readonly #parts: QueueParts;
   readonly #requests: Lane;
   readonly #pushers: Lane[] = [];
-  /** The lane that comes first in the next batch. */
+  /** The first lane of the next batch. */
   #first: Lane;
   readonly #waiters: Waiter[] = [];
   #sharedLeft = 0;

@@ -49,7 +49,7 @@ export type WatchListener = Readonly<{ received: (response: WatchResponse) => vo
 export type EtcdWatch = Readonly<{
   /**
    * Asks etcd how far the watch is; the answer is a response without events. While the watch is
-   * catching up, etcd does not answer, so the caller must ask again.
+   * catching up, etcd does not answer, so the caller must repeat the call.
    */
   requestProgress: () => void;
   /** Stops reading until `resume`; flow control makes etcd wait. */

@@ -1,7 +1,7 @@
 /**
  * Decides requests to this engine by what is published here, and plans the writes to etcd. etcd
  * applies a write only if everything that the decision rests on is unchanged. Otherwise the
- * committer waits until the change is published here, and asks for a new plan.
+ * committer waits until the change is published here, and requests a new plan.
  *
  * N2 One transaction changes one object. Otherwise several objects would share a revision, and a
  *    client that resumes at that revision could miss some of them.

@@ -51,8 +51,8 @@ export function etcdErrorOf(endpoint: string, { code, details }: Readonly<{ code
       if (details.includes('revision of auth store is old')) return new EtcdError('outdated', message);
       return new EtcdError(details.includes('too large') ? 'too-large' : 'refused', message);
     case status.FAILED_PRECONDITION:
-      // A learner rejects reads, which other members answer. etcd's own client asks the next
-      // member, too.
+      // A learner rejects reads, which other members answer. etcd's own client also tries the next
+      // member.
       return new EtcdError(details.includes('learner') ? 'unknown' : 'refused', message);
     case status.PERMISSION_DENIED:
     case status.UNAUTHENTICATED:

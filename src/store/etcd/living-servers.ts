@@ -28,8 +28,9 @@ export type LivingServersParts = Readonly<{
 
 const checkIntervalMs = 300;
 /**
- * A server with the same heartbeat for this many checks does not run. Checks are counted and not
- * time, because a pause of this process (docs/guarantees.md, F7) says nothing about other servers.
+ * A server whose heartbeat stays the same for this many checks does not run. Checks are counted
+ * instead of time, because a pause of this process (docs/guarantees.md, F7) says nothing about
+ * other servers.
  */
 const silentChecksMax = Math.ceil((leaseMs + 1_000) / checkIntervalMs);
 /** The shortest lease that etcd grants. */

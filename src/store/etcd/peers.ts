@@ -21,8 +21,8 @@
  * after a restore.
  *
  * V1 Two servers never both act as the leader, if their clocks run equally fast. A leader stops one
- *    lease time after it asked to renew its lease, and etcd ends the lease no earlier. A leader
- *    also stops 30 s after it last wrote its heartbeat; others take the lead 40 s after that
+ *    lease time after it requested a renewal of its lease, and etcd ends the lease no earlier. A
+ *    leader also stops 30 s after it last wrote its heartbeat; others take the lead 40 s after that
  *    heartbeat was published.
  */
 import type { Log } from '../../diagnostics/log.js';
@@ -91,7 +91,7 @@ export class EtcdPeers implements Peers {
   #heartbeat: Revision = 0;
   /**
    * The revision that etcd last reported. It must be published here before the next heartbeat. A
-   * server that stays some seconds behind asks only once for each heartbeat.
+   * server that stays some seconds behind requests it only once for each heartbeat.
    */
   #revisionToReach: Readonly<{ revision: Revision; askedMs: number }> | undefined;
   #leadsUntilMs = 0;
@@ -312,7 +312,7 @@ export class EtcdPeers implements Peers {
 
   /**
    * Counts for how many heartbeats of this server the heartbeats of others have stayed the same.
-   * The heartbeats that etcd held shortly before are published by now, so none is missed.
+   * Heartbeats that were in etcd shortly before are published by now, so none is missed.
    */
   #countSilence(): void {
     const { heartbeats } = this.#parts.published;

@@ -25,8 +25,8 @@ export type Plan = Readonly<
       deletes?: string;
     }
   /**
-   * Takes the walk one step further, and passes the number of removed objects to `next`. `by`: who
-   * asked for the walk. `isFenced`: that speaker no longer speaks for the shard.
+   * Takes the walk one step further, and passes the number of removed objects to `next`. `by`: the
+   * speaker that began the walk. `isFenced`: that speaker no longer speaks for the shard.
    */
   | { kind: 'sweep'; walk: Walk; by: Speaker | undefined; next: (removed: number, isFenced: boolean) => Plan }
 >;

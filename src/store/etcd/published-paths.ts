@@ -59,8 +59,8 @@ export class PublishedPaths {
 
   /**
    * Since `revision`, the object names `after`; until then it named `before`. Undefined: no path,
-   * or no object. The listing may bring objects in any order; later, each changed object is the
-   * newest.
+   * or no object. During the listing, objects arrive in any order; later, each changed object is
+   * the newest.
    */
   changed(
     key: Key,

@@ -8,7 +8,7 @@ import { formatClientKey } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
 
-/** The bytes that an object takes beside its body. */
+/** The memory of an object without its body. */
 const objectBytes = 768;
 /** When the bound is exceeded, objects are dropped down to this share of it. */
 const keptShare = 63 / 64;

@@ -1,7 +1,7 @@
 /**
  * Encodes and decodes the messages of etcd's API that this engine uses. Pure. Field numbers are
  * those of rpc.proto and kv.proto of etcd 3.6 (https://github.com/etcd-io/etcd/tree/main/api).
- * Unknown fields are skipped. Revisions are JavaScript numbers, because none comes near 2^53.
+ * Unknown fields are skipped. Revisions are JavaScript numbers, because all are far below 2^53.
  */
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 
@@ -58,7 +58,7 @@ export type WatchEvent = Readonly<{ kind: 'put' | 'delete'; kv: KeyValue; previo
 /**
  * `revision`: etcd's revision; in a response without events, everything up to it was sent.
  * `isFragment`: more events follow, maybe of the last event's revision. `compacted`: the oldest
- * revision that is left, if the watch asked for an older one.
+ * revision that is left, if the watch requested an older one.
  */
 export type WatchResponse = Readonly<{
   revision: number;

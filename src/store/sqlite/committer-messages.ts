@@ -41,7 +41,7 @@ export type Decided =
  */
 export type CompactedStep = Omit<CompactionStep, 'bytes'> & Readonly<{ settled: boolean }>;
 
-/** A change whose key no writer named. */
+/** A change by the store itself: a rewrite of a survivor, or a sweep's delete. */
 export type Byproduct = Readonly<{ key: Key; revision: Revision; replaced: Revision }>;
 
 /** How the change of that revision moved the canonical path of its logical cluster. */

@@ -28,7 +28,7 @@ export type CompactionParts = Readonly<{
   agedTombstones: () => Revision;
   /** Forbids readers to read below `compacted`, because the committer may remove those changes. */
   raise: (compacted: Revision) => void;
-  /** Makes the committer take a step; `stepped` or `failed` follows. */
+  /** Sends the committer one step; `stepped` or `failed` follows. */
   step: (order: CompactionOrder) => void;
 }>;
 
@@ -37,8 +37,8 @@ const stepMsMax = 20;
 /** The part of a step's time that is work, not fsync: its first, least and greatest value. */
 const workPart = { first: 0.25, min: 0.05, max: 0.8 };
 /**
- * Within this time, the schedule finds changes that have become too old, and a disk that accepts
- * writes again.
+ * The longest time until the schedule finds changes that have become too old, or a disk that
+ * accepts writes again.
  */
 const idleMsMax = 1_000;
 /** `#idleMs` is also at most this part of `historyAgeMs`. */

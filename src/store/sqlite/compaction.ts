@@ -9,7 +9,7 @@
  *   C = 31: removes row 25; row 31 stays as a tombstone of `a`
  *
  * I5 The row of a live object is never removed.
- * I6 C never falls. A step that was cut short is repeated without harm.
+ * I6 C never falls. Repeating a step that was cut short does no harm.
  *
  * When nothing is left to remove, steps give free pages back, but leave an eighth of the file for
  * the next writes.

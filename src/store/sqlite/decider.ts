@@ -292,7 +292,7 @@ export class Decider {
     this.#parts.syncs.forgetRange({ shard });
   }
 
-  /** Without a position, no slice that comes over the link is current. */
+  /** Without a position, no slice of the link is current. */
   #reach({ neighbour, position }: PushOf<'reach'>): Decided {
     const { shards, links } = this.#parts;
     const isKnown = links.reach(neighbour, position);

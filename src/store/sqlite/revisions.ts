@@ -2,8 +2,7 @@
  * The published and the compacted revision, and the epochs of revisions (epochs.ts).
  *
  * I11 `published` only rises.
- * I12 `compacted` is raised before the committer is asked to compact, so that no reader starts
- *     below it.
+ * I12 `compacted` rises before the committer compacts, so that no reader starts below it.
  */
 import assert from 'node:assert/strict';
 import type { Located, Revision } from '../../domain/revision.js';

@@ -53,7 +53,7 @@ export class ShardTable {
     return { kind: 'acquired', term: state.term };
   }
 
-  /** Undefined if the claim takes the shard, or the shard already has that claim. */
+  /** Undefined if the claim is accepted, or if the shard already has it. */
   claim(claim: Claim): Fenced | undefined {
     const known = this.#shards.get(claim.shard);
     const verdict = decideClaim(known, claim);

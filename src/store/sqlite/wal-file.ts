@@ -11,7 +11,7 @@
  * takes at most two ticks. `journal_size_limit` then cuts the file.
  *
  * The database file keeps the pages that compaction gave back until a checkpoint reaches the end of
- * the log. Without further writes, no commit brings such a checkpoint, so compaction asks for one
+ * the log. Without further writes, no commit makes such a checkpoint, so compaction requests one
  * after its last step (`truncate`). `truncate` waits for no reader: once writes stop, readers leave
  * the log.
  *

@@ -1,6 +1,6 @@
 /**
- * A batch as it crosses to the committer's thread. Items with a key come in thousands. Together
- * they are one text, its cuts, one array of numbers and one buffer; all but the text are
+ * A batch as it crosses to the committer's thread. A batch can have thousands of items with a key.
+ * Together they are one text, its cuts, one array of numbers and one buffer; all but the text are
  * transferred, not copied. Cloning a tree of small objects per item would cost the serving thread
  * several times as much. Items without a key are cloned.
  *
