@@ -1,4 +1,4 @@
-/** What the committer of either engine receives and decides. */
+/** The items that the committers of both engines receive, and their decisions. */
 import type { Mutation } from '../domain/mutation.js';
 import type { Push, PushOutcome } from '../domain/push.js';
 

@@ -7,8 +7,9 @@
  * One job may take several commits, and is answered after the last.
  *
  * A sweep (an `end`, `clear` or `drop`) is the last item of its lane in a batch. The items behind
- * the sweep wait until it is done. Between its commits, its job returns to the front of the lane.
- * The `end` of a small slice takes one commit (`oneStepObjectsMax`), so nothing waits for it.
+ * the sweep wait until it is done. Between the commits of a sweep, its job returns to the front of
+ * the lane. The `end` of a small slice takes one commit (`oneStepObjectsMax`), so nothing waits for
+ * it.
  *
  * If an `acquire` waits behind a running `end` of its shard, the lane sends a copy of the `acquire`
  * first. If the pusher gets the shard, the `end` is void, and nothing waits for it. The original

@@ -35,7 +35,7 @@ export type QueueLimits = Readonly<{
 }>;
 
 export type QueueParts = Readonly<{
-  /** Sends a batch to the committer. Once it is decided, `batchDecided` must be called. */
+  /** Sends a batch to the committer. The store calls `batchDecided` once it is decided. */
   send: (batch: readonly Part[]) => void;
   /** Runs a task at the end of this turn of the event loop. */
   soon: (task: () => void) => void;
@@ -124,9 +124,9 @@ export class MutationQueue implements Writer {
   }
 
   /**
-   * The outcome of these parts is unknown. Everything behind them in their lanes is refused, too,
-   * because later pushes build on earlier ones. A lane accepts pushes again once its writer starts
-   * over (`beginsAnew`).
+   * The outcome of these parts is unknown. The queue also refuses everything behind them in their
+   * lanes, because later pushes build on earlier ones. A lane accepts pushes again once its writer
+   * starts over (`beginsAnew`).
    */
   refuseBatch(parts: readonly Part[], refusal: Refusal): void {
     this.refuse(parts, refusal);

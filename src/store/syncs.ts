@@ -1,7 +1,8 @@
 /**
  * Syncs and removals under way, as the committer remembers them. A restart forgets them. After a
  * failed commit, the committer forgets the syncs of the shards whose pushers pushed in it. If a
- * link pushed in it, the committer forgets all syncs. Their `end` is then answered `unbegun`.
+ * link pushed in it, the committer forgets all syncs. The `end` of a forgotten sync is answered
+ * `unbegun`.
  *
  * I17 A removal keeps the revision at which it began: objects written or synced since then stay. It
  *     ends early only if a commit with one of its steps fails. Two removals of one shard do not
@@ -71,7 +72,7 @@ const nothing: ReadonlySet<string> = new Set();
 export class Syncs {
   readonly #syncs = new Map<string, Map<number, SyncsOfSlice>>();
   readonly #removals = new Map<number, Readonly<{ range: SliceRange; walk: Walk }>>();
-  /** Removals that take part in the commit under way. */
+  /** Removals with a step in the commit under way. */
   readonly #moved = new Set<number>();
   #walks = 0;
 

@@ -91,8 +91,7 @@ const outdatedMax = 20;
 const statusMsMax = 2_000;
 
 /**
- * Makes a member that knows no leader end its watches. A member that is cut off would otherwise
- * stay silent.
+ * Makes a member without a leader end its watches. Otherwise a member that is cut off stays silent.
  */
 const requireLeader = new Metadata();
 requireLeader.set('hasleader', 'true');

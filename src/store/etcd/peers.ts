@@ -95,7 +95,7 @@ export class EtcdPeers implements Peers {
    */
   #revisionToReach: Readonly<{ revision: Revision; askedMs: number }> | undefined;
   #leadsUntilMs = 0;
-  /** The last heartbeat of each server, and how many this server has written since. */
+  /** The last heartbeat of each server, and how many heartbeats this server has written since. */
   readonly #silence = new Map<string, Readonly<{ heartbeat: Revision; raised: number }>>();
   /** Why the last request to etcd failed; undefined if it succeeded. */
   #failure: EtcdError | undefined;
@@ -173,7 +173,7 @@ export class EtcdPeers implements Peers {
 
   /**
    * Whether etcd has the last confirmed heartbeat or a later one; otherwise it was restored to an
-   * earlier state. A missing heartbeat proves nothing here, because it is deleted with its lease
+   * earlier state. A missing heartbeat proves nothing here, because etcd deletes it with its lease
    * (see `#enterIfKept`). Throws EtcdError.
    */
   async isKept(): Promise<boolean> {
@@ -182,7 +182,9 @@ export class EtcdPeers implements Peers {
     return at === 0 || at >= confirmed;
   }
 
-  /** Why etcd rejects this server's requests; undefined if it does not, or does not answer. */
+  /**
+   * Why etcd rejects this server's requests; undefined if etcd accepts them, or does not answer.
+   */
   get refusal(): string | undefined {
     return this.#failure?.kind === 'unknown' ? undefined : this.#failure?.message;
   }
@@ -240,8 +242,8 @@ export class EtcdPeers implements Peers {
   }
 
   /**
-   * If etcd has neither the last published heartbeat nor a later one, a restore has lost it. A
-   * heartbeat that was deleted with its lease is published as deleted.
+   * Gets a new lease. Throws EtcdError if a restore has lost the last published heartbeat. If etcd
+   * deleted it with its lease, the delete is published here.
    */
   async #enterIfKept(): Promise<void> {
     const { published, reach, contradicted } = this.#parts;

@@ -1,6 +1,6 @@
 /**
- * Looks for damage in a database to which nobody writes: first in the SQLite file, then in the
- * tables, which must agree with the change log.
+ * Looks for damage in a database to which nobody writes: first in the file, then in the tables.
+ * These must agree with the change log.
  *
  *   quick      the structure of every page, the checksums of every row of the log, and counts.
  *              A start does this after an unclean end.

@@ -1,8 +1,8 @@
 /**
  * Gives compaction its turns (compactor.ts). A step follows a commit as soon as the log is over a
- * bound. After a step comes a rest that keeps compaction within its share of the writer's time.
- * Every commit adds to the time that compaction is owed. While compaction is owed a step or more,
- * steps come first and commits wait.
+ * bound. A rest after each step keeps compaction within its share of the writer's time. Every
+ * commit adds to the time that compaction is owed. While compaction is owed a step or more, commits
+ * wait.
  *
  * A step should take `stepMs`, or the time owed up to `stepMsMax`, including its fsync. How much
  * time the fsync leaves for work depends on the disk, so the schedule learns that from earlier

@@ -32,9 +32,9 @@ export function openWriter(file: string): Connection {
 }
 
 /**
- * A connection that only reads. A process that was killed before the database had a write-ahead log
- * leaves a rollback journal: at a first start, or at the first one after a restore. A read-only
- * connection cannot roll the journal back, so another connection does so first.
+ * A connection that only reads. A first start, or the first one after a restore, leaves a rollback
+ * journal if it is killed before the database has a write-ahead log. A read-only connection cannot
+ * roll the journal back, so another connection does so first.
  */
 export function openReader(file: string): Connection {
   if (bytesOf(file) !== undefined && bytesOf(`${file}-journal`) !== undefined) rollBack(file);

@@ -239,8 +239,8 @@ export class Decider {
     if (verdict === 'unbegun' || sync === undefined) return unbegun;
     const spared = (): ReadonlySet<string> | undefined => (cluster === undefined ? syncs.clustersUnderWay(slice.shard, id) : undefined);
     sync.walk ??= syncs.walk(sync.marks, [{ id, slice }], { ...push, spared: spared() });
-    // If the slice was small before this commit, later pushes of the lane may be in this commit, so
-    // the `end` must finish in one step.
+    // If the slice was small before this commit, the commit may contain later pushes of the lane.
+    // So the `end` must finish in one step.
     const held = slices.objectsOf(slice, id);
     const decided = this.#step(sync.walk, held <= oneStepObjectsMax + this.#asked ? held : 0);
     return decided.kind === 'partial' ? decided : this.#ended(push, id, decided);

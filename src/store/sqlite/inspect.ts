@@ -14,8 +14,7 @@ import { bytesOf, databaseName } from './store-files.js';
 export type Inspected = Readonly<{
   schema: number;
   /**
-   * Undefined for a damaged database, and for an older schema, which only a start can read, because
-   * it migrates.
+   * Undefined for a damaged database, and for an older schema, which a start must migrate first.
    */
   resourceVersion: string | undefined;
   checks: readonly CheckResult[];

@@ -1,7 +1,7 @@
 /**
  * Objects and canonical paths at the published revision. The database may be ahead of that
- * revision, because a commit is durable before it is published. From a row that is too new, the
- * reader goes back to the rows that it replaced.
+ * revision, because a commit is durable before it is published. If a row is too new, the reader
+ * follows the rows that it replaced.
  */
 import assert from 'node:assert/strict';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
@@ -138,7 +138,7 @@ export class Reader implements Objects, CanonicalPaths {
   /**
    * The current object, by two reads without a transaction. Nearly every read ends here. Returns
    * undefined if the caller must use `#get`: there is no object, an unpublished commit wrote it, or
-   * it was removed between the two reads.
+   * a commit removed it between the reads.
    */
   #current(key: Key): StoredObject | undefined {
     const [id] = this.#parts.rows.resourceIds(key.resource);

@@ -47,8 +47,7 @@ export async function restoreStore(
   const lock = lockStore(directory);
   try {
     finishRestore(directory);
-    // If a start was cut short while it moved a damaged database aside, this moves the log after
-    // it.
+    // If a start was cut short while it moved a damaged database aside, this moves the log, too.
     damagedBefore(directory);
     removeDatabase(copy);
     await copyDatabase(file, copy);

@@ -2,9 +2,9 @@
  * Removes unmarked objects in steps: at the `end` of a sync, and when a shard or a type is removed.
  * Other mutations commit between two steps.
  *
- * If a slice was small before the commit, its `end` takes one step, because later pushes of the
- * lane may be in the same commit (lane.ts). However much that commit has added to the slice, the
- * step removes it all.
+ * The `end` of a slice that was small before the commit takes one step, because later pushes of the
+ * lane may be in that commit (lane.ts). However much that commit has added to the slice, the step
+ * removes it all.
  *
  * Bounds: a step reads about `sweepRowsMax` keys and deletes at most `sweepDeletesMax` objects. The
  * next step continues behind the last key read.
