@@ -9,8 +9,8 @@
  *            too many   together
  *
  * Bounds: `ageMs`, `changesMax`, and `bytesMax` of the bodies that changes brought and replaced.
- * Until a bound is exceeded by a twentieth, the window keeps changes above `heldRevision` for
- * readers.
+ * Until `changesMax` or `bytesMax` is exceeded by a twentieth, the window keeps changes above
+ * `heldRevision` for readers.
  */
 import { entryOf } from '../../domain/base/entry-of.js';
 import { bytesOf, firstAbove, type Change } from '../../domain/change.js';
@@ -29,7 +29,7 @@ type Range = Readonly<{ after: Revision; upTo: Revision }>;
 /** Bounds of one chunk, which takes one turn of the event loop. */
 const chunkChangesMax = 256;
 const chunkBytesMax = 256 * 1024;
-/** From this share of a bound on, trimming ignores `heldRevision`. */
+/** From this share of `changesMax` or `bytesMax` on, trimming ignores `heldRevision`. */
 const urgentExcess = 1.05;
 /** See `isWorthACopy`. */
 const slack = 1_024;
@@ -112,7 +112,8 @@ export class HistoryWindow implements History {
 
   /**
    * Drops changes that are too old or too many, at most `trimmedAtOnce`. Stops at `heldRevision`
-   * unless a bound is exceeded by a twentieth. Returns whether more must be dropped.
+   * unless `changesMax` or `bytesMax` is exceeded by a twentieth. Returns whether more must be
+   * dropped.
    */
   trim(nowMs: number, heldRevision: Revision): boolean {
     const { ageMs, changesMax, bytesMax } = this.#limits;

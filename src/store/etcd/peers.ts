@@ -182,9 +182,7 @@ export class EtcdPeers implements Peers {
     return at === 0 || at >= confirmed;
   }
 
-  /**
-   * Why etcd rejects this server's requests; undefined if etcd accepts them, or does not answer.
-   */
+  /** Why etcd rejects this server's requests; undefined if it accepts them or is silent. */
   get refusal(): string | undefined {
     return this.#failure?.kind === 'unknown' ? undefined : this.#failure?.message;
   }

@@ -43,9 +43,7 @@ export function openReader(file: string): Connection {
   return database;
 }
 
-/**
- * Opens, with SQLite's defaults, a file that is no store yet, or a store that no process has open.
- */
+/** Opens, with SQLite's defaults, a file that is no store yet, or that nobody has open. */
 export function openPlain(file: string): Connection {
   return open(file, false);
 }
