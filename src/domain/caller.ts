@@ -13,8 +13,8 @@ export function formatSpokenFor(spokenFor: SpokenFor): string {
 
 /**
  * Who sent a request, according to a verified client certificate: `user` is its CN, `groups` are
- * its Os, `validUntilMs` is when it expires. An authenticating proxy names in headers the user for
- * whom it asks. The proxy itself has no groups, and so no rights.
+ * its Os, `validUntilMs` is when it expires. An authenticating proxy names its user in headers. The
+ * proxy itself has no groups, and so no rights.
  */
 export type Caller = Readonly<{
   user: string;

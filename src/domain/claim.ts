@@ -18,8 +18,8 @@
  *  anything else                                 nothing: it is shut out, because another process
  *                                                took the shard after it
  *
- * A claim travels with its path, the caches that passed it on. Each cache keeps the last claim of
- * every open link, and chooses:
+ * A claim carries its path, the caches that forwarded it. Each cache keeps the last claim of every
+ * open link, and chooses:
  *
  *  the highest known claim    choice
  *  is a removal               nobody has the shard

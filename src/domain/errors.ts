@@ -83,8 +83,7 @@ export class Refused extends Error {
 }
 
 /**
- * A fault: something outside this process failed. Whoever handles it logs it; nobody retries
- * silently.
+ * A fault: something outside this process failed. Its handler logs it; no code retries silently.
  */
 export class CacheError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {

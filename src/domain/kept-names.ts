@@ -34,9 +34,9 @@ const namesMax = 64;
 /** Bounds the kept names of one copy and their values together. */
 export const keptCharactersMax = 4 * 1024;
 /**
- * What caches add to an object at most: its kept names and its place. The limits of an object from
- * another cache are larger by this, at every tier alike. So no cache refuses what another one has
- * accepted from a shard and then added to. JSON takes at most six bytes for a character.
+ * The most that caches add to an object: its kept names and its place. At every tier, the limits of
+ * an object from another cache are larger by this. So no cache refuses an object that another cache
+ * accepted from a shard and then extended. JSON takes at most six bytes for a character.
  */
 export const addedMax = { bytes: 8 * keptCharactersMax, members: 4 * namesMax };
 export const nothingAdded: typeof addedMax = { bytes: 0, members: 0 };

@@ -4,13 +4,13 @@
 import type { LinkPolicy } from './link-policy.js';
 import type { ShardName } from './shard.js';
 
-/** `accept`: which objects may come up from the child. `offer`: which may go down to it. */
+/** `accept`: the objects that the child may send. `offer`: those that it may receive. */
 export type ChildPolicies = Readonly<{ accept: LinkPolicy; offer: LinkPolicy }>;
 
 export type LinkPolicies = Readonly<{
-  /** What goes up to the parent. */
+  /** The objects that this cache may send to the parent. */
   forward: LinkPolicy;
-  /** What comes down from the parent. */
+  /** The objects that this cache may receive from the parent. */
   follow: LinkPolicy;
   /** By the name of the child; '*' applies to all children without an entry of their own. */
   children: ReadonlyMap<string, ChildPolicies>;

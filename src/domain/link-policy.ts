@@ -1,7 +1,7 @@
 /**
- * What one end of a link lets cross in one direction, as allow rules. An object crosses if any rule
- * matches; a rule matches if every term in it matches. An empty policy lets nothing through. A path
- * prefix matches that path and all paths below it, by whole segments.
+ * Allow rules for the objects that one end of a link lets cross in one direction. An object crosses
+ * if any rule matches; a rule matches if every term in it matches. An empty policy lets nothing
+ * through. A path prefix matches that path and all paths below it, by whole segments.
  *
  * Rules come from a configuration file, or as JSON text from the cache at the other end, which is
  * not trusted. Rules are normalised, with lists sorted and without duplicates, so that policies of

@@ -5,9 +5,9 @@ import type { CanonicalPath } from './cluster.js';
 import type { Revision } from './revision.js';
 
 /**
- * What a writer over plain HTTP asks for one key, after admission. `expect` is what the key must
- * hold when the committer decides: 'absent' for a create, a revision for an update of exactly that
- * state, 'any' for a delete of any state.
+ * A plain writer's request for one key, after admission. `expect`: the state that the committer
+ * must find: 'absent' for a create, a revision for an update of exactly that state, 'any' for a
+ * delete of any state.
  *
  * A write to a shard that nobody has makes the shard local. For a shard that comes from a
  * neighbour, this needs `takes`; the shard then gets a term above every former one. If a pusher has

@@ -1,7 +1,7 @@
 /**
- * Path entries: what a path resolution needs of a LogicalCluster or a Workspace, a few dozen bytes
- * instead of an object of 2.5 kB. Agents push them as slices of two types that no client sees. A
- * link lets them cross only where a policy names the type.
+ * Path entries: the members of a LogicalCluster or Workspace that path resolution needs, a few
+ * dozen bytes instead of an object of 2.5 kB. Agents push them as slices of two types that no
+ * client sees. A link lets them cross only where a policy names the type.
  *
  *  logicalclusters.paths.strata   in cluster C, name "cluster"; members that are false are left out
  *      {"path":"root:org","parentless":true,"migrating":true}
@@ -18,9 +18,8 @@
  * PATH-1 An entry is small and validated on arrival, so that readers need no checks. Unknown
  *    members are kept and ignored.
  * PATH-2 A logical cluster without an owner has its path in its entry, and is found by that path.
- * Any
- *    object may name a path for any logical cluster (kcp.io/path). If the logical cluster has such
- *    an entry, that annotation is ignored.
+ *    Any object may name a path for any logical cluster (kcp.io/path). If the logical cluster has
+ *    such an entry, that annotation is ignored.
  */
 import { parseAnyPath, parseCanonicalPath, parseClusterName, type CanonicalPath, type ClusterName } from './cluster.js';
 import { plainType, type ServedType } from './catalogue/catalogue.js';
@@ -93,7 +92,7 @@ export function formatPathEntry(entry: PathEntry): Uint8Array {
   return encoder.encode(JSON.stringify(membersOf(entry)));
 }
 
-/** The bytes come from a pusher or a link, and are untrusted. */
+/** The bytes are untrusted: a pusher or a link sent them. */
 export function parsePathEntry({ resource }: Pick<Resource, 'resource'>, name: string, bytes: Uint8Array): Parsed<PathEntry> {
   return attempt(() => {
     if (bytes.length > entryBytesMax) throw wrong(`it has ${bytes.length} bytes; at most ${entryBytesMax} are accepted`);

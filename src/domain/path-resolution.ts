@@ -54,6 +54,6 @@ export type Dispute = Readonly<{ cluster: ClusterName; shards: readonly ShardNam
 export type PathFreshness = Readonly<{ shard: ShardName; current: boolean; lagMs: number | null }>;
 
 /**
- * `path`: the logical cluster's own path, whatever path was asked for; undefined if it has none.
+ * `path`: the logical cluster's own path, whatever path was requested; undefined if it has none.
  */
 export type PathAnswer = (Resolved & Readonly<{ path?: string | undefined; freshness: readonly PathFreshness[] }>) | MissingPath;

@@ -95,8 +95,8 @@ export interface Snapshots {
    */
   present(scope: Scope, selector: Selector, encoding: ListEncoding): Promise<PresentState>;
   /**
-   * One chunk for each page, empty if the page has no matching object. Reading stops when the
-   * reader is gone.
+   * One chunk for each page, empty if the page has no matching object. Stops reading pages once its
+   * reader stops.
    */
   chunks(scope: Scope, selector: Selector, revision: Revision, encoding: ListEncoding): AsyncIterable<Uint8Array>;
 }
@@ -114,7 +114,7 @@ export type WatchStart = Readonly<
 
 /** Where a live watch writes its events while its reader keeps up. */
 export interface Sink {
-  /** Whether the reader must take something before more is written. */
+  /** Whether the reader must read some bytes before the watch writes more. */
   readonly isFull: boolean;
   /** Writes pieces in the tick of the call; memory for them is already reserved. */
   writeNow(pieces: readonly Uint8Array[]): void;
@@ -144,8 +144,8 @@ export interface OpenWatch extends AsyncIterable<readonly Uint8Array[]> {
    */
   end(why?: Refusal): void;
   /**
-   * Ends the watch because its client has gone. The watch ends in a later, less busy turn of the
-   * event loop, because a thousand clients may go at once.
+   * Ends the watch because its client has disconnected. The watch ends in a later, less busy turn
+   * of the event loop, because a thousand clients may disconnect at once.
    */
   abandon(): void;
 }

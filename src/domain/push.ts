@@ -24,7 +24,7 @@ export type Term = number;
 export type Speaker = Readonly<{ kind: 'pusher'; term: Term } | { kind: 'link'; neighbour: Neighbour }>;
 
 /**
- * What a pusher, a link or this server asks of the committer, after admission. A push gives the
+ * A request of a pusher, a link or this server to the committer, after admission. A push gives the
  * desired state, whatever the former one: it names no revision, and changes nothing if that state
  * is stored already. For every push with a `by`, the committer checks in queue order that the
  * speaker holds the shard; otherwise the outcome is `fenced`.
@@ -92,7 +92,7 @@ export type Push =
    * Removes the objects of a shard, in steps. `fence`: the shard becomes a tombstone, with a term
    * above every former one. `through`: objects written after that revision stay. `onlyRemoved`:
    * does nothing if the shard is claimed again. No speaker is checked, because an operator, a claim
-   * or `ShardRemoval` asks for it.
+   * or `ShardRemoval` requests it.
    */
   | Readonly<{ kind: 'clear'; shard: ShardName; fence: boolean; nowMs: number; through?: Revision; onlyRemoved?: boolean }>
   /**
@@ -131,15 +131,15 @@ export type PushOutcome =
   | Readonly<{ kind: 'bound'; name: string }>
   /** A `meet` of a new child while `linksMax` are known. */
   | Readonly<{ kind: 'full' }>
-  /** An `end`, a `clear` or a `drop` is done; that many objects were removed. */
+  /** An `end`, a `clear` or a `drop` is done, and has removed that many objects. */
   | Readonly<{ kind: 'swept'; removed: number }>
   /**
    * The outcome is unknown: the disk or etcd has not confirmed the push, or the store is closing.
    *
-   * On etcd, each push of a lane that has this outcome may be stored all the same, in any order. Of
-   * a sweep, some objects may be removed. The caller asks again, or reads the published state.
-   * After such an outcome, the lane's pushes with a `by`, and every `reach`, get this outcome until
-   * an `acquire` or a `meet`.
+   * On etcd, each push of a lane that has this outcome may be stored all the same, in any order. A
+   * sweep may have removed some objects. The caller retries, or reads the published state. After
+   * such an outcome, the lane's pushes with a `by`, and every `reach`, get this outcome until an
+   * `acquire` or a `meet`.
    */
   | Readonly<{ kind: 'unavailable'; refusal: Refusal }>;
 

@@ -162,7 +162,7 @@ export type PolicyTexts = Readonly<{ up: string; down: string }>;
 
 export type ShardStatus = Readonly<{
   shard: ShardName;
-  /** Where the shard's objects come from; null if the shard has no via. */
+  /** The source of the shard's objects; null if the shard has no via. */
   via: Via | null;
   /**
    * The term of the pusher that has the shard; left out if the shard is written over plain HTTP, or
@@ -207,8 +207,8 @@ export type SliceStatus = Readonly<{
    */
   whole: boolean;
   /**
-   * Whether the shard's present term synced the slice, an earlier term did, or none. `assumed`: a
-   * write over plain HTTP has no `end` of a sync.
+   * Whether the shard's present term synced the slice, an earlier term did, or none. `assumed`: the
+   * shard's plain writer sends no `end`.
    */
   syncedIn: 'this-term' | 'earlier' | 'never' | 'assumed';
   /**
@@ -218,7 +218,7 @@ export type SliceStatus = Readonly<{
   current: boolean | null;
   objects: number;
   bytes: number;
-  /** Equal wherever the same objects are held; null if no cache reports it. */
+  /** Equal in all caches with the same objects; null if no cache reports it. */
   digest: string | null;
   /** Null if the slice never changed. */
   changedAgoMs: number | null;

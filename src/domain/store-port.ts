@@ -1,7 +1,7 @@
 /**
- * The store's interfaces for the other rooms, which an engine implements. All are asynchronous, so
- * that an engine need not be SQLite. They refer to the store at its *published* revision: a write
- * finds the state that lists, GETs and watches have shown.
+ * The store's interfaces for the other rooms, which an engine implements. Reads of objects, and
+ * writes, are asynchronous, so that an engine need not be SQLite. They refer to the store at its
+ * *published* revision: a write finds the state that lists, GETs and watches have shown.
  */
 import type { CanonicalPath, ClusterName } from './cluster.js';
 import type { Change, Commit } from './change.js';
@@ -243,9 +243,9 @@ export interface Store extends StoreIdentity, EngineState {
   readonly state: PublishedState;
   readonly peers: Peers;
   /**
-   * Announces `close`. Sweeps stop, so that nobody who waits for one delays the stop. An `end`, a
-   * `clear` or a `drop` that its next commit does not complete gets the outcome `unavailable`. All
-   * other work goes on.
+   * Announces `close`. Sweeps stop, so that no caller that waits for one delays `close`. An `end`,
+   * a `clear` or a `drop` that its next commit does not complete gets the outcome `unavailable`.
+   * All other work continues.
    */
   beginClose(): void;
   /** Resolves once all submitted work is decided and the files are closed. */

@@ -1,6 +1,6 @@
 /**
- * Where a cache's objects of a shard come from: its own pushers, one child, or the parent. A child
- * is identified by the name in its certificate, because that name outlives the child's disk.
+ * The source of a cache's objects of a shard: its own writers, one child, or the parent. A child is
+ * identified by the name in its certificate, because that name outlives the child's disk.
  */
 export type Neighbour = 'parent' | `child/${string}`;
 
@@ -16,8 +16,8 @@ export function childOf(via: string): string | undefined {
 }
 
 /**
- * Whether a cache sends a shard's objects to the other end of a link. Objects never go back to the
- * neighbour they came from (G11), so nothing from the parent goes up.
+ * Whether a cache sends a shard's objects to the other end of a link. A cache never returns objects
+ * to the neighbour that sent them (G11), so it sends the parent no shard of the parent.
  *
  *  shard's via    to the parent   to child d
  *  local          yes             yes

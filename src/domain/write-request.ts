@@ -10,12 +10,12 @@ import type { StoredObject } from './object.js';
 import type { ShardName } from './shard.js';
 
 /**
- * The client that waits for the answer. A write whose turn has not come is dropped once its client
- * has gone.
+ * The client that waits for the answer. A waiting write is dropped once its client has
+ * disconnected.
  */
 export interface Asker {
   readonly isEnded: boolean;
-  /** Runs the task when the client has gone. The returned function cancels it. */
+  /** Runs the task once the client has disconnected. The returned function cancels it. */
   onEnd(task: () => void): () => void;
 }
 

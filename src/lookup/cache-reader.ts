@@ -6,16 +6,16 @@
  * L1 An absent object, an ambiguous name and a cache that cannot be read are three things. The
  *    first two are answers; the third is thrown as a CacheFault.
  * L2 A freshness report is made before its objects are read. In the other order, a shard could
- *    finish a sync between the two. An object that came with the sync would then seem proved not to
- *    exist, and an old object would seem as fresh as the report. The cache keeps this order for a
- *    look-up (web/look-up.ts), this reader for a list.
+ *    finish a sync between the two. The report would then prove the absence of an object that the
+ *    sync added, and make an old object seem fresh. The cache keeps this order for a look-up
+ *    (web/look-up.ts), this reader for a list.
  * L3 Without a report, a found object has unknown freshness, and an absence proves nothing.
  *
  * A look-up is one request. For a watched type (watched-type.ts), the reader requests only a report
  * on the type, once in `reportAgeMaxMs`. It looks an object up in the cache only if memory cannot
  * answer or is behind the report.
  *
- * An older cache, which has no look-ups (404, 400), is asked for the object alone, without a
+ * An older cache has no look-ups (404, 400). The reader then requests the object alone, without a
  * report.
  *
  * Bounds: a page of a list has `pageObjectsMax` objects, or fewer if the answer would be too long.

@@ -11,8 +11,8 @@
  *   another error    not asked  thrown, because the object may exist, newer than in the cache
  *
  * With `paths`, a path of any kind is resolved first, and both are asked by the name of the logical
- * cluster. If the path leads to no logical cluster, or only perhaps to one, the answer is
- * `unresolved`. Then neither is asked, because nothing is known of the object.
+ * cluster. If the path leads to no logical cluster, or may lead to none, the answer is
+ * `unresolved`. Neither is then asked, because nothing is known of the object.
  */
 import { parseClusterName } from '../domain/cluster.js';
 import { unreachable } from '../domain/errors.js';

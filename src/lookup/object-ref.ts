@@ -2,8 +2,8 @@
  * An object or a collection, as a controller names it: by type, logical cluster or canonical path,
  * and name. The form of `cluster` shows whether it is a name or a path, as in kcp's own look-ups.
  *
- * R1 No name changes the URL around it. The names '', '.' and '..' would read the collection or
- *    what is above it, so they are rejected.
+ * R1 No name changes the URL around it. The names '', '.' and '..' would read the collection or a
+ *    path above it, so they are rejected.
  */
 import { parseCanonicalPath, parseClusterName } from '../domain/cluster.js';
 import { pathSegmentFlaws } from '../domain/syntax/name-syntax.js';

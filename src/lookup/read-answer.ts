@@ -79,7 +79,7 @@ export function readList(answer: HttpAnswer): ListAnswer {
   return { kind: 'page', page: { objects, next: typeof next === 'string' && next !== '' ? next : undefined } };
 }
 
-/** The fault for any answer but 200, for requests that no absent or ambiguous answer can have. */
+/** The fault for any answer but 200 to a request that cannot be answered absent or ambiguous. */
 export function refusalOf({ status, text, retryAfterMs }: HttpAnswer): CacheFault {
   const received = jsonValue(text);
   if (textAt(received, 'kind') !== 'Status')

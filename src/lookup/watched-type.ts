@@ -8,14 +8,13 @@
  *
  * W1 The objects are those of one moment of the cache, a resourceVersion. They answer a look-up
  *    only if that moment includes the type's newest change (`hasReached`). So while the watch lags
- *    or has ended, look-ups go to the cache. An answer is never older than the freshness that it is
- *    given with.
- * W2 A cache that comes back with another disk, or with an older state, has another history. Across
+ *    or has ended, look-ups go to the cache. An answer is never older than its freshness report.
+ * W2 A cache that restarts with another disk, or with an older state, has another history. Across
  *    histories, a larger resourceVersion is not a later one. So the objects count only if their
  *    resourceVersion is of the cache's present life, or equals that of the type's newest change.
  * W3 A canonical path leads to the objects that name the path themselves (kcp.io/path), as in the
- *    indexes of kcp's own informers. If no object names the path, that proves nothing. If objects
- *    of several logical clusters do, only the cache can decide.
+ *    indexes of kcp's own informers. A path that no object names proves nothing. If objects of
+ *    several logical clusters name it, only the cache can decide.
  * Bounds: `watchedObjectsMax`, and `watchedBytesMax` of JSON. If a type exceeds a bound, its watch
  *   ends for good, and the cache is asked for each object.
  */

@@ -2,7 +2,7 @@
  * Pushes a shard's objects to a cache: one slice for each type that kcp replicates, and one for
  * each identity that the shard's ClusterCachedResources declare. If configured, it also pushes the
  * path entries of the shard's LogicalClusters and Workspaces. The agent stores nothing: a source
- * reads when its sender asks, and sends what it reads.
+ * reads only on its sender's request.
  *
  *  shard ── KubeReader ──▶ SliceReader (select, stamp) ──▶ sender ──▶ cache
  *                              └─ ClusterCachedResources ─▶ DeclaredSlices ─▶ more slices

@@ -9,8 +9,8 @@
  * together, at its end.
  *
  * The set of slices is known once all ClusterCachedResources were read and each of them declares a
- * type. One that declares none yet may be about to declare a type whose objects the cache holds,
- * and must keep.
+ * type. A ClusterCachedResource without a type may soon declare one whose objects the cache must
+ * keep.
  */
 import type { Log } from '../diagnostics/log.js';
 import { entryOf } from '../domain/base/entry-of.js';

@@ -1,9 +1,9 @@
 /**
- * One slice as its shard has it: reads a collection, selects objects, and converts them to the
- * pushed form. The conversion of each read is a pure step that keeps nothing of an object.
+ * One slice of a shard: reads a collection, selects objects, and converts them to the pushed form.
+ * The conversion of each read is a pure step that keeps nothing of an object.
  *
- * In a sync that is made by watching, a change may follow the object it changes. So an object that
- * was just sent may have to be removed again before `end`.
+ * A sync by a watch may include changes of objects that it has just sent. So such an object may
+ * have to be removed again before `end`.
  *
  * An object whose annotation names another shard is a copy from a cache. It is treated as absent,
  * so that it is not pushed as this shard's own.

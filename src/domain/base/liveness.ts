@@ -42,7 +42,7 @@ export class Liveness {
 
   /**
    * Records that something arrived from the peer. `askedMs`: for a pong, the time of its ping. The
-   * peer may send any time, so one in the future does not count.
+   * peer may send a wrong time, so a time in the future does not count.
    */
   received(askedMs = 0): void {
     this.#detectPause();
@@ -56,9 +56,8 @@ export class Liveness {
   }
 
   /**
-   * After a pause of this process: when the peer last showed that it was there, if that is longer
-   * ago than the gap between two timely answers. Otherwise undefined, because the peer counts as
-   * present.
+   * After a pause of this process: when the peer was last seen, if that is longer ago than the gap
+   * between two timely answers. Otherwise undefined, because the peer counts as present.
    */
   silentSinceMs(): number | undefined {
     this.#detectPause();

@@ -1,7 +1,7 @@
 /**
  * Memory reserved for bytes that were made for one client and that the client has not received yet.
- * Whoever makes bytes reserves memory first, and releases it once the bytes are sent. When the
- * client ends, all its memory is released, and every wait ends.
+ * The producer reserves memory first, and releases it once the bytes are sent. When the client
+ * ends, all its memory is released, and every wait ends.
  */
 export interface MemoryReservation {
   tryReserve(bytes: number): boolean;
@@ -10,7 +10,9 @@ export interface MemoryReservation {
   /** Counts bytes that are already in memory, even beyond the bound. */
   add(bytes: number): void;
   release(bytes: number): void;
-  /** Replaces everything reserved by exactly these bytes, the size of the finished response. */
+  /**
+   * Reserves exactly these bytes, the size of the finished response, instead of all earlier ones.
+   */
   reserveExactly(bytes: number): void;
 }
 

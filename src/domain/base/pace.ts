@@ -1,7 +1,7 @@
 /**
  * Hands out turns to readers of initial state or of long responses, first come, first served.
- * Together they send at most `bytesMax` in one turn of the event loop. A larger request gets one to
- * itself.
+ * Together they send at most `bytesMax` in one turn of the event loop. A larger request gets a turn
+ * to itself.
  *
  *  32 readers × one shared page ─▶ 4 now │ other work │ 4 now │ other work │ …
  */

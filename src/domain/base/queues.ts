@@ -1,9 +1,9 @@
 /** Queues without duplicates. */
 
 /**
- * A queue without duplicates, of which any member may leave. A Set keeps the entries of deleted
- * members until it shrinks, and a new iteration passes over all of them. To take n members, each by
- * a new iteration, would therefore cost n² steps. This queue continues one iteration.
+ * A queue without duplicates, from which any member may be removed. A Set keeps the entries of
+ * deleted members until it shrinks, and a new iteration passes over all of them. To take n members,
+ * each by a new iteration, would therefore cost n² steps. This queue continues one iteration.
  */
 export class Line<Member> {
   readonly #members = new Set<Member>();

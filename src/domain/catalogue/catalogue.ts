@@ -59,7 +59,7 @@ export type ServedType = Readonly<{
    * Which names are valid: DNS-1123 subdomains, or anything that fits between two slashes of a URL.
    */
   nameRule: 'subdomain' | 'path-segment';
-  /** Whether strategic merge patches are accepted: only for types that client-go has structs of. */
+  /** Whether strategic merge patches are accepted: only for types with a struct in client-go. */
   strategicMerge: boolean;
   versions: readonly ServedVersion[];
   storageVersion: string;
@@ -327,7 +327,7 @@ export class Catalogue {
   }
 }
 
-/** A type of the cluster scope, without what a definition may add to the names and versions. */
+/** A cluster-scoped type without short names, categories and columns. */
 export function plainType({ group, resource, identity }: Resource, kind: string, versions: readonly string[]): ServedType {
   return {
     group,

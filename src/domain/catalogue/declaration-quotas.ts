@@ -1,18 +1,18 @@
 /**
  * Decides which ClusterCachedResources declare types. Their number is bounded for each shard, type
- * and logical cluster; the others wait. Meanwhile the objects of their types are kept, because a
- * type may be served again.
+ * and logical cluster; the others wait. The objects of waiting types are kept, because a type may
+ * be served again.
  *
  * ClusterCachedResources of one type and one logical cluster wait as a group. While the shard is
  * not full, a group waits because its type or its logical cluster is full. While the shard is full,
  * a group may wait for the shard alone; `ready` has the type or the logical cluster of each such
  * group.
  *
- * Cost: when one is gone, at most one group more is examined than there are full types, or full
- * logical clusters: about twenty, because twenty of them fill the shard.
+ * Cost: a removal examines at most one group more than there are full types, or full logical
+ * clusters: about twenty, because twenty of them fill the shard.
  *
- * Bound: `waitingMax` wait for each shard. One more is forgotten until somebody writes it again, or
- * the server restarts.
+ * Bound: `waitingMax` wait for each shard. Any more are forgotten until a writer sends them again,
+ * or the server restarts.
  */
 import { entryOf } from '../base/entry-of.js';
 import { formatDeclarationKey, type Declaration, type DeclarationKey } from './declaration.js';

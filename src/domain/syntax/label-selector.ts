@@ -3,8 +3,8 @@
  *
  * L1 `=` and `==` are `in` with one value, `!=` is `notin` with one; `notin` also matches objects
  *    without the key.
- * L2 The parser recognises keywords by position: where no operator can stand, `in` and `notin` are
- *    ordinary keys and values.
+ * L2 The parser recognises keywords by position: where no operator is possible, `in` and `notin`
+ *    are ordinary keys and values.
  *
  * The caller bounds the text; the parser reads each token once, from left to right.
  */

@@ -8,7 +8,8 @@
  *    the server sets its uid, creationTimestamp and generation, and drops its deletion members. In
  *    both, no annotation or label counts as set on the copy, whatever the annotation for kept names
  *    says (KEPT-2).
- * A3 The URL alone says where the object is. The server overwrites annotations that name a place.
+ * A3 The URL alone determines where the object is. The server overwrites annotations that name a
+ *    place.
  */
 import { compose, type MetadataStamp } from '../../json/compose.js';
 import { badRequest, invalid, Refused } from '../../domain/errors.js';

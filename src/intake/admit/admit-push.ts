@@ -1,15 +1,15 @@
 /**
- * Decides on what a pusher or a link sends for one key: the push for the store, or a refusal.
+ * Decides one object or key from a pusher or a link: the push for the store, or a refusal.
  *
  * P1 An admitted object reads back as it was sent, without the metadata members that Kubernetes
  *    does not know. A replica keeps the uid, times and generation of its source. If a shard sends
  *    the annotation that marks kept names, the cache drops that annotation, because only writes to
  *    the copy set marks (KEPT-2).
- * P2 The slice and the key alone say where an object is. An annotation that claims another place
- *    comes from a bug or from malice. Such an object is refused, so that the claim is reported
- *    instead of overwritten.
+ * P2 The slice and the key alone determine where an object is. An annotation that claims another
+ *    place comes from a bug or from malice. Such an object is refused, so that the claim is
+ *    reported instead of overwritten.
  * P3 A body without a uid is refused, because a uid made up here would differ at every sync.
- * P4 A path entry is no Kubernetes object and has no metadata. It is stored as it came (PATH-1).
+ * P4 A path entry is no Kubernetes object and has no metadata. It is stored unchanged (PATH-1).
  */
 import { serves, type ServedType } from '../../domain/catalogue/catalogue.js';
 import { parseClusterName, type CanonicalPath, type ClusterName } from '../../domain/cluster.js';

@@ -9,7 +9,7 @@
  *    (meta-rules.ts).
  * U3 A body that changes nothing is no mutation. The caller compares the bodies, because that may
  *    take long.
- * U4 The key alone, taken from the URL, says where the object is. An annotation that marks kept
+ * U4 The key alone, from the URL, determines where the object is. An annotation that marks kept
  *    names is dropped, as from a push (KEPT-2); the caller sets the marks.
  */
 import { compose, type MetadataStamp } from '../../json/compose.js';

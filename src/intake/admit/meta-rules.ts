@@ -176,7 +176,7 @@ function quoted(text: string): string {
   return text.length > quotedMax ? `${text.slice(0, quotedMax)} ...` : text;
 }
 
-/** Parses only the members that are asked for. */
+/** Parses only the requested members. */
 export class StoredMeta {
   readonly #bytes: Uint8Array;
   readonly #members: TextMembers;

@@ -1,5 +1,5 @@
 /**
- * Decides which namespace a write goes to.
+ * Decides the namespace of a write.
  *
  *   type         URL        body          namespace
  *   namespaced   default    – or default  default

@@ -1,6 +1,6 @@
 /**
- * Reads the bytes of a write as an object of the type that its URL names, or throws why they are
- * none. Only kind, apiVersion and metadata are decoded.
+ * Reads the bytes of a write as an object of the type that its URL names, or throws a refusal. Only
+ * kind, apiVersion and metadata are decoded.
  *
  * Bounds: nesting (json/decodable.ts); `membersMax` members; a refusal quotes at most
  * `excerptBytesMax` of the body; at most `strictCausesMax` warnings, or causes of a strict refusal.

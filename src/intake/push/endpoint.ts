@@ -3,10 +3,10 @@
  * same certificates as everything else. The upgrade of an unauthorized caller is refused before a
  * websocket exists. The first frame names the peer's role.
  *
- * Bounds: `pushersMax` pushers and `childrenMax` children, so that neither role keeps the other
- * out, and `sessionsPerCallerMax` connections of one caller. Further connections get 503 and may
- * come back later. A caller that may have either role names one in its hello, and is refused then
- * if that role has reached its maximum.
+ * Bounds: `pushersMax` pushers and `childrenMax` children, so that neither role uses up the other's
+ * share, and `sessionsPerCallerMax` connections of one caller. Further connections get 503 and may
+ * retry later. A caller that may have either role names one in its hello. The endpoint then refuses
+ * it if that role is full.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -20,7 +20,7 @@ import type { Frame, FrameOf } from '../../frames/frame.js';
 import { connectPath } from '../../frames/socket-options.js';
 import { PushSession, type PushSessionParts } from './push-session.js';
 
-/** A peer that has sent its hello; `frames` continues behind it. */
+/** A peer that has sent its hello; `frames` has the frames after it. */
 export type Greeting = Readonly<{ hello: FrameOf<'hello'>; frames: AsyncIterator<Frame>; caller: Caller }>;
 
 export type EndpointParts = Omit<PushSessionParts, 'log' | 'turn'> &
@@ -81,8 +81,9 @@ export class Endpoint {
   }
 
   /**
-   * Ends every connection. The peer may come back at once, to another cache or to this one after
-   * its next start. Resolves when all are closed; terminates the rest after `graceMs`.
+   * Ends every connection. Peers may reconnect at once, to another cache or to this one after its
+   * restart. Terminates connections that are open after `graceMs`, and resolves when all are
+   * closed.
    */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
@@ -103,7 +104,7 @@ export class Endpoint {
 
   #refusalOf(request: IncomingMessage, caller: Caller): Refusal | undefined {
     const path = pathOf(request);
-    // Not NotFound, because clients take that for the absence of an object.
+    // Not NotFound, because to clients that means the absence of an object.
     if (path !== connectPath) return badRequest(`only ${connectPath} accepts an upgrade to another protocol`);
     if (!mayOpenSession(caller)) return forbidden(caller, path);
     // A browser names the page that it acts for in Origin, and would send its user's certificate

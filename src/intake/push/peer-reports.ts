@@ -29,8 +29,8 @@ export class PeerReports {
   readonly #parts: PeerReportsParts;
   readonly #subscriptions: readonly Subscription[];
   /**
-   * For each shard, a number from the other servers that changes when a plain writer writes to the
-   * shard there.
+   * For each shard, the highest number that other servers report. It changes after plain writes
+   * there.
    */
   #receivedWrites = new Map<ShardName, number>();
   #reported: PeerState = { pushers: new Map(), lastWrites: new Map() };
@@ -66,7 +66,10 @@ export class PeerReports {
     peers.report(state);
   }
 
-  /** The number that was reported of the shard, until `writtenMs` is `writesReportedMs` later. */
+  /**
+   * Returns the shard's reported number, or `writtenMs` if that is at least `writesReportedMs`
+   * later.
+   */
   #reportable(shard: ShardName, writtenMs: number): number {
     const reported = this.#reported.lastWrites.get(shard) ?? 0;
     return writtenMs - reported >= writesReportedMs ? writtenMs : reported;

@@ -7,7 +7,7 @@
  *                                            fenced, unavailable: bye ▶ over
  *   open     put delete begin end cluster…   receiver-step.ts
  *            status                          the freshness is stored
- *            types                           once these are all, other slices are removed
+ *            types                           if these are all, other slices are removed
  *            bye                             ▶ over
  *            any other                       bye ▶ over
  *
@@ -15,8 +15,8 @@
  *   checks both again.
  * SESSION-2 If the store was rolled back and lost acknowledged changes, the pusher resyncs the
  *    shard. The position in its hello shows the loss.
- * Bounds: one frame, and the credit of what is not decided yet. Nothing is read while the store's
- * queue is full, or while the peer does not read its acks.
+ * Bounds: one frame, and the credit of undecided frames. The session reads nothing while the
+ * store's queue is full, or while the peer does not read its acks.
  */
 import { shown, type BoundedLog } from '../../diagnostics/bounded-log.js';
 import type { Metrics } from '../../diagnostics/metrics.js';
@@ -275,8 +275,8 @@ export class PushSession {
       if (slice.shard === shard) this.#removeUnnamed().catch(() => this.#connection.terminate());
     });
     this.#held = { shard, holder, lane, named, following };
-    // This must precede any further publication: whatever takes the shard away must find the
-    // session here.
+    // Enter before any further publication, so that a commit that gives the shard away finds the
+    // session.
     sessions.enter(shard, holder, clock.now());
     const synced = await this.#resumedSlices(shard, term, position);
     log.info('push.connected', { ...this.#who(), syncedTerm: synced.length });
@@ -286,7 +286,7 @@ export class PushSession {
   /**
    * The slices that a pusher need not sync when it gets its shard again: those that its term has
    * synced here. `position`: the position of its last ack; '' if it had none. If the store does not
-   * know the position, it has lost acknowledged changes. Then none of these slices counts as synced.
+   * know the position, it has lost acknowledged changes, and no slice counts as synced.
    */
   async #resumedSlices(shard: ShardName, term: Term, position: string): Promise<readonly Slice[]> {
     const { store, sessions, log } = this.#parts;

@@ -3,9 +3,9 @@
  *
  * K1 At most one session has a shard. When the store gives the shard to another session, that one
  *    replaces the first.
- * K2 All sessions of a shard write through one lane, so what an earlier session has queued stays in
- *    front.
- * Bound: one entry for each shard that a pusher came for since the start.
+ * K2 All sessions of a shard write through one lane, so the store decides the pushes of an earlier
+ *    session first.
+ * Bound: one entry for each shard for which a pusher connected since the start.
  */
 import type { ShardState } from '../../domain/claim.js';
 import { entryOf } from '../../domain/base/entry-of.js';
@@ -61,12 +61,12 @@ type Elsewhere = Pick<PushersElsewhere, 'of' | 'hasLivePusher' | 'present' | 'fo
 
 /** How long after a start a shard is kept for the pusher that had it before. */
 const returnMs = 5_000;
-/** A pusher that has had no source for this long gives way to another. */
+/** A pusher without a source for this long loses its shard to a waiting pusher. */
 const sourceFailedMaxMs = 10_000;
 /**
- * This server reports to the others the names of the types that are not whole. These are the most
- * characters of such names, for one shard and for all shards together. The names of kcp's 18 types
- * have some 700 characters. A record in etcd has at most 1.5 MiB.
+ * Limits the characters of the names of incomplete types that this server reports to the others:
+ * for one shard, and for all shards. The names of kcp's 18 types have some 700 characters. A record
+ * in etcd has at most 1.5 MiB.
  */
 const lackingCharactersOfShardMax = 2_048;
 const lackingCharactersMax = 256 * 1_024;
@@ -128,7 +128,7 @@ export class PushSessions {
     for (const { holder } of this.#entries.values()) holder?.bye(reason, message, retryAfterMs);
   }
 
-  /** A type was withdrawn: if the type comes back, every session resyncs its slices. */
+  /** A type was withdrawn: if it is declared again, every session resyncs its slices. */
   drop(resource: Resource): void {
     for (const { holder } of this.#entries.values()) holder?.dropped(resource);
   }
@@ -189,14 +189,14 @@ export class PushSessions {
     return present;
   }
 
-  /** Whether the pusher has named all slices of its shard, and this slice is none of them. */
+  /** Whether the pusher has named all slices of its shard, but not this one. */
   leavesOut(slice: Slice): boolean {
     return this.#entries.get(slice.shard)?.holder?.named()?.has(formatSlice(slice)) === false;
   }
 
   /**
-   * A pusher has named or withdrawn these slices. Undefined: the pusher says, or takes back, that
-   * it has named all.
+   * A pusher has named or withdrawn these slices. Undefined: its set of names became complete or
+   * incomplete.
    */
   notifyNames(slices: readonly Slice[] | undefined): void {
     if (slices === undefined || slices.length > 0) this.#listeners.notify(slices ?? []);
@@ -236,8 +236,8 @@ export class PushSessions {
   }
 
   /**
-   * `sinceMs`: if nobody has pushed the shard since this server started, that start. If the pusher
-   * is silent, its last sign of life.
+   * `sinceMs`: the last sign of life of a silent pusher, or this server's start if nobody has
+   * pushed the shard since.
    */
   presence(shard: ShardName): Presence {
     const here = this.#presenceHere(shard);

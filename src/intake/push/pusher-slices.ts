@@ -1,8 +1,8 @@
 /**
- * The slices that a pusher has named in one connection. Once these are all, the cache removes what
- * it holds of the shard's other slices, as the end of an empty sync would. It removes in the
- * pusher's term, so the committer fences a pusher that has lost its shard. A large removal waits
- * for the operator (held-removals.ts); meanwhile the slice counts as not synced.
+ * The slices that a pusher has named in one connection. Once the pusher has named all, the cache
+ * removes the objects of the shard's other slices, like the `end` of an empty sync. The removal has
+ * the pusher's term, so the committer fences a pusher that has lost its shard. A large removal
+ * waits for the operator (held-removals.ts); meanwhile the slice counts as not synced.
  *
  * Bound: `namesMax`.
  */
@@ -49,8 +49,8 @@ export class PusherSlices {
   }
 
   /**
-   * Returns the named slices that were withdrawn. `isTurned`: the pusher says, or takes back, that
-   * these are all. Throws BadFrame.
+   * Returns the named slices that were withdrawn. `isTurned`: the set of names became complete or
+   * incomplete. Throws BadFrame.
    */
   update({ slices, withdrawn, isAll }: Omit<FrameOf<'types'>, 'kind'>): Readonly<{ gone: readonly Slice[]; isTurned: boolean }> {
     const gone = withdrawn.filter((slice) => this.#names.delete(formatSlice(slice)));
@@ -81,8 +81,8 @@ export class PusherSlices {
     await lane.drained();
     const { all } = this;
     if (isOver() || all === undefined) return undefined;
-    // Nothing is awaited from here to the push: the begin of a slice that is named meanwhile must
-    // come after this removal.
+    // Await nothing from here to the push, so that a slice named meanwhile begins after this
+    // removal.
     const pushes: Push[] = [];
     const removed: Slice[] = [];
     for (const { slice, objects } of state.slicesOf(shard)) {

@@ -1,7 +1,7 @@
 /**
  * The pushers that are connected to other servers of the same store, and since when each is
  * connected or gone. A server reports a new pusher a moment after it has given the shard to that
- * pusher. Until the report comes, the shard counts as held.
+ * pusher. Until that report arrives, the shard counts as held.
  *
  * If the server of a pusher vanishes, the shard counts as held for a while. The server's lease may
  * have ended although server and pusher are well; the server then joins again.

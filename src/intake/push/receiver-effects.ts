@@ -35,8 +35,7 @@ export function decidedEffects(
   if (report !== undefined) return [{ kind: 'reported', report }];
   if (slice === undefined) return [];
   const differs = outcomes.find((outcome) => outcome.kind === 'differs');
-  // `isCurrent` is of the moment of the comparison. A later `end` in the same commit may have
-  // changed it.
+  // `isCurrent` dates from the comparison. A later `end` in the same commit may have changed it.
   if (differs?.isCurrent === true) return [{ kind: 'compared', slice, isSame: false }, resync(slice, 'the digest of the slice differs')];
   if (differs !== undefined) return [resync(slice, 'the slice is not current here')];
   const isUnchanged = outcomes.every(({ kind }) => kind === 'unchanged');
@@ -59,7 +58,7 @@ export function refusal(slice: Slice, key: PushedKey | undefined, sequence: numb
   ];
 }
 
-/** Log fields: what was refused, and why. Never a body. */
+/** The log fields of a refusal. Never a body. */
 export function refusedFields({ slice, key, refusal: why }: ReceiverEffect & { kind: 'refused' }): Readonly<Record<string, unknown>> {
   const place = { cluster: key && shown(key.cluster), namespace: key && shown(key.namespace), name: key && shown(key.name) };
   return { slice: formatSlice(slice), ...place, ...loggedRefusal(why) };

@@ -14,9 +14,9 @@ import { formatSlice, type Slice } from '../../domain/slice.js';
 
 /**
  * `synced`: changes are accepted without a `begin`; only for a pusher's slices. `syncing`:
- * `objects` were put since `begin`. `hasLacked`: something was refused in this sync, or in syncs
- * before it that had no `end`. `stale`: frames are dropped up to the next `begin`; `isAsked`: a
- * resync was requested.
+ * `objects` were put since `begin`. `hasLacked`: an object was refused in this sync, or in earlier
+ * syncs without an `end`. `stale`: frames are dropped up to the next `begin`; `isAsked`: a resync
+ * was requested.
  */
 export type ReceiverSlice = Readonly<
   | { slice: Slice; phase: 'synced' }
@@ -26,14 +26,15 @@ export type ReceiverSlice = Readonly<
 
 export type ClusterOpened = 'opened' | 'open already' | 'too many';
 
-/** Logical clusters that may be under way, or kept, in one connection. */
+/** Maximum logical clusters that are syncing or kept in one connection. */
 const clustersMax = 50_000;
 
 export class ReceiverSlices {
   readonly #all = new Map<string, ReceiverSlice>();
   /**
-   * Keyed by slice, then by logical cluster: for one under way, how many objects were put since it
-   * began. 'kept': the slice's `end` leaves it unchanged, until a sync of it begins.
+   * Keyed by slice, then by logical cluster. A number counts the objects put since the logical
+   * cluster's sync began. 'kept': the slice's `end` leaves the logical cluster unchanged, until its
+   * sync begins.
    */
   readonly #clusters = new Map<string, Map<string, number | 'kept'>>();
   #clusterCount = 0;
@@ -69,8 +70,8 @@ export class ReceiverSlices {
   }
 
   /**
-   * A sync of the whole slice begins. `hasLacked`: something was refused in a sync before it that
-   * had no `end`.
+   * A sync of the whole slice begins. `hasLacked`: an object was refused in an earlier sync without
+   * an `end`.
    */
   begin(slice: Slice, hasLacked: boolean): void {
     this.#forgetClusters(formatSlice(slice));
@@ -78,8 +79,8 @@ export class ReceiverSlices {
   }
 
   /**
-   * `clusterKeep` leaves a logical cluster that is under way as it is. `clusterBegin` always starts
-   * over. Both count against the bound until they end.
+   * `clusterKeep` does not change a logical cluster that is syncing. `clusterBegin` restarts its
+   * sync.
    */
   openCluster(slice: Slice, { kind, cluster }: Readonly<{ kind: 'clusterBegin' | 'clusterKeep'; cluster: string }>): ClusterOpened {
     const before = this.#clusters.get(formatSlice(slice))?.get(cluster);
@@ -122,7 +123,7 @@ export class ReceiverSlices {
 
   /**
    * Forgets all slices but `names`, which are `formatSlice` texts. Returns the forgotten slices
-   * that had logical clusters under way or kept.
+   * that had syncing or kept logical clusters.
    */
   keep(names: ReadonlySet<string>): readonly Slice[] {
     const broken: Slice[] = [];

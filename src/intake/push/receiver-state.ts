@@ -32,8 +32,8 @@ export type NumberedFrame = FrameOf<
 
 /**
  * The work of one frame for the store, or for the receiver itself. Once it is decided, `last` is
- * acknowledged (0: no frame caused the work), and `report` takes effect. With `compares`, the begin
- * is then answered with a summary.
+ * acknowledged (0: no frame caused the work), and `report` takes effect. With `compares`, the
+ * receiver then answers the begin with a summary.
  */
 export type Work = Readonly<{
   pushes: readonly Push[];

@@ -1,9 +1,8 @@
 /**
- * Decides what becomes of the frames that a pusher, or the cache at the other end of a link, sends.
- * Pure: state and event go in, the next state and its effects come out. Frames go to the store in
- * order of arrival.
+ * Decides each frame from a pusher, or from the cache at the other end of a link. Pure: maps a
+ * state and an event to the next state and its effects. Frames go to the store in order of arrival.
  *
- *   frame               what becomes of it
+ *   frame               decision
  *   begin               the receiver counts the slice's puts from here; a begin with `compares`
  *                       is answered with a summary of what the store holds
  *   put, delete         each mutation is admitted or refused by itself
@@ -263,7 +262,7 @@ function admit(state: ReceiverState, frame: FrameOf<'put' | 'delete'>, work: Wor
   const change = isPusher(context) ? undefined : trackLacking(state, frame, new Set(refused.map(({ key }) => key)));
   if (change === undefined) return { state, effects: [...effects, { kind: 'push', work: { ...work, pushes } }] };
   // The slice becomes stale in the commit that lacks the object. The `end` of the requested resync
-  // says whether the slice is still stale.
+  // decides whether the slice is still stale.
   const invalidations: readonly Push[] = change === 'lacks' ? [{ kind: 'invalidate', slice, by }] : [];
   const asks = resync(slice, change === 'lacks' ? 'an object of the slice was refused' : taken);
   return { state, effects: [...effects, { kind: 'push', work: { ...work, pushes: [...pushes, ...invalidations] } }, asks] };
@@ -285,8 +284,8 @@ function refuseUndeclared(state: ReceiverState, frame: SliceFrame, work: Work, {
   const { slice, sequence } = frame;
   const refused: Refusal = { reason: 'NotFound', message: `this cache does not serve the type ${formatResource(slice.resource)}` };
   const keys = frame.kind === 'put' ? frame.objects : frame.kind === 'delete' ? frame.keys : [undefined];
-  // The store lacks what is refused here, even if it keeps the slice's objects. So the slice must
-  // be resynced once its type is declared again.
+  // The store may keep the slice's objects, but it lacks these changes. So the slice must be
+  // resynced once its type is declared again.
   const known = state.slices.of(slice);
   const isNew = frame.kind === 'begin' && state.slices.size < slicesMax;
   if (known !== undefined || isNew) state.slices.set({ slice, phase: 'stale', isAsked: false });
@@ -314,8 +313,8 @@ function afterDecision(state: ReceiverState, { work, outcomes }: ReceiverEvent &
 }
 
 /**
- * Requests a resync of the slices whose type is declared by now. Frames under way stay dropped,
- * because they would count as changes to objects that this end does not hold.
+ * Requests a resync of the slices whose type is declared by now. Frames sent before the resync stay
+ * dropped, because they may change objects that this end lacks.
  */
 function requestDeclared(state: ReceiverState, { typeOf }: ReceiverContext): Stepped {
   const known = state.slices.waiting(({ resource, shard }) => typeOf(resource, shard) !== undefined);
@@ -324,8 +323,8 @@ function requestDeclared(state: ReceiverState, { typeOf }: ReceiverContext): Ste
 }
 
 /**
- * The store may already count a sync that came after the type was declared again. It must forget
- * that sync, because all frames up to the next `begin` are dropped.
+ * The store may count a sync that began after the type was declared again. The store must forget
+ * that sync, because this end drops all frames up to the next `begin`.
  */
 function forgetDropped(state: ReceiverState, slices: readonly Slice[], context: ReceiverContext): Stepped {
   const lost = slices.filter((slice) => !isPusher(context) || state.slices.of(slice) !== undefined);
@@ -367,8 +366,8 @@ function trackLacking(
 ): 'lacks' | 'whole' | undefined {
   const { slice } = frame;
   const lacked = lacking.lacks(slice);
-  // The sender leaves out a body that is too large for this end. What this end holds of that object
-  // may be outdated, so the object counts as missing.
+  // The sender omits a body that is too large for this end. This end's version of that object may
+  // be outdated, so the object counts as missing.
   const bodiless = frame.kind === 'put' ? frame.objects.filter(({ body }) => body === undefined) : [];
   const missing = new Set<PushedKey>([...refused, ...bodiless]);
   for (const key of frame.kind === 'put' ? frame.objects : frame.keys)

@@ -1,7 +1,7 @@
 /**
  * Runs a receiver: it executes the effects of each step (receiver-step.ts). The store decides the
  * pushes in order. All other effects go to the owner, which is a pusher's session or a link.
- * Nothing is read while the store's queue is full.
+ * `accept` waits while the store's queue is full.
  */
 import type { Metrics } from '../../diagnostics/metrics.js';
 import type { PushLane } from '../../domain/store-port.js';
@@ -24,8 +24,7 @@ export type ReceiverParts = Readonly<{
   context: () => ReceiverContext;
   run: (effect: OwnEffect) => void;
   /**
-   * Cuts off the connection, because work could not be decided, which is a bug. `close` throws the
-   * error.
+   * Terminates the connection because a bug kept work from being decided. `close` throws the error.
    */
   terminate: () => void;
 }>;

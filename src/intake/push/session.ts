@@ -1,7 +1,4 @@
-/**
- * Decides how a pusher's hello is answered, and with which `bye` a pusher leaves that lost its
- * shard.
- */
+/** Decides the answer to a pusher's hello, and the `bye` for a pusher that lost its shard. */
 import type { Arrival, ShardState } from '../../domain/claim.js';
 import { parseShardName, type ShardName } from '../../domain/shard.js';
 import type { PushOutcome } from '../../domain/push.js';
@@ -35,8 +32,8 @@ export function byeTo({ shard, process }: Pick<Arrival, 'shard' | 'process'>, ou
 }
 
 /**
- * How a session ends that has lost its shard. A later process or a removal fences the pusher for
- * good. If the pusher's own process has the shard at another cache, the pusher comes back and gets
+ * The end of a session that lost its shard. A later process or a removal fences the pusher for
+ * good. If the pusher's own process has the shard at another cache, the pusher reconnects and gets
  * the shard here.
  */
 export function displaced(

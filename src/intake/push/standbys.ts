@@ -1,7 +1,7 @@
 /**
  * Pushers that wait for their shard. Two pushers for one shard are normal: a spare, or the next one
- * in a rolling update. A pusher that comes for the first time waits while another process has the
- * shard:
+ * in a rolling update. A pusher that connects for the first time waits while another process has
+ * the shard:
  *
  *   the process that has the shard     the new pusher waits until
  *   is connected here                  that one is gone or silent, or has had no source for
@@ -12,9 +12,9 @@
  *   is a plain writer, or nobody       – (it does not wait)
  *
  * The pushers that wait for one shard get it one after the other, in order of arrival. A process
- * that has the shard, and whose welcome was lost, goes first. A pusher that had the shard earlier
- * never waits: it is fenced if another came since. A waiting pusher is fenced when its shard is
- * removed.
+ * that has the shard, but lost its welcome, is first. A pusher that had the shard earlier never
+ * waits: it is fenced if another process got the shard since. A waiting pusher is fenced when its
+ * shard is removed.
  *
  * Bound: the sessions that may be open.
  */
@@ -45,7 +45,7 @@ export type StandbysParts = Readonly<{
   clock: Clock;
 }>;
 
-/** `isNext`: the turn of this pusher has come. */
+/** `isNext`: it is this pusher's turn. */
 type Waiter = { readonly process: string; isNext: boolean; start: () => void };
 
 const beyond: Refusal = {
@@ -73,14 +73,14 @@ export class Standbys {
     this.#subscription = parts.sessions.follow(() => this.#check());
   }
 
-  /** Does not count the pusher whose turn has come. */
+  /** Does not count the pusher whose turn it is. */
   count(shard: ShardName): number {
     return this.#waiting.get(shard)?.filter(({ isNext }) => !isNext).length ?? 0;
   }
 
   /**
    * Why no pusher can wait here: the shard is at another cache, and another server of this cache
-   * holds the links. The pusher comes back, and may then reach that server.
+   * holds the links. The pusher reconnects, perhaps to that server.
    */
   refuses(shard: ShardName): Refusal | undefined {
     const { own, known, hasLinks } = this.#parts;
@@ -88,9 +88,9 @@ export class Standbys {
   }
 
   /**
-   * Runs `take` in this pusher's turn, once nobody has the shard. Calls `waits` first if the pusher
-   * must wait. `removed`: the shard was removed while the pusher waited. Returns undefined if
-   * `gone` resolves first.
+   * Runs `take` in this pusher's turn, once no other process has the shard. Calls `waits` first if
+   * the pusher must wait. `removed`: the shard was removed while the pusher waited. Returns
+   * undefined if `gone` resolves first.
    */
   async inTurn<T>(
     { shard, process }: Readonly<{ shard: ShardName; process: string }>,

@@ -13,7 +13,7 @@
  * in a turn. Each shard is read within one turn, so all its values are of one moment. The last
  * report of a type on all shards is kept for callers that accept its age.
  *
- * Bound: `typesKeptMax` types; the type reported longest ago goes first.
+ * Bound: `typesKeptMax` types; the cache drops the oldest report.
  */
 import { entryOf } from '../../domain/base/entry-of.js';
 import { isWrittenPlainly, type ShardState } from '../../domain/claim.js';
@@ -140,8 +140,7 @@ export class Freshness implements FreshnessPort {
       const statuses = slicesOn(shard).map((slice) => sliceStatus(slice, state, reporter, nowMs));
       ofType.add(shardFreshness({ shard, connection: reporter.connection }, statuses));
     }
-    // The newest change may not be older than anything read of the shards, so it is read after
-    // them.
+    // Read after the shards, so that the newest change is no older than their values.
     const newestChange = this.#parts.store.revisions.format(this.#parts.newest.of(question));
     return { cache, tree: { complete }, newestChange, ...ofType.report(cache.ready && complete) };
   }
@@ -296,7 +295,9 @@ export function isWhole(state: SliceState | undefined, { via, plain, term }: Sha
   return via === 'local' ? plain || reported : state.filterHash !== '' && reported;
 }
 
-/** A plain writer syncs nothing. Once the writer is quiet, what it wrote counts as everything. */
+/**
+ * A plain writer syncs nothing. Once the writer is quiet, its objects count as all of the slice.
+ */
 function syncedIn({ syncedTerm, everSynced }: SliceState, shard: ShardState | undefined): SliceStatus['syncedIn'] {
   if (shard !== undefined && syncedTerm !== 0 && syncedTerm === shard.term) return isWrittenPlainly(shard) ? 'assumed' : 'this-term';
   return everSynced ? 'earlier' : 'never';

@@ -10,7 +10,7 @@
  * H1 While a removal is held, nothing of the slice is removed for that reason.
  * H2 A release covers that removal alone: a removal for another reason waits again.
  *
- * Holds are in memory. After a restart, the caller asks for the removal again, and its grace time
+ * Holds are in memory. After a restart, the caller requests the removal again, and its grace time
  * starts over.
  *
  * Bound: one hold for each slice.
@@ -23,7 +23,7 @@ import type { ShardName } from '../../domain/shard.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';
 
 /**
- * `reason`: tells removals of one slice apart. `removes`: how many of the slice's `objects` would
+ * `reason`: distinguishes removals of one slice. `removes`: how many of the slice's `objects` would
  * be removed.
  */
 export type WantedRemoval = Readonly<{ slice: Slice; reason: string; removes: number; objects: number }>;
@@ -109,8 +109,8 @@ export class HeldRemovals implements Removals {
   }
 
   /**
-   * Calls `listener` with each slice whose removal was released. The caller that wants the removal
-   * asks again.
+   * Calls `listener` with each slice whose removal was released. That removal's caller then
+   * requests it again.
    */
   follow(listener: (slice: Slice) => void): Subscription {
     return this.#listeners.subscribe(listener);

@@ -1,8 +1,8 @@
 /**
- * Removes what a shard has left here of a logical cluster that migrated to another shard. kcp
- * deletes the objects on the former shard directly in etcd, so its replication controller sees no
- * deletion. Without this removal, the copies would stay for good, and each name would exist on two
- * shards.
+ * Removes the copies that a shard has left here of a logical cluster that migrated to another
+ * shard. kcp deletes the objects on the former shard directly in etcd, so its replication
+ * controller sees no deletion. Without this removal, the copies would stay for good, and each name
+ * would exist on two shards.
  *
  *   LogicalCluster of C from A, marked as migrating by M         ┐
  *   M, a LogicalClusterMigration of C to B, on exactly one shard ├ for `staysMs` ──▶ delete what A
@@ -12,13 +12,13 @@
  * everything on the former one.
  *
  * MIGRATED-1 This applies only to a shard that a plain writer writes here. An agent sees the
- *   deletes itself, and objects that come over a link are deleted where they come from.
+ *   deletes itself. Objects from a link are deleted at the cache that the shard is written to.
  * MIGRATED-2 It never applies to `root` and `system:…`. These do not migrate, and their objects
  *   govern other logical clusters.
- * MIGRATED-3 A write during the removal stops it. The written object stays, and so does everything
- *   that is not deleted by then.
- * MIGRATED-4 What one shard says about another is never enough. The mark of the former shard names
- *   the migration, the migration names the destination, and only the destination can end it.
+ * MIGRATED-3 A write during the removal stops it. The written object stays, and so do all objects
+ *   that are not deleted yet.
+ * MIGRATED-4 One shard's word about another is never enough. The mark of the former shard names the
+ *   migration, the migration names the destination, and only the destination can end it.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Log } from '../../diagnostics/log.js';
@@ -35,7 +35,7 @@ import { textAt } from '../../domain/base/members.js';
 import { jsonValue } from '../../json/json-value.js';
 import type { PublishedState } from '../../domain/published-state.js';
 
-/** `isLeader`: only the leading server of a store removes what no operator asked for. */
+/** `isLeader`: only the leading server of a store makes removals that no operator requested. */
 export type MigratedClustersParts = Readonly<{
   objects: Pick<Objects, 'find' | 'snapshot'>;
   revisions: Pick<Revisions, 'published'>;
@@ -109,7 +109,7 @@ export class MigratedClusters {
     }
   }
 
-  /** The next check repeats what failed. */
+  /** The next check retries failed removals. */
   async #checkAll(): Promise<void> {
     if (this.#parts.isLeader()) for (const [cluster, since] of this.#marked) await this.#check(cluster, since);
   }

@@ -2,14 +2,14 @@
  * Removes shards from the cache:
  *
  *   an operator names it          removed: a tombstone fences its old processes, and each object
- *                                 leaves with one DELETED
+ *                                 causes one DELETED
  *   its Shard object was deleted  removed likewise, once nobody has pushed it for `deletedGraceMs`
  *                                 (if configured)
- *   away for `awayMaxMs`          emptied, without a tombstone: a pusher that comes back syncs it
+ *   away for `awayMaxMs`          emptied, without a tombstone: a pusher that reconnects syncs it
  *                                 in full (if configured)
  *
- * L1 Only a DELETE of the Shard object itself says that its shard is gone. A Shard object that a
- *    full sync leaves out, or that goes with another removal, says nothing.
+ * L1 Only a DELETE of the Shard object itself proves that its shard is gone. A Shard object that a
+ *    full sync omits, or that another removal deletes, proves nothing.
  * L2 A shard whose Shard object exists (still, or again) is not removed because of a deletion.
  * L3 Whoever claims a shard during its removal keeps it.
  * L4 Only the root shard decides about other shards. kcp keeps all Shard objects in its logical
@@ -40,13 +40,13 @@ export type ShardRemovalParts = Readonly<{
   seenMs: SeenElsewhere;
   lastWriteMs: (shard: ShardName) => number;
   isLinkUp: (neighbour: Neighbour) => boolean;
-  /** Only the leading server of a store removes what no operator asked for. */
+  /** Only the leading server of a store makes removals that no operator requested. */
   isLeader: () => boolean;
   clock: Clock;
   log: Log;
 }>;
 
-/** An undefined limit turns that removal off. */
+/** An undefined limit disables that removal. */
 export type ShardRemovalPolicy = Readonly<{ awayMaxMs: number | undefined; deletedGraceMs: number | undefined }>;
 
 const shardObjects = { group: 'core.kcp.io', resource: 'shards' } as const;
@@ -68,8 +68,8 @@ export class ShardRemoval implements Shards {
    */
   readonly #deleted = new Map<ShardName, number>();
   /**
-   * The shard that this server is removing. A step may still fail after the store reports it as
-   * removed.
+   * The shard that this server is removing. A step may still fail after the store reports the shard
+   * as removed.
    */
   #removing: ShardName | undefined;
   #isClosed = false;
@@ -111,8 +111,8 @@ export class ShardRemoval implements Shards {
     if (outcome?.kind !== 'swept') throw new Error(`clearing a shard ended as ${outcome?.kind}`);
     const { removed } = outcome;
     const state = this.#parts.state.shard(shard);
-    // Whoever has claimed the shard since keeps it. Without a fence, its pusher must resync what it
-    // pushed meanwhile.
+    // Whoever has claimed the shard since keeps it. Without a fence, its pusher must resync the
+    // objects that it pushed meanwhile.
     if (!fence)
       sessions.evict(shard, { reason: 'unavailable', message: `the shard ${shard} was emptied, please sync it again`, retryAfterMs: 0 });
     else if (state !== undefined) sessions.evictOlder(shard, state, `the shard ${shard} was removed`);
@@ -177,7 +177,7 @@ export class ShardRemoval implements Shards {
     const { state, revisions } = this.#parts;
     const holds = [...state.slicesOf(shard)].some(({ objects }) => objects > 0);
     if (!holds || !this.#isQuiet(shard, awayMaxMs)) return;
-    // A plain writer may have come back at another server of the same etcd. Later writes are above
+    // A plain writer may have resumed at another server of the same etcd. Later writes are above
     // `through`, and stay.
     await revisions.reachNewest();
     const through = revisions.published;
@@ -185,8 +185,8 @@ export class ShardRemoval implements Shards {
   }
 
   /**
-   * If a shard comes by the parent, or by a child whose link is up, that neighbour empties it, not
-   * this cache.
+   * If the shard's via is the parent, or a child whose link is up, that neighbour empties the
+   * shard, not this cache.
    */
   #mayEmpty(via: ShardState['via']): boolean {
     return via === undefined || via === 'local' || (via !== 'parent' && !this.#parts.isLinkUp(via));

@@ -1,8 +1,7 @@
 /**
  * Refuses a table that changes the scope of a type while plain writers' objects of the type are
- * stored. No URL would lead to these objects, and nobody would send them again: in Kubernetes the
- * scope of a CustomResourceDefinition cannot change either. Pushers and links do send their objects
- * again.
+ * stored. No URL would lead to these objects, and no plain writer would send them again, as pushers
+ * and links do. Kubernetes also lets no CustomResourceDefinition change its scope.
  */
 import type { ServedType } from '../../domain/catalogue/catalogue.js';
 import { kcpTypes } from '../../domain/catalogue/catalogue-kcp.js';
@@ -21,7 +20,7 @@ type Parts = Readonly<{
 
 export class TypeScopes {
   readonly #state: Parts['state'];
-  /** By group and resource: whether the type is namespaced, or was when objects of it were stored. */
+  /** By group and resource: whether the type is, or was when its objects were stored, namespaced. */
   readonly #namespaced = new Map<string, boolean>(kcpTypes.map((type) => [formatGroupResource(type), type.namespaced]));
 
   private constructor(state: Parts['state']) {
@@ -60,7 +59,7 @@ export class TypeScopes {
     }
   }
 
-  /** The table is in use. */
+  /** Call this once the table is in use. */
   record(table: readonly ServedType[]): void {
     for (const type of table) this.#namespaced.set(formatGroupResource(type), type.namespaced);
   }

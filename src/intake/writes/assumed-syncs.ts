@@ -1,14 +1,14 @@
 /**
- * Decides when the objects of plain writers count as all that their shards have, because plain HTTP
- * sends no `end`. Until then, the slices of these shards count as not synced, and other caches keep
+ * Decides when a plain writer's objects count as all objects of its shard, because plain HTTP sends
+ * no `end`. Until then, the slices of these shards count as not synced, and other caches keep
  * objects that these slices lack.
  *
  *   quiet for quietMs            everything counts as written
  *   never quiet for so long      everything counts as written after writingMsMax, because kcp
  *                                writes all it has within its first minute
- *   a type that is new later     counts as written at once, because its shard does already
+ *   a type that appears later    counts as written at once, because its shard does already
  *
- * Bound: every `checkIntervalMs`, one look at every slice of plain shards.
+ * Bound: one check of each slice of plain shards every `checkIntervalMs`.
  */
 import type { Log } from '../../diagnostics/log.js';
 import type { Clock } from '../../domain/ports.js';

@@ -181,7 +181,7 @@ type KeptWrite = Readonly<{ body: Body; keeps: boolean }>;
  *
  * `isWhole`: the write is a PUT. Throws Refused. A write that changes listed names only is applied
  * to the stored text, in which the shard's own values stay where they are. So the next push of the
- * same object, with the same names kept, has the same bytes, and writes nothing.
+ * same object with the same kept names has the same bytes and writes nothing.
  */
 async function keptWrite(
   { next, stored, names, isWhole }: Readonly<{ next: Body; stored: Body; names: NamesOfType; isWhole: boolean }>,

@@ -9,7 +9,7 @@
  * Pushers and other servers of the store take no turns, so they may change the object in between.
  *
  * Bound: every waiting write is an admitted request (`requestsInFlightMax`; further requests get
- * 429). A write leaves the line when its request ends.
+ * 429). A waiting write leaves the line when its request ends.
  */
 import { formatKey, type Key } from '../../domain/key.js';
 import { Refused, type Refusal } from '../../domain/errors.js';
@@ -17,12 +17,11 @@ import type { Asker } from '../../domain/write-request.js';
 
 export class ObjectTurns {
   /**
-   * Keyed by shard and client key, while a write has its turn. The callbacks start the writes that
-   * wait.
+   * Keyed by shard and client key while a write has its turn. Each callback starts a waiting write.
    */
   readonly #lines = new Map<string, Set<() => void>>();
 
-  /** Runs `decide` when its turn has come. Throws Refused if the request ends before that. */
+  /** Runs `decide` in its turn. Throws Refused if the request ends earlier. */
   async run<T>(key: Key, asker: Asker, decide: () => Promise<T>): Promise<T> {
     const line = formatKey(key);
     await this.#enter(line, asker);

@@ -1,23 +1,23 @@
 /**
- * Decides whether a write over plain HTTP goes ahead. Plain writers have no session and send no
+ * Decides whether to accept a write over plain HTTP. Plain writers have no session and send no
  * claims. So this cache itself finds out when a plain writer last wrote, and whether another cache
  * has the shard.
  *
  *   the shard's via              a plain write
- *   none, local                  goes ahead; a shard without a via becomes local
- *   local, with a pusher, or     is refused, because the cache holds what that pusher sent;
- *   held for one                 but the shard itself may write, as kcp does beside its agent
+ *   none, local                  is accepted; a shard without a via becomes local
+ *   local, with a pusher, or     is refused, because the pusher's next sync would undo it; but
+ *   held for one                 the shard itself may write, as kcp does beside its agent
  *   a link, seen within holdMs   is refused, and the refusal says where the shard is
  *   none yet, with its origin    as with a link to the parent
  *   at another cache
  *   a link, away for holdMs      takes the shard over
  *
- * A write that changes kept names only (domain/kept-names.ts) goes ahead beside a pusher, and takes
- * no shard over.
+ * A write that changes kept names only (domain/kept-names.ts) is accepted beside a pusher, but
+ * takes over no shard.
  *
  * A shard is seen while its pusher is connected somewhere, and whenever one of its changes arrives.
- * A shard also counts as seen until its link has been down for long. The committer checks the via
- * once more.
+ * A shard whose claim says `held` also counts as seen until a link towards its origin goes down.
+ * The committer checks the via once more.
  */
 import { isShard, type Caller } from '../../domain/caller.js';
 import { isElsewhere, neighbourTowards } from '../../domain/claim.js';
@@ -71,7 +71,7 @@ export class PlainWrites {
     this.#lastWritesElsewhereMs.set(shard, this.#parts.clock.now());
   }
 
-  /** Drops removed shards, and those that the store does not know any more. */
+  /** The last plain write to each shard that the store knows and that is not removed. */
   lastWritesHere(): ReadonlyMap<ShardName, number> {
     for (const writes of [this.#lastWritesMs, this.#lastWritesElsewhereMs])
       for (const shard of writes.keys()) if (this.#parts.known.shard(shard)?.removed !== false) writes.delete(shard);
@@ -79,16 +79,16 @@ export class PlainWrites {
   }
 
   /**
-   * The last plain write to the shard at any server, in milliseconds of the clock. If there was
-   * none, since when this process could have noticed one.
+   * The last plain write to the shard at any server, in milliseconds of the clock. At least
+   * `runningSinceMs`, because earlier writes are unknown.
    */
   lastWriteMs(shard: ShardName): number {
     return Math.max(this.#lastWritesMs.get(shard) ?? 0, this.#lastWritesElsewhereMs.get(shard) ?? 0, this.#parts.runningSinceMs());
   }
 
   /**
-   * Decides whether a write goes ahead, and with which flag of the mutation (`as`, mutation.ts).
-   * `keeps`: the write changes kept names only.
+   * Accepts a write with a flag for its mutation (`as`, mutation.ts), or refuses it. `keeps`: the
+   * write changes kept names only.
    */
   decide(shard: ShardName, caller: Caller, keeps = false): Decision {
     const { own, known, clock, seenMs, runningSinceMs, pushers } = this.#parts;
@@ -127,10 +127,10 @@ function writtenElsewhere(shard: ShardName, neighbour: Neighbour): Refusal {
 }
 
 /**
- * When any of these slices changed last, in milliseconds of the clock; 0 if none ever did. A time
- * in the future comes from an earlier process whose clock was ahead. It is ignored, because callers
- * count from RunningSince at the earliest. A caller that removes something because of its age
- * should instead wait until that time has passed, as shard-removal.ts does.
+ * When any of these slices changed last, in milliseconds of the clock; 0 if none ever did. Ignores
+ * times in the future, written by an earlier process with a fast clock, because callers count from
+ * RunningSince at the earliest. A caller that removes something because of its age should instead
+ * wait until that time has passed, as shard-removal.ts does.
  */
 export function lastChangeMs(slices: Iterable<Pick<SliceState, 'changedMs'>>, nowMs: number): number {
   let lastMs = 0;

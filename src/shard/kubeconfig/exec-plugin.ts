@@ -6,7 +6,7 @@
  *                      ▲                  └─invalid output, exit code, timeout─▶ all who wait fail
  *                      └───────────────────────────────────────────────────────────────┘
  *
- * E1 One run at a time serves all who wait. Once nobody waits, it is stopped.
+ * E1 One run at a time serves all waiting callers. It is stopped once no caller waits.
  * E2 Only valid credentials are kept, and no longer than until their expiry.
  * E3 A 401 drops the credential of that request, and no later one.
  * E4 No error contains any of the output, the arguments or the environment.
@@ -52,7 +52,7 @@ export class ExecPlugin {
   }
 
   /**
-   * `ca`: the cluster's CA, for a plugin whose entry asks for it. Rejects with CacheError, or with
+   * `ca`: the cluster's CA, for a plugin whose entry requests it. Rejects with CacheError, or with
    * the signal's reason once the signal is aborted.
    */
   async credential(ca: string | undefined, signal: AbortSignal): Promise<ExecCredential> {

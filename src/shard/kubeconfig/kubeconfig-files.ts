@@ -1,8 +1,8 @@
 /**
- * A kubeconfig and the files that it names, read again before each request. Whatever renews a
- * certificate or a token replaces a file, or rewrites the kubeconfig. A file watch would miss a
- * Kubernetes secret, which is swapped by a symbolic link. A read takes a fraction of a millisecond,
- * and requests are few.
+ * A kubeconfig and the files that it names, read again before each request. A renewal of a
+ * certificate or token replaces a file, or rewrites the kubeconfig. A file watch would miss a
+ * change of a Kubernetes secret, which swaps a symbolic link. A read takes a fraction of a
+ * millisecond, and requests are few.
  *
  * F1 Unusable content is ignored: a half-written file, or a certificate with another key. Each
  *    problem is logged once.

@@ -1,6 +1,6 @@
 /**
  * Access to a shard by a kubeconfig: the contents of its files, and the credentials of its exec
- * plugin. The client asks for both before every request, so that renewed credentials need no
+ * plugin. The client requests both before every request, so that renewed credentials need no
  * restart.
  */
 import type { UsedCertificates } from '../../certificates/certificate-expiry.js';

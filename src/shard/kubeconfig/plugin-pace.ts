@@ -1,6 +1,6 @@
 /**
- * How long the next run of an exec plugin waits. All readers of a shard ask for credentials at
- * once, and try again soon. So the pace is that of the plugin, not of each reader.
+ * How long the next run of an exec plugin waits. All readers of a shard request credentials at
+ * once, and retry soon. So one pace limits the plugin for all readers.
  *
  *  the run failed, or the shard soon refused the credential     doubling waits up to `waitMsMax`
  *  the credential has lasted, and was refused or has expired    no wait; failures are reset
