@@ -1,5 +1,5 @@
 /**
- * Decides which of two claims has a shard, and through which neighbour a cache reaches the shard's
+ * Decides which of two claims wins a shard, and through which neighbour a cache reaches the shard's
  * origin. A claim names a shard's origin: the cache to which the shard's writer connects. Every
  * cache decides for itself, with one total order. So all caches end with the highest claim,
  * whatever the order in which claims arrived.

@@ -1,6 +1,6 @@
 /**
- * What a path leads to. `GET /services/cache/resolve?path=` returns it, with the freshness of the
- * entries that led there.
+ * The result of resolving a path. `GET /services/cache/resolve?path=` returns it, with the
+ * freshness of the entries that it was read from.
  *
  *  {"kind": "cluster", "shard": "amber", "cluster": "2hkmx5l3ov9dd7vw", "path": "root:org:team",
  *   "unavailable": false, "shards": ["amber"],

@@ -9,7 +9,7 @@ import type { Neighbour } from './via.js';
 export type TypeOrIdentity = Pick<Resource, 'group' | 'resource'> & Readonly<{ identity: string | undefined }>;
 
 /**
- * What a commit changed of shards, slices and links. A removed entry has the form that
+ * The shards, slices and links that a commit changed. A removed entry has the form that
  * `unknownShard`, `isForgotten` or `leftLink` defines. `invalidated`: slices in which another
  * server of the store has removed or changed objects. A sync of them at this server must begin
  * again.

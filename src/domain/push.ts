@@ -18,8 +18,8 @@ import type { Slice } from './slice.js';
 export type Term = number;
 
 /**
- * Who sends a push. A pusher holds its shard while the shard is local and in that pusher's term. A
- * link holds a shard while the shard's via is the neighbour at the link's other end.
+ * The sender of a push. A pusher holds its shard while the shard is local and in that pusher's
+ * term. A link holds a shard while the shard's via is the neighbour at the link's other end.
  */
 export type Speaker = Readonly<{ kind: 'pusher'; term: Term } | { kind: 'link'; neighbour: Neighbour }>;
 
@@ -84,8 +84,8 @@ export type Push =
    */
   | Readonly<{ kind: 'reach'; neighbour: Neighbour; position: string }>
   /**
-   * Forgets a child and its link. The shards that came from the child then have no via; their
-   * objects stay. The caller makes sure that no session of that child is open.
+   * Forgets a child and its link. The shards whose via is the child then have no via; their objects
+   * stay. The caller makes sure that no session of that child is open.
    */
   | Readonly<{ kind: 'leave'; neighbour: Neighbour }>
   /**

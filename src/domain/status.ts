@@ -119,7 +119,7 @@ export type ParentStatus = LinkStatus &
 /** `agent`: the child's program and version, while it is connected. */
 export type ChildStatus = LinkStatus & Readonly<{ name: string; agent: string | null }>;
 
-/** What this cache sends over a link. Counts are since the link opened. */
+/** The traffic from this cache over a link. Counts are since the link opened. */
 export type SendingStatus = Readonly<{
   slices: number;
   /** Slices that the other end holds completely and that changes alone keep up to date. */
@@ -128,14 +128,14 @@ export type SendingStatus = Readonly<{
   behind: number;
   /** Time since the oldest unacknowledged change was sent. */
   lagMs: number;
-  /** How often the other end has asked for a resync. */
+  /** How often the other end has requested a resync. */
   resynced: number;
   /** Slices of which the other end refuses objects. */
   refused: number;
 }>;
 
 /**
- * What this cache receives over a link. Counts of objects and comparisons are since the link
+ * The traffic to this cache over a link. Counts of objects and comparisons are since the link
  * opened.
  */
 export type ReceivingStatus = Readonly<{
@@ -212,7 +212,7 @@ export type SliceStatus = Readonly<{
    */
   syncedIn: 'this-term' | 'earlier' | 'never' | 'assumed';
   /**
-   * Whether changes alone keep the slice up to date over its link; null if the slice comes over no
+   * Whether changes alone keep the slice up to date over its link; null if the shard's via is no
    * link.
    */
   current: boolean | null;

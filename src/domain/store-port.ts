@@ -197,8 +197,8 @@ export type PeerPusher = Readonly<{
 }>;
 
 /**
- * What a server reports to the others of its store. `lastWrites`: for each shard a number that
- * changes after plain writes.
+ * A server's report to the others of its store. `lastWrites`: for each shard a number that changes
+ * after plain writes.
  */
 export type PeerState = Readonly<{ pushers: ReadonlyMap<ShardName, PeerPusher>; lastWrites: ReadonlyMap<ShardName, number> }>;
 

@@ -1,5 +1,5 @@
 /**
- * What `GET /services/cache/freshness` returns: how fresh a cache is for one type, on each shard.
+ * The answer of `GET /services/cache/freshness`: how fresh a cache is for one type, on each shard.
  * It is an extract of the status report (status.ts), with the same words and values.
  *
  *  {"cache": {"id": "c-1", "version": "0.1.0", "epoch": 1234567, "resourceVersion": "…",

@@ -1,7 +1,4 @@
-/**
- * The requests of the kube API to the intake. Texts in them that come from clients are not
- * validated yet.
- */
+/** The requests of the kube API to the intake. Texts that clients sent are not validated yet. */
 import type { Caller } from './caller.js';
 import type { ServedType } from './catalogue/catalogue.js';
 import type { ClusterName } from './cluster.js';

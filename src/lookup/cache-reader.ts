@@ -12,8 +12,8 @@
  * L3 Without a report, a found object has unknown freshness, and an absence proves nothing.
  *
  * A look-up is one request. For a watched type (watched-type.ts), the reader requests only a report
- * on the type, once in `reportAgeMaxMs`. It looks an object up in the cache only if memory cannot
- * answer or is behind the report.
+ * on the type, once in `reportAgeMaxMs`. It requests an object only if memory cannot answer or is
+ * behind the report.
  *
  * An older cache has no look-ups (404, 400). The reader then requests the object alone, without a
  * report.
@@ -86,7 +86,7 @@ export type CacheReaderOptions = Readonly<{
    * gets a new report.
    */
   reportAgeMaxMs: number;
-  /** How long a report may take. After that, a list continues without a report. */
+  /** Timeout of a report; a list then continues without one. */
   freshnessTimeoutMs: number;
   pageObjectsMax: number;
 }>;

@@ -1,8 +1,8 @@
 /**
  * How fresh a cache is for one type, as far as look-ups need it: the answer of `GET
  * /services/cache/freshness` (domain/type-freshness.ts). The cache may be newer than this reader. A
- * value that the reader does not know becomes null ("nobody reports it"). It is no fault, because a
- * controller must not stop when its cache reports a new value.
+ * value that the reader does not know becomes null ("nobody reports it"). That is no fault, because
+ * a controller must not stop when its cache reports a new value.
  */
 import { isObject, type Members } from '../domain/base/members.js';
 import { CacheFault } from './cache-fault.js';
@@ -38,7 +38,7 @@ export type TypeFreshness = Readonly<{
   shards: readonly Freshness[];
   /**
    * How many shards are left out. A cache lists at most 100. Shards that keep the type from being
-   * whole come first.
+   * whole are first.
    */
   shardsLeftOut: number;
 }>;

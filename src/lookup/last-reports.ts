@@ -28,7 +28,7 @@ export class LastReports {
   /** Questions whose last report listed only some of the shards. */
   readonly #leftOut = new Set<string>();
 
-  /** `ask` gets no signal, so it must settle by itself. */
+  /** `ask` gets no signal, so it must end by itself. */
   constructor({ clock, ask }: { clock: Pick<Clock, 'now'>; ask: (question: string) => Promise<FreshnessReport> }) {
     this.#clock = clock;
     this.#ask = ask;

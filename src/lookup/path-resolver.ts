@@ -1,6 +1,6 @@
 /**
- * Asks a cache which logical cluster a path leads to. Answers are not kept, because the path may
- * lead elsewhere a moment later.
+ * Asks a cache which logical cluster a path leads to. Keeps no answer, because the path may lead
+ * elsewhere a moment later.
  */
 import { membersOf, type Members } from '../domain/base/members.js';
 import { jsonValue } from '../json/json-value.js';
@@ -72,8 +72,8 @@ export function resolveTarget(path: string): string {
 }
 
 /**
- * Reads a cache's answer on where a path leads (domain/path-resolution.ts). Throws CacheFault, also
- * for an unknown kind, because no caller could act on it.
+ * Parses a cache's answer to a path (domain/path-resolution.ts). Throws CacheFault, also for an
+ * unknown kind, because no caller could act on it.
  */
 export function parsePathAnswer(text: string): ResolvedPath {
   const members = membersOf(jsonValue(text));

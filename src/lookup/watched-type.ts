@@ -7,8 +7,8 @@
  *                         └─────────────────┘
  *
  * W1 The objects are those of one moment of the cache, a resourceVersion. They answer a look-up
- *    only if that moment includes the type's newest change (`hasReached`). So while the watch lags
- *    or has ended, look-ups go to the cache. An answer is never older than its freshness report.
+ *    only if that moment includes the type's newest change (`hasReached`). While the watch lags or
+ *    has ended, look-ups read from the cache. An answer is never older than its freshness report.
  * W2 A cache that restarts with another disk, or with an older state, has another history. Across
  *    histories, a larger resourceVersion is not a later one. So the objects count only if their
  *    resourceVersion is of the cache's present life, or equals that of the type's newest change.

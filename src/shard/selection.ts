@@ -38,7 +38,7 @@ export type SelectionRule = Readonly<{
 }>;
 
 /**
- * The replicated types of the table. The type whose objects declare types comes first. If the shard
+ * The replicated types of the table. The type whose objects declare types is first. If the shard
  * does not serve a type, the agent waits for it.
  */
 export function replicatedTypes(table: readonly TableType[]): readonly ReplicatedType[] {

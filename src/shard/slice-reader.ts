@@ -67,7 +67,7 @@ export class SliceReader implements SliceSource {
         if (outgoing !== undefined) batch.push(outgoing);
       }
       if (batch.length > 0) yield batch;
-      // Calls the onlooker after sending, so that the effects of an object follow the object.
+      // Calls the onlooker after sending, so that an object's effects follow the object.
       if (onlooker !== undefined) for (const read of reads) onlooker.observe(read);
     }
   }

@@ -1,6 +1,6 @@
 /**
- * What is wrong with a server's certificate. `explainCertificateFault` replaces Node's message,
- * which names neither the server nor the CA.
+ * The fault of a server's certificate. `explainCertificateFault` replaces Node's message, which
+ * names neither the server nor the CA.
  */
 export type CertificateFault = 'untrusted' | 'other-names' | 'expired' | 'not-yet-valid';
 

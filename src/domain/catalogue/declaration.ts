@@ -1,5 +1,5 @@
 /**
- * What a ClusterCachedResource declares: a type that is served while the object exists.
+ * The declaration of a ClusterCachedResource: a type that is served while the object exists.
  *
  * Bound: an object of more than `declarationBytesMax` bytes is ignored, because the tick that
  * publishes an object also parses it.

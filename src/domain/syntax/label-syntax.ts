@@ -1,5 +1,5 @@
 /**
- * What Kubernetes accepts as label keys, label values and annotations, with Kubernetes' messages.
+ * Kubernetes' rules for label keys, label values and annotations, with Kubernetes' messages.
  *
  * Each function returns the list of flaws, empty if the input is valid. The flaws become the causes
  * of one 422. Lengths are in bytes, as in Go.

@@ -1,6 +1,6 @@
 /**
- * What Kubernetes accepts as names, with Kubernetes' messages. Each function returns the list of
- * flaws, empty if the name is valid.
+ * Kubernetes' rules for names, with Kubernetes' messages. Each function returns the list of flaws,
+ * empty if the name is valid.
  *
  * A subdomain is tested label by label, because one pattern over all of it would need a
  * backtracking stack as long as the text.

@@ -36,8 +36,8 @@ const strictCausesMax = 100;
 const decoder = new TextDecoder();
 
 /**
- * What the URL says about the object; `version` is that of the URL. By default Kubernetes warns of
- * repeated and unknown names.
+ * The object's type and the version, according to the URL. By default Kubernetes warns of repeated
+ * and unknown names.
  */
 export type Expected = Readonly<{ type: ServedType; version: string; fieldValidation: FieldValidation }>;
 

@@ -218,7 +218,7 @@ export class PushSession {
   }
 
   async #removeUnnamed(): Promise<void> {
-    // The slices' counts of objects must include what the pusher sent before.
+    // The slices' counts of objects must include all earlier frames of the pusher.
     await this.#receiver?.decided;
     const failed = await this.#held?.named.removeOthers();
     if (failed !== undefined) this.bye('unavailable', failed.message, unavailableRetryMs);

@@ -169,7 +169,7 @@ export class PushSessions {
 
   /**
    * Whether a local shard is held. Soon after the start, a shard without any session yet counts as
-   * held, because its pusher may come back.
+   * held, because its pusher may reconnect.
    */
   keeps(shard: ShardName, nowMs: number): boolean {
     if (this.hasLivePusher(shard, nowMs)) return true;

@@ -18,7 +18,7 @@ export type ReceiverEffect =
   /** `key`: undefined if the frame names no keys. */
   | Readonly<{ kind: 'refused'; slice: Slice; key: PushedKey | undefined; refusal: Refusal }>
   | Readonly<{ kind: 'parked'; slice: Slice }>
-  /** Send a summary of what the store holds of the slice, under the number of its begin. */
+  /** Send a summary of the slice's stored objects, under the number of its begin. */
   | Readonly<{ kind: 'summarise'; slice: Slice; sequence: number }>
   /** The store has compared the periodic digest of a slice that is current here. */
   | Readonly<{ kind: 'compared'; slice: Slice; isSame: boolean }>
@@ -40,7 +40,7 @@ export function decidedEffects(
   if (differs !== undefined) return [resync(slice, 'the slice is not current here')];
   const isUnchanged = outcomes.every(({ kind }) => kind === 'unchanged');
   if (pushes.some(({ kind }) => kind === 'compare')) return isUnchanged ? [{ kind: 'compared', slice, isSame: true }] : [];
-  // A fenced link may not learn what the store holds of the slice, so its summary is empty.
+  // A fenced link may not learn the slice's stored objects, so its summary is empty.
   if (compares && pushes.length > 0 && isUnchanged) return [{ kind: 'summarise', slice, sequence: last }];
   if (compares) return [{ kind: 'send', frame: { kind: 'summary', slice, sequence: last, digests: new Uint8Array() } }];
   return outcomes.some(({ kind }) => kind === 'unbegun') ? [resync(slice, 'the sync of the slice was interrupted here')] : [];

@@ -1,6 +1,6 @@
 /**
- * What a receiver remembers of its sender's slices. A step changes this state in place, because
- * copying tens of thousands of slices for each frame would cost too much.
+ * A receiver's state of its sender's slices. A step changes this state in place, because copying
+ * tens of thousands of slices for each frame would cost too much.
  *
  * Slices that wait for their type are indexed by type. A type is declared for all shards or for
  * none.

@@ -1,7 +1,4 @@
-/**
- * What a receiver consists of: its state, its events, and the context that each step reads
- * (receiver-step.ts).
- */
+/** A receiver's state, its events, and the context that each step reads (receiver-step.ts). */
 import type { ServedType } from '../../domain/catalogue/catalogue.js';
 import type { LackingObjects } from '../../domain/slices/lacking-objects.js';
 import type { StoredObject } from '../../domain/object.js';
@@ -17,7 +14,7 @@ export type ReceiverState = Readonly<{
   slices: ReceiverSlices;
   /**
    * Objects that this end refused since the last begin of their slice. A slice that lacks objects
-   * is not current, whatever its `end` says. For links only.
+   * is not current, even after its `end`. For links only.
    */
   lacking: LackingObjects;
   undecided: Credit;

@@ -39,7 +39,7 @@
  *   declared.
  * RECEIVE-5 The other end cannot remove objects of a slice that this end's policy does not accept.
  *   A change of this end's policy removes them (tier/links/uncovered-slices.ts).
- * Bounds: the credit limits what is not decided yet; `slicesMax`.
+ * Bounds: the credit limits undecided frames; `slicesMax`.
  */
 import type { Refusal } from '../../domain/errors.js';
 import { LackingObjects } from '../../domain/slices/lacking-objects.js';

@@ -1,7 +1,7 @@
 /**
  * Runs a receiver: it executes the effects of each step (receiver-step.ts). The store decides the
- * pushes in order. All other effects go to the owner, which is a pusher's session or a link.
- * `accept` waits while the store's queue is full.
+ * pushes in order. The owner, a pusher's session or a link, executes all other effects. `accept`
+ * waits while the store's queue is full.
  */
 import type { Metrics } from '../../diagnostics/metrics.js';
 import type { PushLane } from '../../domain/store-port.js';

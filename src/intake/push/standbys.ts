@@ -35,7 +35,7 @@ export type StandbysParts = Readonly<{
   seenMs: SeenElsewhere;
   /** See RunningSince. */
   runningSinceMs: () => number;
-  /** Whether this server holds the links of the cache. */
+  /** Whether this server has the links of the cache. */
   hasLinks: () => boolean;
   /**
    * Whether every link towards the origin of the shard is up, and this cache's link to `neighbour`

@@ -4,11 +4,11 @@
  * type's objects are dropped, then its watches end. Watches also end when the kind, the scope or a
  * version of their type changes.
  *
- * T1 A type is dropped only while nothing declares it. The drop removes what was written up to the
+ * T1 A type is dropped only while nothing declares it. The drop removes objects written up to the
  *    revision at which this server saw no declaration. A write after the type was declared again
- *    has a later revision. That holds even if another server of the same etcd acknowledges the
- *    write while this one lags. A PUT that changes nothing writes nothing, so the object that the
- *    PUT found may be dropped.
+ *    has a later revision, even if another server of the same etcd acknowledges it while this one
+ *    lags. A PUT that changes nothing writes nothing, so the object that the PUT found may be
+ *    dropped.
  * T2 No object of an undeclared type stays. The drop is repeated until no object is left, whichever
  *    server removes them. A write that was admitted earlier, and is stored after a drop, causes
  *    another drop.
@@ -155,7 +155,7 @@ export class DeclaredTypes {
       if (removed > 0 || !isLeft) log.info('type.removed', { ...resource, objects: removed });
       if (!isLeft) break;
       await pause(clock, checkIntervalMs, signal);
-      // The type goes to the end of the queue, because the server that removes it may be waiting
+      // Moves the type to the end of the queue, because the server that removes it may be waiting
       // for another type of this queue.
       return this.#remove(resource, former);
     }

@@ -1,7 +1,7 @@
 /**
- * Computes on request how fresh each shard's part of this cache is. It reads what the store holds,
- * which pushers are connected, and what pushers and other caches last reported. A value that nobody
- * reports is null, never guessed.
+ * Computes on request how fresh each shard's part of this cache is. It reads the store's state, the
+ * connected pushers, and the last reports of pushers and other caches. A value that nobody reports
+ * is null, never guessed.
  *
  *   the shard's via    source of connection and lag
  *   local              the reports of its pusher; none if the shard is written over plain HTTP
@@ -42,7 +42,7 @@ import type { NewestChanges } from './newest-changes.js';
 import type { PushSessions } from '../push/push-sessions.js';
 import type { Standbys } from '../push/standbys.js';
 
-/** What links have reported on the shards behind them. `sinceMs`: in milliseconds since 1970. */
+/** The reports of links on the shards behind them. `sinceMs`: in milliseconds since 1970. */
 export type LinkFreshness = Readonly<{
   presence: (neighbour: Neighbour) => Readonly<{ isUp: boolean; sinceMs: number }>;
   shard: (neighbour: Neighbour, shard: ShardName) => Readonly<{ connected: boolean; sinceMs: number }>;

@@ -86,7 +86,7 @@ export class HeldRemovals implements Removals {
     return this.#limits.graceMs;
   }
 
-  /** The removal was made, or nobody wants it any more. */
+  /** The removal was made, or its reason is gone. */
   forget(slice: Slice): void {
     if (this.#entries.size === 0) return;
     const name = formatSlice(slice);

@@ -1,6 +1,6 @@
 /**
- * The last report of one peer (a pusher, or the other end of a link) on each slice. For each shard
- * it also holds whether any slice has its source connected, and since when.
+ * The last report of one peer (a pusher, or the other end of a link) on each slice. Also records
+ * for each shard whether any slice has its source connected, and since when.
  *
  * Bound: that of NamedSlices; reports on further slices are ignored.
  */
@@ -48,8 +48,8 @@ export class SliceReports {
   }
 
   /**
-   * Of the types that are reported for the shard, and of `held`: those that are not reported as
-   * whole. Undefined if their names together exceed `charactersMax`.
+   * The types of the shard's reports and of `held` that are not reported as whole. Undefined if
+   * their names together exceed `charactersMax`.
    */
   lackingTypes(shard: ShardName, held: readonly Resource[], charactersMax: number): ReadonlySet<string> | undefined {
     const slices = this.#shards.get(shard)?.slices ?? new Map<string, SliceFreshness>();

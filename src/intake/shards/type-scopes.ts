@@ -20,7 +20,7 @@ type Parts = Readonly<{
 
 export class TypeScopes {
   readonly #state: Parts['state'];
-  /** By group and resource: whether the type is, or was when its objects were stored, namespaced. */
+  /** By group and resource: whether the type is namespaced, or was when its objects were stored. */
   readonly #namespaced = new Map<string, boolean>(kcpTypes.map((type) => [formatGroupResource(type), type.namespaced]));
 
   private constructor(state: Parts['state']) {

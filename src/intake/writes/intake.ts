@@ -80,8 +80,8 @@ export class Intake implements IntakePort {
         // The result of a patch has the kept names too.
         const added = names === undefined || request.mustNameRevision ? nothingAdded : addedMax;
         const { stored, warnings, ...admitted } = mustParse(admitUpdate(await textFor(current), request, current, added));
-        // Only a PUT must name a revision, so `mustNameRevision` tells a PUT from a patch. A patch
-        // that lacks a kept name removes that name.
+        // Only a PUT must name a revision, so `mustNameRevision` means a PUT. A patch that lacks a
+        // kept name removes that name.
         const asked = { next: admitted.mutation.body, stored, isWhole: request.mustNameRevision };
         const kept = names && (await keptWrite({ ...asked, names }, heavy));
         const mutation = { ...admitted.mutation, ...kept };
@@ -169,8 +169,7 @@ const tooMuchKept = `the kept names of one copy and their values may have at mos
 type KeptWrite = Readonly<{ body: Body; keeps: boolean }>;
 
 /**
- * Decides what a plain write does to the names that are kept on the copies of its type
- * (domain/kept-names.ts).
+ * Decides how a plain write changes the kept names of a copy (domain/kept-names.ts).
  *
  *   a listed name        a patch, or a PUT that changes      any other PUT
  *                        only listed names

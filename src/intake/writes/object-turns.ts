@@ -1,6 +1,6 @@
 /**
- * Writes over HTTP to one object take turns, in order of arrival. Each write is decided on what the
- * previous one stored, so no write overtakes another.
+ * Writes over HTTP to one object take turns, in order of arrival. Each write reads the object that
+ * the previous one stored, so no write overtakes another.
  *
  *   patch a ─▶ read, patch, commit ─┐
  *   patch b ─────── waits ──────────┴▶ read, patch, commit ─┐
