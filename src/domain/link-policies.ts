@@ -44,8 +44,8 @@ export function acceptedFromChild(policy: LinkPolicy): LinkPolicy {
 }
 
 /**
- * The shards that a child may not claim although its accept names '*': those that another entry's
- * accept names and the child's own does not.
+ * The shards that a child may not claim although its accept names '*': another entry's accept names
+ * them, and the child's own does not.
  */
 export function shardsOfOthers({ children }: Pick<LinkPolicies, 'children'>, name: string): ReadonlySet<ShardName> {
   const own = policiesOfChild({ children }, name);

@@ -29,8 +29,8 @@ export interface Revisions {
   locate(text: string): Located;
   /**
    * The text that a pusher or a link gets once everything up to the revision is acknowledged. It
-   * has the form of a resourceVersion, and contains the epoch of the store, because a later epoch
-   * may use the revisions of lost changes again.
+   * has the form of a resourceVersion. It contains the store's epoch, because a later epoch may
+   * reuse the revisions of lost changes.
    */
   formatPosition(revision: Revision): string;
   /** As `locate`; a position from another epoch of the store is not `ours`. */
@@ -211,7 +211,7 @@ export interface Peers {
   readonly leadsSinceMs: number | undefined;
   /** The last report of each other server, by its id; silent ones are left out. */
   readonly others: ReadonlyMap<string, PeerState>;
-  /** Whether no other server is known to report to, not even a silent one, which may resume. */
+  /** Whether this server knows no other, not even a silent one, which may resume. */
   readonly isAlone: boolean;
   report(state: PeerState): void;
   /** Calls the listener when another server reports, arrives or leaves, or the leader changes. */

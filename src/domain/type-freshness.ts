@@ -30,9 +30,9 @@ export type TypeFreshnessReport = Readonly<{
    */
   newestChange: string;
   /**
-   * Whether the absence of an object proves that it does not exist. Then the cache is ready, knows
-   * every shard of its tree, and has every object of the type on these shards, or on the requested
-   * one. All their pushers are connected, to the cache and to their sources.
+   * Whether the absence of an object proves that it does not exist. The cache must be ready, know
+   * every shard of its tree, and have all objects of the type on these shards, or on the requested
+   * one. All their pushers must be connected, to the cache and to their sources.
    */
   whole: boolean;
   /** By name. Removed shards are left out, and so is a requested shard that is unknown. */

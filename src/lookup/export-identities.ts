@@ -1,6 +1,6 @@
 /**
- * The identity hashes of the APIExports of a logical cluster, as a cache has them. A request for
- * all logical clusters writes a type that is bound from an export as `resource:hash`. kcp's own
+ * The identity hashes of the APIExports of a logical cluster, as a cache has them. In a request for
+ * all logical clusters, a type that is bound from an export has the form `resource:hash`. kcp's own
  * types are bound from exports of `root`.
  */
 import { textAt } from '../domain/base/members.js';

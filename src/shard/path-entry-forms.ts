@@ -30,8 +30,8 @@ export type PathEntryForm = Readonly<{ resource: Resource; collection: Collectio
 const everywhere = { cluster: '*', version: 'v1alpha1', labelSelector: '' };
 const migratingAnnotation = 'internal.kcp.io/migrating';
 /**
- * The shard of a Workspace's logical cluster. kcp writes it when it schedules the Workspace, and
- * when a migration moves the logical cluster to another shard. Nobody else may write it.
+ * The shard of a Workspace's logical cluster. kcp writes it when it schedules the Workspace, or
+ * when the logical cluster migrates. Nobody else may write it.
  */
 const shardAnnotation = 'core.kcp.io/shard';
 

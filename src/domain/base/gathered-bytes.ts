@@ -1,8 +1,8 @@
 /**
- * Keeps bytes that arrive in pieces. A piece is a Uint8Array, which takes about a hundred bytes
- * however short it is, and keeps alive the whole buffer that was read from the network. The peer
- * chooses the pieces, so a bound on their bytes alone could take a hundred times as much memory.
- * Short pieces are therefore copied together.
+ * Keeps bytes that arrive in pieces. A piece is a Uint8Array: however short, it takes about a
+ * hundred bytes, and keeps its whole network buffer in memory. The peer chooses the pieces, so a
+ * bound on their bytes alone could take a hundred times as much memory. Short pieces are therefore
+ * copied together.
  */
 
 /** Beyond this length the overhead of the Uint8Array is small. */

@@ -133,9 +133,8 @@ export class Catalogue {
    * that the new one does not cover (`isCovered`). `widened`: types of both tables, for which the
    * new table accepts requests that the old one refused.
    *
-   * Throws CacheError, and changes nothing, if ClusterCachedResources declare one of the begun
-   * types, because objects of such a type are stored under the declared identity until the next
-   * start.
+   * Throws CacheError, and changes nothing, if ClusterCachedResources declare a begun type. Its
+   * objects are stored under the declared identity until the next start.
    */
   replaceTable(table: readonly TableType[]): Readonly<Record<'begun' | 'ended' | 'widened', readonly TableType[]>> {
     const [former, next] = [this.#builtIn, byFamily(table)];

@@ -9,7 +9,7 @@
  * group.
  *
  * Cost: a removal examines at most one group more than there are full types, or full logical
- * clusters: about twenty, because twenty of them fill the shard.
+ * clusters. About twenty of them fill the shard.
  *
  * Bound: `waitingMax` wait for each shard. Any more are forgotten until a writer sends them again,
  * or the server restarts.

@@ -6,8 +6,8 @@
  * A2 A body with the annotation kcp.io/shard is a replica. Its uid, times and generation stay as
  *    sent; only a missing uid or creationTimestamp is filled in. Any other body is a new object:
  *    the server sets its uid, creationTimestamp and generation, and drops its deletion members. In
- *    both, no annotation or label counts as set on the copy, whatever the annotation for kept names
- *    says (KEPT-2).
+ *    both, no name counts as set on the copy, even if the body has the annotation for kept names
+ *    (KEPT-2).
  * A3 The URL alone determines where the object is. The server overwrites annotations that name a
  *    place.
  */

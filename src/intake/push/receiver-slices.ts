@@ -6,7 +6,7 @@
  * none.
  *
  * Single logical clusters are synced while their slice is synced or syncing. A `begin` voids these
- * syncs, and so does anything that makes the slice stale.
+ * syncs, and so does a change of the slice to stale.
  */
 import { entryOf } from '../../domain/base/entry-of.js';
 import { formatResource } from '../../domain/resource.js';

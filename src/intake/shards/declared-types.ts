@@ -5,10 +5,9 @@
  * version of their type changes.
  *
  * T1 A type is dropped only while nothing declares it. The drop removes objects written up to the
- *    revision at which this server saw no declaration. A write after the type was declared again
- *    has a later revision, even if another server of the same etcd acknowledges it while this one
- *    lags. A PUT that changes nothing writes nothing, so the object that the PUT found may be
- *    dropped.
+ *    revision at which this server saw no declaration. A write after a new declaration has a later
+ *    revision, even if another server of the same etcd acknowledges it while this one lags. A PUT
+ *    that changes nothing writes nothing, so the object that the PUT found may be dropped.
  * T2 No object of an undeclared type stays. The drop is repeated until no object is left, whichever
  *    server removes them. A write that was admitted earlier, and is stored after a drop, causes
  *    another drop.

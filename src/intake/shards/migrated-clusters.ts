@@ -1,8 +1,8 @@
 /**
  * Removes the copies that a shard has left here of a logical cluster that migrated to another
- * shard. kcp deletes the objects on the former shard directly in etcd, so its replication
- * controller sees no deletion. Without this removal, the copies would stay for good, and each name
- * would exist on two shards.
+ * shard. kcp deletes the former shard's objects directly in etcd, so its replication controller
+ * sees no deletion. Without this removal, the copies would stay for good, and each name would exist
+ * on two shards.
  *
  *   LogicalCluster of C from A, marked as migrating by M         ┐
  *   M, a LogicalClusterMigration of C to B, on exactly one shard ├ for `staysMs` ──▶ delete what A
