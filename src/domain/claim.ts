@@ -103,7 +103,7 @@ export function compareClaims(one: ClaimOrder, other: ClaimOrder): number {
  * above any clock.
  */
 const clockMax = 2 ** 42;
-/** A term that a pusher or a child names may lie at most this far above the known one. */
+/** A peer may name a term at most this far above the known one, or above a higher `clockMax`. */
 const aboveKnownMax = 2 ** 20;
 
 /**

@@ -243,9 +243,9 @@ export interface Store extends StoreIdentity, EngineState {
   readonly state: PublishedState;
   readonly peers: Peers;
   /**
-   * Announces `close`. Sweeps stop, so that no caller that waits for one delays `close`. An `end`,
-   * a `clear` or a `drop` that its next commit does not complete gets the outcome `unavailable`.
-   * All other work continues.
+   * Announces `close`. Stops sweeps, so that none of them delays `close`. An `end`, a `clear` or a
+   * `drop` that its next commit does not complete gets the outcome `unavailable`. All other work
+   * continues.
    */
   beginClose(): void;
   /** Resolves once all submitted work is decided and the files are closed. */

@@ -10,8 +10,8 @@
  *     "slices": 1, "sourceConnected": true, "whole": true, "changedAgoMs": 900, "lagMs": 3}],
  *   "shardsLeftOut": 0}
  *
- * Bound: `shardsMax` shards are listed, first those that prevent the type from being whole. The
- * top-level `whole` always covers all shards.
+ * Bound: at most `shardsMax` shards are listed, preferably those that prevent the type from being
+ * whole. The top-level `whole` always covers all shards.
  */
 import type { ShardName } from './shard.js';
 import { compareTexts } from './syntax/version-order.js';

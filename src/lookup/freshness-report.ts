@@ -37,8 +37,8 @@ export type TypeFreshness = Readonly<{
   /** Sorted by name, without removed shards. */
   shards: readonly Freshness[];
   /**
-   * How many shards are left out. A cache lists at most 100. Shards that keep the type from being
-   * whole are first.
+   * How many shards are left out. A cache lists at most 100, and prefers shards that keep the type
+   * from being whole.
    */
   shardsLeftOut: number;
 }>;

@@ -73,8 +73,8 @@ export class WatchedType {
   }
 
   /**
-   * Whether the objects include this newest change of the type, and so all that the cache has of
-   * the type.
+   * Whether the objects include this newest change of the type, and so all objects of the type in
+   * the cache.
    */
   hasReached({ resourceVersion, epoch }: NewestChange): boolean {
     const reached = this.#reached;

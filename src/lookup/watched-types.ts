@@ -37,7 +37,7 @@ export class WatchedTypes {
     const client = new KubeClient({ access, clock, userAgent });
     const boundedLog = new BoundedLog({ clock, log }, { linesMax: linesAtOnceMax });
     const parts = { client, identities: new Identities({ client }), absent: new AbsentTypes(), clock, random, log, boundedLog };
-    // Before any type is read, all are checked: this throws for texts that cannot be names.
+    // Checks all types before it reads any: this throws for texts that cannot be names.
     for (const ref of refs) collectionTarget({ ...ref, cluster: 'any' });
     const byName = new Map(refs.map((ref) => [nameOf(ref), ref]));
     const types = [...byName.values()].map((ref) => {

@@ -20,8 +20,8 @@ export interface ReadObserver {
 }
 
 /**
- * How a type is pushed. `version`: the API version of the bodies. `select`: the decision about an
- * object; if the object is to be put, the function that builds its body.
+ * How a type is pushed. `version`: the API version of the bodies. `select`: decides about an
+ * object. Instead of 'put', it returns the function that builds the body.
  */
 export type PushedForm = Readonly<{
   version: string;

@@ -138,7 +138,7 @@ export class PushSessions {
     for (const { holder } of this.#entries.values()) holder?.declared();
   }
 
-  /** Ends the session of the shard unless `state` is that session's own. */
+  /** Ends the shard's session, unless `state` is local and its term is not above the session's. */
   evictOlder(shard: ShardName, state: ShardState, message: string): void {
     const holder = this.#entries.get(shard)?.holder;
     if (holder === undefined || (state.via === 'local' && holder.term >= state.term)) return;
