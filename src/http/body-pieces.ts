@@ -22,12 +22,12 @@ const shortBytesMax = 4_096 * pieceBytesMin;
  * a short body.
  */
 const shortBytesFree = 256 * pieceBytesMin;
-/** What an ended request takes off the count, because even a short body has a few short pieces. */
+/** Subtracted for each ended request, because even a short body has a few short pieces. */
 const shortBytesOfRequest = 16 * pieceBytesMin;
 
 export class BodyPieces<Request> {
   readonly #budget: Budget;
-  /** The missing bytes of all short pieces, less what longer pieces and ended requests took off. */
+  /** The missing bytes of all short pieces, reduced by longer pieces and ended requests. */
   #shortBytes = 0;
   /** Bytes taken from the budget, by request. */
   readonly #held = new Map<Request, number>();

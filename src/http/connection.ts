@@ -7,16 +7,16 @@
  *    without any event (below).
  * N3 Over HTTP/2, a peer that answers no ping is gone; over HTTP/1.1 the kernel's keep-alive
  *    detects that.
- * N4 A peer is cut off once it has cancelled over `cancelledMax` requests more than it let the
- *    server answer.
+ * N4 A peer is cut off once its cancelled requests outnumber its answered ones by more than
+ *    `cancelledMax`.
  * N5 A connection is closed after `keepAliveTimeoutMs` without a request.
  * N6 Over HTTP/1.1 one request is answered at a time. A peer that pipelines more than
  *    `WaitingRequests` allows is cut off.
  * N7 A peer that sends much besides its requests is cut off (overhead-bytes.ts). So is one whose
  *    bodies come in tiny pieces (body-pieces.ts).
  * N8 A request that arrives while the connection closes is not handled, because its client could
- *    not learn the result. Over HTTP/2, GOAWAY tells the peer so.
- * N9 An HTTP/1.1 peer that has closed its side has `sendTimeoutMs` to take what is written.
+ *    not learn the result. Over HTTP/2, GOAWAY says so.
+ * N9 An HTTP/1.1 peer that has closed its side has `sendTimeoutMs` to receive the rest.
  *
  * Missing events, seen on Node 20, and the first and last on 22 and 24 as well:
  * - After a failed write, Node's TLS layer waits for that write for ever. If the frame was no
@@ -77,8 +77,8 @@ export type ConnectionOptions = Readonly<{
   pongTimeoutMs: number;
   keepAliveTimeoutMs: number;
   /**
-   * Whether callers without a certificate may ask for more than health, because their tokens may be
-   * checked elsewhere.
+   * Whether callers without a certificate may request more than health, because another server may
+   * check their tokens.
    */
   servesTokens: boolean;
 }>;
@@ -108,7 +108,7 @@ export class Connection implements ExchangeOwner {
   readonly sendTimeoutMs: number;
   readonly pace: Pick<Pace, 'turn'>;
   partsDelivered = 0;
-  /** How many more requests the peer has cancelled than it let the server answer. */
+  /** Cancelled requests minus answered ones; never negative. */
   #cancelled = 0;
   readonly #exchanges = new Set<Exchange>();
   readonly #waiting: WaitingRequests;
@@ -157,7 +157,7 @@ export class Connection implements ExchangeOwner {
     return this.#session === undefined ? 'HTTP/1.1' : 'HTTP/2';
   }
 
-  /** Whether the caller may ask for nothing but health. */
+  /** Whether the caller may request only health. */
   get isLimited(): boolean {
     return this.peer.kind === 'anonymous' && !this.#options.servesTokens;
   }

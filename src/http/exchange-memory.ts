@@ -1,8 +1,8 @@
 /**
- * The memory that one exchange has taken from its connection's budget. When the exchange ends, it
- * releases the memory and ends every wait. A caller that has waited continues in a later turn. A
- * closing connection ends its exchanges one by one. Each gives its memory to the next, which must
- * not begin to work, because it ends too.
+ * The memory of one exchange, from its connection's budget. At its end the exchange releases the
+ * memory and ends every wait. A caller whose wait succeeds continues in a later turn: a closing
+ * connection ends its exchanges one by one, and the next one gets the memory just before it ends
+ * too.
  */
 import type { Budget } from '../domain/base/budget.js';
 import type { MemoryReservation } from '../domain/base/memory-reservation.js';

@@ -25,7 +25,7 @@ import { transportOf, type Transport } from './transport.js';
 
 /** How much is written at a time. */
 const partBytesMax = 256 * 1024;
-/** The bytes of headers that the cost of a watch includes. */
+/** How many bytes of headers the cost of a watch includes. */
 const watchBytes = 4 * 1024;
 /** How long the rest of an unwanted body is read after the answer. */
 const dropMs = 1_000;
@@ -43,8 +43,8 @@ export interface ExchangeOwner {
   /** How many parts the peer has taken, of all exchanges on the connection. */
   partsDelivered: number;
   /**
-   * Resolves in a later turn of the event loop, when it is the caller's turn to have a body or a
-   * page read.
+   * Resolves in a later turn of the event loop, when the server may read a body or a page for the
+   * caller.
    */
   turn(): Promise<void>;
   refused(limit: LimitName): Error;
@@ -64,7 +64,7 @@ export class Exchange {
   readonly #owner: ExchangeOwner;
   readonly #transport: Transport;
   readonly #endTasks = new Set<() => void>();
-  /** What the exchange has taken of each limit, and releases at its end. */
+  /** The exchange's share of each limit, released at its end. */
   readonly #acquired: { limit: LimitName; amount: number }[] = [];
   #hasBegun = false;
   #isEnded = false;
@@ -120,7 +120,7 @@ export class Exchange {
     return () => void this.#endTasks.delete(task);
   }
 
-  /** Memory for bytes that came from the server behind a front door, until the peer takes them. */
+  /** Memory for the bytes of a front door's backend, until the peer receives them. */
   get unread(): Pick<MemoryReservation, 'tryReserve' | 'release'> {
     const { unreadBytes } = this.#owner.quota;
     const tryReserve = (bytes: number): boolean => {
@@ -162,7 +162,7 @@ export class Exchange {
     if (!this.#isEnded) this.#cancelDeadline = this.#owner.clock.after(timeMs, late);
   }
 
-  /** Whether the peer must take something before more is written. */
+  /** Whether writing must wait until the peer receives something. */
   get isFull(): boolean {
     return this.isOver || this.#transport.isFull;
   }
@@ -182,8 +182,8 @@ export class Exchange {
   }
 
   /**
-   * Resolves in a later turn of the event loop, when the caller may have a body or a page read, or
-   * if the exchange is over.
+   * Resolves in a later turn of the event loop, when the server may read a body or a page for the
+   * caller, or if the exchange is over.
    */
   turn(): Promise<void> {
     return this.#owner.turn();
@@ -200,7 +200,7 @@ export class Exchange {
     const { response } = this;
     if (pieces.length > 1) response.cork();
     for (const piece of pieces) {
-      // Long pieces go out in parts, so that a stalled peer is noticed. Also, the kernel would
+      // Long pieces are written in parts, so that a stalled peer is detected. The kernel would also
       // accept megabytes at once, which would delay others.
       const isLong = piece.length > partBytesMax;
       for (let at = 0; at < piece.length; at += partBytesMax) {
@@ -225,7 +225,7 @@ export class Exchange {
     this.answered();
   }
 
-  /** The whole answer is written: from now on the reader must take it. */
+  /** Called when the whole answer is written: starts the peer's time to receive it. */
   answered(): void {
     this.#expectTaken(() => false);
   }
@@ -273,7 +273,7 @@ export class Exchange {
     this.request.resume();
   }
 
-  /** Starts the time within which the reader must take what was written. */
+  /** Starts the peer's time to receive the written bytes. */
   #expectTaken(isTaken: () => boolean): void {
     this.#cancelStall?.();
     if (this.#isEnded) return;

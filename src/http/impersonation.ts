@@ -1,8 +1,7 @@
 /**
  * Requests in another user's name (`kubectl --as`). A cache serves none. With the rights of the
- * connection's caller, such a request could do what the other user may not. Its client would
- * believe that the other user may. So a request with any header of this family is refused before
- * anything is done.
+ * connection's caller, the request could succeed although the other user lacks the right, and would
+ * mislead its client. So a request with any such header is refused before anything is done.
  * https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
  */
 import type { IncomingMessage } from 'node:http';
@@ -20,10 +19,9 @@ const extras = `${family}extra-`;
 const reserved = 'kcp.io';
 
 /**
- * The first key of `Impersonate-Extra-…` that grants what only kcp may grant (kcp#4226), undecoded;
- * undefined if there is none. `names`: in lower case. A key is checked as Go's url.PathUnescape
- * decodes it, byte by byte, and also undecoded, because Go uses the undecoded key if decoding
- * fails.
+ * The first key of `Impersonate-Extra-…` that only kcp may grant (kcp#4226), undecoded; undefined
+ * if there is none. `names`: in lower case. A key is checked as Go's url.PathUnescape decodes it,
+ * byte by byte, and also undecoded, because Go uses the undecoded key if decoding fails.
  */
 export function reservedExtra(names: Iterable<string>): string | undefined {
   for (const name of names) {

@@ -231,7 +231,7 @@ export class Listener {
     }
   }
 
-  /** Stops listening, and tells every client that its connection accepts no new requests. */
+  /** Stops listening, and announces to every client that its connection accepts no new requests. */
   beginStop(): void {
     this.#stopping = true;
     this.#cancelCheck();
@@ -318,7 +318,7 @@ export class Listener {
     const connection = this.#connectionOf(request);
     // The connection closed before the request was read.
     if (connection === undefined) return void response.destroy();
-    // The HTTP/2 settings have told the client this limit.
+    // The HTTP/2 settings have announced this limit to the client.
     if (connection.isLimited && !hasShortHeaders(request)) return connection.destroy();
     // CONNECT has no path.
     request.url ??= '';
@@ -362,7 +362,7 @@ const advice: ReadonlyMap<unknown, string> = new Map([
 /** kcp's default port. */
 const kcpPort = 6443;
 
-/** Names the option that helps. */
+/** The error names the option to change. */
 function cannotListen(cause: unknown, { bindAddress, securePort }: Readonly<{ bindAddress: string; securePort: number }>): CacheError {
   const at = `${isIPv6(bindAddress) ? `[${bindAddress}]` : bindAddress}:${securePort}`;
   const code: unknown = cause instanceof Error ? Reflect.get(cause, 'code') : undefined;

@@ -24,7 +24,7 @@ export type Quota = Readonly<Record<LimitName, Budget>>;
 
 /** The part of each limit that only masters may use. */
 const reservedPart = 0.1;
-/** The part for all callers that may ask for nothing but health. Health itself takes none of it. */
+/** The part for all callers that may request only health. Health itself takes none of it. */
 const anonymousPart = 0.1;
 
 export class Quotas {
@@ -51,7 +51,7 @@ export class Quotas {
     return caller.quota;
   }
 
-  /** Called when a connection of the caller is closed and has released what it took. */
+  /** Called when a connection of the caller is closed and has released its share. */
   leave({ id }: Peer): void {
     const caller = this.#callers.get(id);
     if (caller === undefined) return;

@@ -1,7 +1,7 @@
 /**
  * Writes a stream of pieces to a response at the pace of its reader. The pieces of one tick are one
- * write. The next pieces are read when the response accepts more, so only one batch waits here.
- * Whoever makes a piece has reserved memory for it.
+ * write. The next pieces are read when the response accepts more, so only one batch waits here. The
+ * producer of a piece has reserved memory for it.
  */
 import type { Exchange } from './exchange.js';
 

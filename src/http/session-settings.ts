@@ -1,6 +1,6 @@
 /**
- * The HTTP/2 settings for a client, which are lower if the client may ask for nothing but health;
- * and how to offer no HTTP/2.
+ * The HTTP/2 settings for a client, lower if the client may request only health; and how to offer
+ * no HTTP/2.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Settings } from 'node:http2';
@@ -18,9 +18,8 @@ export function sessionSettings(isLimited: boolean, streamsMax: number): Setting
 }
 
 /**
- * Whether a request of a client that may ask for nothing but health respects that client's header
- * limit. Node enforces the limit only once the client has confirmed the settings, and never over
- * HTTP/1.1.
+ * Whether a request of a client that may request only health respects that client's header limit.
+ * Node enforces the limit only once the client has confirmed the settings, and never over HTTP/1.1.
  */
 export function hasShortHeaders(request: IncomingMessage): boolean {
   return headerBytesOf(request) <= anonymousHeaderBytesMax;

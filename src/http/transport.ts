@@ -13,7 +13,7 @@ import type { TLSSocket } from 'node:tls';
 import { badRequest, type Refusal } from '../domain/errors.js';
 
 export type TransportEvents = Readonly<{
-  /** The peer's end of the connection has taken the whole answer. */
+  /** The peer's end of the connection has received the whole answer. */
   taken: () => void;
   /** Nothing more can be sent or received. */
   gone: () => void;
@@ -22,7 +22,7 @@ export type TransportEvents = Readonly<{
 export interface Transport {
   /** Whether the whole request has arrived. */
   readonly bodyIsIn: boolean;
-  /** Whether the peer must take something before more is written. */
+  /** Whether writing must wait until the peer receives something. */
   readonly isFull: boolean;
   listen(events: TransportEvents): void;
   onceDrained(resume: () => void): void;

@@ -11,9 +11,7 @@ import { headerBytesOf } from './session-settings.js';
 const waitingMax = 32;
 /** Node's memory for a request, besides its headers. */
 export const requestBytes = 4 * 1024;
-/**
- * How much of a body Node reads before anybody wants it: its stream's buffer, and one TLS record.
- */
+/** How much of an unread body Node buffers: its stream's buffer, and one TLS record. */
 const unreadBodyBytesMax = 32 * 1024;
 
 type Waiting = Readonly<{ request: IncomingMessage; response: ServerResponse; bytes: number }>;

@@ -1,13 +1,13 @@
 /**
  * The HTTP application: health for everybody; metrics, status and the kube face for callers who may
- * read them. Handlers' refusals are answered with their Status, any other error with a 500 that is
- * logged.
+ * read them. A handler's refusal is answered with its Status, any other error with a 500 and a log
+ * line.
  *
  *   below a logical cluster ─────────────────▶ kube face ─▶ respond.ts
  *   everything else ─▶ koa ─▶ routes.ts, or ─▶ kube face
  *
- * Requests for objects bypass koa, because koa makes a GET take a quarter more time of the serving
- * thread.
+ * Requests for objects bypass koa, because koa adds a quarter to the serving thread's time for a
+ * GET.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import Koa, { type Context } from 'koa';
@@ -95,8 +95,8 @@ export function createApp(parts: AppParts, options: AppOptions): App {
 }
 
 /**
- * Whether no koa route can match. Invalid targets go to the kube face, which refuses them, because
- * koa would read some of them as another path.
+ * Whether no koa route can match. The kube face refuses invalid targets; koa would read some of
+ * them as another path.
  */
 function isForKubeFace(target = '/'): boolean {
   const path = withoutQuery(target);
@@ -166,7 +166,7 @@ const internalError: Refusal = {
   details: { causes: [{ message: 'the server has logged what happened' }] },
 };
 
-/** `caller`: set if it is not the connection's. */
+/** `caller`: set if it differs from the connection's caller. */
 type LoggedRequest = Readonly<{ exchange: Exchange; verb: Verb | undefined; caller?: Caller }>;
 
 /**

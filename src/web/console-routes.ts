@@ -4,7 +4,7 @@
  * `strata console` makes a link that opens a session. The session is valid for these routes only.
  *
  *   POST /console/links ─▶ {"path": "/console/enter?link=…"}
- *   GET that path, once ─▶ cookie, and a page that goes on to /console
+ *   GET that path, once ─▶ cookie, and a page that loads /console
  *   /console ─▶ overview, objects/shards/S/clusters/C/…
  *
  * The cookie's name contains the cache's id, because all ports of a host share their cookies.
@@ -66,9 +66,8 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
     });
   };
   const refuse = (exchange: Exchange, path: string): Promise<void> => {
-    // The cookie is SameSite=Strict, so a browser does not send it when a page of another site
-    // leads here. This answer makes the browser ask for /console again, and that request has the
-    // cookie.
+    // If a page of another site links here, the browser omits the cookie, which is SameSite=Strict.
+    // This answer makes the browser request /console again, with the cookie.
     if (path === '/console' && exchange.request.headers['sec-fetch-site'] === 'cross-site')
       return respondPage(exchange, 401, onwardPolicy, redirectPage(`<script>${continueScript}</script>`));
     log.warn('console.refused', { user: exchange.caller.user, path: shown(path) });
@@ -78,8 +77,8 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
   router.post('/console/links', async (context: Context) => {
     const exchange = begin(context);
     const { caller, request } = exchange;
-    // A browser sends its user's certificate with the requests of any page, and names that page in
-    // Origin. So a request with Origin gets no link.
+    // A browser sends its user's certificate with the requests of any site's page, and names that
+    // site in Origin. So a request with Origin gets no link.
     if (!mayRead(caller) || request.headers.origin !== undefined) throw new Refused(noLink(caller));
     if (context.querystring !== '' || (await readBody(exchange, optionsBytesMax)).length > 0)
       throw new Refused(
@@ -138,10 +137,7 @@ const continueScript = "location.replace('/console?led' + location.hash)";
 const leadOnHash = createHash('sha256').update(continueScript).digest('base64');
 const onwardPolicy = `default-src 'none'; script-src 'sha256-${leadOnHash}'; base-uri 'none'; frame-ancestors 'none'`;
 
-/**
- * Goes on to the console, so that the browser's next request comes from this page, and not from
- * another site.
- */
+/** A page that loads the console: a browser sends the cookie only with requests from this site. */
 function redirectPage(onward: string): string {
   return `<!doctype html><meta charset="utf-8"><title>Strata</title>${onward}<a href="/console">Console</a>\n`;
 }

@@ -1,6 +1,5 @@
 /**
- * Answers a look-up with one object, or why there is none, and with how fresh this cache is for
- * that answer.
+ * Answers a look-up: the object, or the reason for its absence, and the freshness of that answer.
  *
  *   {"freshness": REPORT, "reportedAgoMs": 0, "code": 200, "body": OBJECT}
  *       what GET answers, and the freshness of the object's type on its shard
@@ -8,11 +7,11 @@
  *       … on all shards, or on the shard in the question; `whole`: whether 404 is proven
  *
  * LOOK-1 The answer shows the state at one revision, no older than the report. Either the object
- *    was read after the report, or nothing was published between the two. In the other order, a
- *    shard could finish its sync in between. The report would then seem to prove the absence of an
- *    object that the sync brought. An old object would seem as fresh as a later report. If several
- *    servers share a store, the read waits for everything acknowledged before the report.
- * LOOK-2 The rights are those of GET: the kube face reads the object, at the URL that GET has.
+ *    was read after the report, or nothing was published between the two. Otherwise a shard could
+ *    finish its sync after the read and before the report. The report would then seem to prove that
+ *    an object of that sync does not exist. An old object would seem as fresh as the report. If
+ *    several servers share a store, the read waits for everything acknowledged before the report.
+ * LOOK-2 The rights are those of GET: the kube face reads the object at its URL.
  *
  *   1. Read the object: on which shard is it?
  *   2. Make a report on that shard, or on all shards if the object is on none or on several.

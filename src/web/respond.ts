@@ -1,4 +1,4 @@
-/** Writes an answer to its exchange, whose memory then has exactly the bytes of the answer. */
+/** Writes an answer to its exchange, which reserves exactly the answer's bytes of memory. */
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import fresh from 'fresh';
 import type { Exchange } from '../http/exchange.js';
@@ -8,7 +8,7 @@ import type { FaceAnswer } from './kube/kube-face.js';
 import { join, lengthOf, type Part } from './formats/parts.js';
 import type { StatusAnswer } from './formats/status.js';
 
-/** A longer answer is not copied, and its reader sets the pace. */
+/** A longer answer is sent without a copy, at its reader's pace. */
 const copiedBytesMax = 64 * 1024;
 
 /** `parts`: undefined if the client already has the body. */
@@ -89,9 +89,9 @@ const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
 /**
  * The Warning header of an answer, as kube-apiserver writes it. Pure.
  *
- * WARNING-1 Whatever the texts contain, the header can be sent: the texts quote what a caller has
- *    sent, and the write that they are about may already be stored. Node writes one byte per
- *    character, so the UTF-8 bytes are passed to it as characters.
+ * WARNING-1 The header can always be sent, whatever its texts quote from a request: the write may
+ *    already be stored. Node writes one byte per character, so it gets each UTF-8 byte as a
+ *    character.
  *
  * Bounds: a text is cut at `charactersMax`; lines beyond `bytesMax` in all are left out.
  */

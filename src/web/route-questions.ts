@@ -11,8 +11,7 @@ const names: readonly string[] = ['group', 'resource', 'identity', 'shard'];
 
 /**
  * The query of `GET /services/cache/freshness`: `resource`, and optionally `group`, `identity` and
- * `shard`. Any other name is refused, because its sender would believe that the answer takes the
- * parameter into account.
+ * `shard`. Any other name is refused, because its sender would believe that it affects the answer.
  */
 export function parseFreshnessQuestion(query: URLSearchParams): Parsed<FreshnessQuestion> {
   const flaw = parameterFlaw(query, names);

@@ -1,5 +1,5 @@
 /**
- * Routes beside the kube face. Everybody may ask for health. Readers may ask for metrics, status,
+ * Routes beside the kube face. Everybody may read health. Readers may request metrics, status,
  * freshness, look-ups and path resolution. Masters may remove shards and caches.
  */
 import { setImmediate as turn } from 'node:timers/promises';
@@ -61,8 +61,8 @@ const turnBytesMin = 512 * 1024;
 /** Enough for a hundred shards of one type. */
 const freshnessBytesMax = 64 * 1024;
 /**
- * Enough for one line per shard that the longest possible path leads over, and per shard that is
- * not current.
+ * Enough for one line for each shard on the longest possible path, and for each shard that is not
+ * current.
  */
 const resolutionBytesMax = 64 * 1024;
 /** Enough to read the options, so that they can be refused with a reason. */
@@ -118,7 +118,7 @@ export function routes(
   );
   /**
    * Routes the DELETE of a `what` whose name `parse` accepts. `done` returns undefined if there is
-   * none of that name. Options are refused, because they would not be obeyed.
+   * none of that name. Options are refused, because the route supports none.
    */
   const end = <Name extends string>(
     path: string,

@@ -2,9 +2,9 @@
  * The served types in Kubernetes' discovery formats. Pure functions from a list of types to an
  * answer; `undefined` means that there is nothing at that path.
  *
- * A client takes the format from the answer's Content-Type. With the parameters g, v and as, the
- * answer is aggregated and complete. Without them it is the legacy list, and the client fetches
- * every /apis/GROUP/VERSION as well.
+ * A client reads the format from the answer's Content-Type. With its parameters g, v and as, the
+ * answer is aggregated and complete. Without them it is the legacy list, and the client also
+ * fetches every /apis/GROUP/VERSION.
  *
  * /api is answered even if there is no core type, because a client uses the aggregated form only if
  * both /api and /apis have it.

@@ -12,7 +12,7 @@ export type KindSchema = Readonly<{
   fields: Readonly<Record<string, object>>;
 }>;
 
-/** A type that has a document. `schema`: only of a kind that the cache itself defines. */
+/** A type that has a document. `schema`: set only for kinds that the cache itself defines. */
 export type Documented = Described & Partial<Pick<ServedType, 'identity'>> & Readonly<{ schema?: KindSchema }>;
 
 /** Schemas that shards have published, as JSON, by their names in documents. */

@@ -17,7 +17,7 @@
  * to its built-in types.
  *
  * A document's URL contains a hash of the document's inputs, so a client may keep the document for
- * ever. The hash is also the ETag, so the index can be made without making a document.
+ * ever. The hash is also the ETag, so the server builds the index without building a document.
  */
 import { createHash } from 'node:crypto';
 import { firstServed } from '../formats/accept.js';

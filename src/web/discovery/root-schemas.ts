@@ -7,9 +7,9 @@
  *                                         │ on the same shard, in `root`
  *                                         └──describes──▶ WorkspaceType v1alpha1
  *
- * For each version, the first schema that describes it counts, in the order of the APIExports'
- * keys: name, then shard. Whoever may read these documents may read the schemas too, because
- * `authorize` has a single right to read. Any shard can put text in here; the text decides nothing.
+ * The first schema that describes a version counts, in the order of the APIExports' keys: name,
+ * then shard. Whoever may read these documents may read the schemas too, because `authorize` has a
+ * single right to read. Any shard can push such texts, but no decision depends on them.
  *
  * Bounds: at most `exportsMax` APIExports and `exportBytesMax` of them are read, and `triedMax`
  * schemas of one type. A text beyond `textBytesMax` is not kept, so all texts stay below two
@@ -86,7 +86,7 @@ export class RootSchemas {
     this.#known = { types, changedAt, texts };
   }
 
-  /** By the type for which an APIExport names the schema. */
+  /** Keyed by the type whose schema an APIExport names. */
   async #places(types: readonly ServedType[]): Promise<ReadonlyMap<string, readonly SchemaPlace[]>> {
     const { objects, revisions } = this.#parts;
     const places = new Map<string, SchemaPlace[]>(types.map((type) => [formatGroupResource(type), []]));

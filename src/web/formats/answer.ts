@@ -26,10 +26,10 @@ export function objectAnswer(
 }
 
 /**
- * If YAML was asked for, an answer that is too long to convert is JSON. So is an answer whose
- * conversion fails. A refusal would be wrong, because a write is already stored and its client
- * would send it again. The Content-Type names the encoding that was used, because Go's YAML decoder
- * refuses some JSON: `"\/"`, half a surrogate pair, a name of more than 1,024 characters.
+ * An answer that is too long for YAML, or cannot be converted, stays JSON. A refusal would be
+ * wrong: a write is already stored, and its client would repeat it. The Content-Type names the
+ * encoding of the answer, because Go's YAML decoder refuses some JSON: `"\/"`, half a surrogate
+ * pair, a name of more than 1,024 characters.
  */
 export async function encoded(
   code: number,

@@ -2,7 +2,7 @@
  * The Table form of objects, which kubectl shows. Pure.
  *
  * The columns are the name and the type's printer columns, or the age if it has none. A cell whose
- * path leads nowhere is null. Values are for people: the last digits of an int64 may be wrong.
+ * path finds nothing is null. Values are for people: the last digits of an int64 may be wrong.
  *
  * If a request covers all shards or all logical clusters, many objects may have the same name, so
  * each object's shard or cluster follows its name. kubectl puts NAMESPACE before the name and keeps

@@ -44,12 +44,12 @@ export type Call = Readonly<{
 }>;
 
 /**
- * What was read to find out which objects the URL means.
- * - `at`: the published revision just before that was read.
+ * The reads that decided which objects the URL means.
+ * - `at`: the revision published just before these reads.
  * - `path`: the canonical path that led to the cluster, if the URL has one.
  * - `shownBy`: the object that decides which objects a view shows.
- * - `declaredBy`: if the URL names no identity, the logical cluster whose ClusterCachedResource
- *   decides which one is meant.
+ * - `declaredBy`: the logical cluster whose ClusterCachedResource decides the identity, if the URL
+ *   names none.
  */
 export type Bound = Readonly<{
   at: Revision;
@@ -191,9 +191,9 @@ export function namespaceOf({ type, path }: Call): string {
 }
 
 /**
- * What a list, a watch or the delete of a collection covers. If the selector asks for one name or
- * namespace, that term moves into the scope, where it is cheaper. Throws Refused: 404 if type and
- * path disagree, 400 for the namespace of a cluster-scoped type.
+ * The scope and the selector of a list, a watch or a delete of a collection. A term of the selector
+ * for one name or namespace moves into the scope, where it is cheaper. Throws Refused: 404 if type
+ * and path disagree, 400 for the namespace of a cluster-scoped type.
  */
 export function narrow(call: Call, selector: Selector): { scope: Scope; selector: Selector } {
   const { verb, type, identity, shard, cluster, path } = call;

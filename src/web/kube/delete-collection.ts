@@ -1,8 +1,8 @@
 /**
  * DELETE of a collection deletes the objects page by page, each as a delete of its own, and answers
  * with the list of the deleted objects. As in Kubernetes, it is not atomic. Each page shows the
- * present state, because a snapshot would have to last over all deletes, and history may not have
- * room for so many changes.
+ * present state: a snapshot would have to outlast all deletes, and history may not have room for so
+ * many changes.
  */
 import { badRequest, Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';

@@ -1,14 +1,12 @@
 /**
  * Which parameters a request may have. Pure.
  *
- * OPTION-1 Only an option that is absent counts as absent. If an option is not understood,
- *    the request is refused and nothing is done.
+ * OPTION-1 The server never ignores an option that it does not understand: it refuses the request
+ *    and does nothing.
  * OPTION-2 If an option is given twice, both values must be the same; Kubernetes uses the first.
  *    `dryRun` is exempt, because it is a list.
- * OPTION-3 A write with a parameter that is not one of its options is refused. Otherwise
- * `dryrun=All`
- *    or `dryRun[]=All` would not be a dry run. Kubernetes ignores such parameters; so do reads
- *    here.
+ * OPTION-3 A write with an unknown parameter is refused. Otherwise `dryrun=All` or `dryRun[]=All`
+ *    would not be a dry run. Kubernetes ignores such parameters; so do reads here.
  */
 import { badRequest, Refused } from '../../domain/errors.js';
 import { isRead, type Verb } from './kube-request.js';

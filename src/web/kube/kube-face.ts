@@ -42,7 +42,7 @@ const discoveryBytesMax = 1024 * 1024;
 
 /**
  * Paths that are answered without a shard. If discovery failed, kubectl would show no Status, only
- * "unknown reason". So discovery is answered, and the next request is refused.
+ * "unknown reason". So the server answers discovery and refuses the next request.
  */
 const placeless: readonly string[] = ['version', 'api', 'apis', 'openapi'];
 
@@ -72,8 +72,8 @@ export async function answer(asked: FaceRequest, ports: KubePorts, version: stri
   const understood = attempt(() => understand(target, method));
   const { path: asks, resource, verb } = understood.kind === 'parsed' ? understood.value : notUnderstood;
   if (verb !== undefined) noteVerb(verb);
-  // Checked before parse errors, so that a caller who may not ask does not learn whether the
-  // request is valid.
+  // Checked before parse errors, so that a forbidden caller does not learn whether the request is
+  // valid.
   const forbidden = authorize(caller, { path: withoutQuery(target), method, shard: asks?.shard, resource, verb, view: asks?.view });
   const admitted = forbidden && asks?.view && (await ports.viewCallers?.admitted(caller, asks.view, verb ?? 'get'));
   if (forbidden !== undefined && (admitted === undefined || !isWithin(admitted, asks?.cluster))) throw new Refused(forbidden);
@@ -82,8 +82,7 @@ export async function answer(asked: FaceRequest, ports: KubePorts, version: stri
   if (path.shard === undefined && !placeless.includes(path.rest[0] ?? '')) throw new Refused(prefixMissing('shard'));
 
   if (resource === undefined && !(await exchange.memory.reserve(discoveryBytesMax))) return { kind: 'streamed' };
-  // Wait before the view and the canonical path are read: they must come from the same state as the
-  // objects.
+  // Wait before reading the view and the canonical path, which must come from the objects' state.
   if (verb !== undefined && needsNewest(verb, query, ports.revisions)) await ports.revisions.reachNewest();
   const at = ports.revisions.published;
   const view = path.view && (await openView(path.view, ports));
@@ -193,8 +192,8 @@ function typesShown({ cluster }: KubePath, view: View | undefined, catalogue: Ca
 }
 
 /**
- * Discovery, and other paths below a shard that kcp's cache server answers and that are no
- * resource.
+ * Answers discovery, and the other paths without a resource that kcp's cache server answers below a
+ * shard.
  */
 function answerOther(
   { rest }: KubePath,

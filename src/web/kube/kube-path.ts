@@ -1,7 +1,7 @@
 /**
  * Parses the path of a request: `[/services/cache]/shards/S/clusters/C/<rest>`, or that of a view
- * (view-path.ts). If a part of the prefix is missing, that part is undefined, and the rest is
- * parsed all the same. kube-face.ts then refuses with `prefixMissing`.
+ * (view-path.ts). A missing part of the prefix is undefined; the parser still reads the rest, and
+ * kube-face.ts refuses with `prefixMissing`.
  */
 import { parseCanonicalPath, parseClusterName, type CanonicalPath, type ClusterName } from '../../domain/cluster.js';
 import { badRequest, type Refusal } from '../../domain/errors.js';

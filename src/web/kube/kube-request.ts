@@ -4,7 +4,7 @@ import { formatGroupResource } from '../../domain/resource.js';
 import { isResourceVersion } from '../../domain/revision.js';
 import type { Revisions } from '../../domain/store-port.js';
 
-/** Discovery has the same order. */
+/** Discovery lists the verbs in this order. */
 export const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const;
 export type Verb = (typeof verbs)[number];
 

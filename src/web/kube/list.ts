@@ -98,8 +98,8 @@ async function answerPieces(
   const opening = first.done === true ? [] : [first.value];
   const { request, exchange } = call;
   const { response, memory } = exchange;
-  // A short piece is the only one. Of a long list, the second piece must not be read here, because
-  // it would wait for memory that the first one occupies.
+  // A short first piece is the whole list. Do not read the second piece of a long list here: it
+  // would wait for memory that the first one occupies.
   if (first.done === true || first.value.length < longBytesMin) return encoded(200, opening, { encoding, heavy: call.heavy });
 
   if (exchange.isOver) return { kind: 'streamed' };

@@ -31,7 +31,7 @@ import { watchRepresentation } from '../formats/encodings.js';
 import { parseWatchOptions, selectorBytes, type WatchOptions } from './list-options.js';
 import { send } from '../../http/send.js';
 
-/** How long a stalled reader may take for the last bytes of its watch after the watch has ended. */
+/** How long a stalled client may take to read the last bytes of an ended watch. */
 const lastBytesMs = 10_000;
 /** A watch ends this long before its caller's certificate expires. */
 const certificateRestMs = 1_000;
@@ -61,7 +61,7 @@ export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
 async function follow(call: Call, ports: KubePorts, request: WatchRequest): Promise<void> {
   const { exchange, bound } = call;
   const open = ports.watches.open(request);
-  // If the URL has none of these, no commit can change which objects the URL means.
+  // Without any of these, no commit changes which objects the URL means.
   const canShowOthers = [bound.path, bound.shownBy, bound.declaredBy].some((leads) => leads !== undefined);
   const moves = canShowOthers
     ? ports.commits.subscribe((commit) => {

@@ -39,7 +39,7 @@ export function parseWriteOptions(query: URLSearchParams, kind: 'CreateOptions' 
   return { dryRun: query.has('dryRun'), fieldValidation: fieldValidation as FieldValidation };
 }
 
-/** If duplicates are accepted, read-object.ts warns of some. */
+/** Even if duplicates are accepted, read-object.ts may warn of them. */
 export function duplicatesIn({ fieldValidation }: WriteOptions): Duplicates {
   return fieldValidation === 'Strict' ? 'refused' : 'last';
 }

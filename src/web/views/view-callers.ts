@@ -16,9 +16,9 @@
  *    might choose another's. The objects that kcp caches for an export are in that logical cluster.
  * VIEW-4 A right that may have been revoked admits nobody. If a deciding type was not current on
  *    the shard before the reading, the answer is 503. Everything is read at one revision, so rights
- *    that never held together admit nobody.
- * VIEW-5 RBAC admits only certificates that allow nothing else. A caller that is not admitted
- *    gets the same answer whether or not the export exists.
+ *    of different times never combine.
+ * VIEW-5 RBAC admits only callers whose certificates allow nothing else. A caller that is not
+ *    admitted gets the same answer whether or not the export exists.
  *
  * Cost: one request reads at most `readBytesMax` of ClusterRoleBindings and ClusterRoles; if there
  * is more, nobody is admitted. All requests together read `turnBytesMax` in a turn of the event

@@ -3,9 +3,9 @@
  * place.
  *
  * VIEW-1 A view of an APIExport shows only objects of the APIs that the export has, under the
- *    identity with which it exports them. That is the export's own, or that of the resource that
- *    is cached for it (`storage.virtual`). It never shows a type without identity, whatever the
- *    export says.
+ *    identity with which it exports them. This identity is the export's own, or that of the
+ *    resource that is cached for it (`storage.virtual`). It never shows a type without identity,
+ *    whatever the export says.
  * VIEW-2 The identity is read for each request. A change of the APIExport ends the watches with
  *    410. A watch or list that continues from before the change gets 410.
  */
