@@ -50,7 +50,7 @@ const surroundings: ProgramSurroundings = {
   exit: (code) => process.exit(code),
 };
 
-/** The first signal asks for a stop, which waits for requests under way. */
+/** The first signal begins a stop, which waits for requests under way. */
 function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let asked = false;

@@ -31,7 +31,9 @@ export function callerOf(socket: TLSSocket, kinds?: TrustedKinds): Caller {
   return kinds === undefined || caller === anonymous ? caller : ofItsKind(caller, certificate, kinds);
 }
 
-/** The groups in a proxy's own certificate never count, because the proxy asks for others. */
+/**
+ * The groups in a proxy's own certificate never count, because the proxy sends requests of others.
+ */
 function ofItsKind(caller: Caller, certificate: X509Certificate, { clients, proxies, names }: TrustedKinds): Caller {
   const { user, validUntilMs } = caller;
   const isNamed = names.length === 0 || names.includes(user);

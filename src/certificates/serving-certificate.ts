@@ -7,8 +7,8 @@
  * it later. The key is written before the certificate, each by rename, so a reader never sees part
  * of `apiserver.crt`. A crash in between leaves a key that nobody trusts yet.
  *
- *   start ──▶ files given? ──yes──▶ read, check ──▶ watched: newer and sound ⇒ shown from now on
- *                  │no                              newer and broken ⇒ logged, the old one stays
+ *   start ──▶ files given? ──yes──▶ read, check ──▶ watched: newer and valid ⇒ shown from now on
+ *                  │no                              newer and invalid ⇒ logged, the old one stays
  *                  └──▶ kept? ──yes, in date──▶ used           ──no or expired──▶ made, kept
  */
 import { X509Certificate } from 'node:crypto';

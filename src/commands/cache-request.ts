@@ -47,7 +47,7 @@ export function requestStatus(parts: { clock: Clock }, options: CacheOptions): P
   return requestCache(parts, options, { method: 'GET', path: '/services/cache/status' });
 }
 
-/** What a command prints of an answer: a sentence for people, or the answer itself for programs. */
+/** The output of a command: a sentence for people, or the answer itself for programs. */
 export function answered({ output }: Pick<CacheOptions, 'output'>, answer: string, sentence: string): string {
   return `${output === 'json' ? answer.trimEnd() : sentence}\n`;
 }

@@ -109,8 +109,8 @@ export const certServing: Command = command({
 });
 
 /**
- * `what`: whose name the operand is. `server`: the server that must trust the authority. `usage`:
- * the program that shows the certificate, and how.
+ * `what`: the operand in words. `server`: the server that must trust the authority. `usage`: the
+ * program that shows the certificate, and how.
  */
 function certSpeaker(
   kind: SpokenFor['kind'],

@@ -1,7 +1,6 @@
 /**
- * `strata backup`, `restore` and `check`: what an operator does with the files of a store. The
- * commands run as a user who may read these files. Only `backup` also works while a server uses
- * them.
+ * `strata backup`, `restore` and `check`: an operator's commands on the files of a store. They run
+ * as a user who may read these files. Only `backup` works while a server uses them.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

@@ -35,7 +35,7 @@ export type SettingsSources = Readonly<{
    * kcp's.
    */
   defaults?: Readonly<Record<string, string>>;
-  /** What the server follows from its parent if the file does not say. */
+  /** The policy for following the parent if the file has none. */
   followed?: LinkPolicy;
 }>;
 

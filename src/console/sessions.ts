@@ -1,6 +1,6 @@
 /**
  * Access to the console without a client certificate, which few browsers have. A caller who may
- * read the cache asks for a link. The first browser that opens the link gets a session with the
+ * read the cache requests a link. The first browser that opens the link gets a session with the
  * caller's rights.
  *
  *   link ─ opened once within linkMs ─▶ session ─ sessionMs, certificate expires, other CAs ─▶ gone

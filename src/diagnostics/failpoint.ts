@@ -4,7 +4,7 @@
  * environment arms one of the places. `commit.before` kills at the first pass, `commit.before:3` at
  * the third.
  *
- * `test/faults/crash/failpoints` kills at each of them, and test/house checks that the code has
+ * `test/faults/crash/failpoints` kills at each place, and test/house checks that the code contains
  * each once. A call that is not armed compares two constants.
  *
  * A comment below describes the moments of the failpoints that follow it, in their order, separated

@@ -68,8 +68,7 @@ export class Health {
   }
 
   /**
-   * After the call `readyz` fails, so that no new clients come. Present clients are served to the
-   * end.
+   * Makes `readyz` fail, so that no new clients connect. The server still serves present clients.
    */
   beginShutdown(): void {
     this.#stopping = true;
@@ -89,7 +88,7 @@ export class Health {
 }
 
 /**
- * Logs failed health checks. Everybody may ask for health, as often as they like. So each check of
+ * Logs failed health checks. Everybody may request health, as often as they like. So each check of
  * an endpoint logs at most one line in ten seconds, with the number of failures meanwhile.
  *
  * Bound: the checks that the server has declared.

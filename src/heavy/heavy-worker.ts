@@ -5,9 +5,9 @@ import type { HeavyTask } from '../domain/heavy-task.js';
 import { performTask } from './perform-task.js';
 
 /**
- * What returns to the serving thread: the result, or the reason why there is none. A result that
- * does not own its whole buffer is copied before it is moved: a short Buffer is a view of Node's
- * shared pool. Later versions of Node refuse to move that pool. `Buffer.slice` would not copy.
+ * The answer to the serving thread: the result, or the refusal. A result that does not own its
+ * whole buffer is copied before it is moved: a short Buffer is a view of Node's shared pool. Later
+ * versions of Node refuse to move that pool. `Buffer.slice` would not copy.
  */
 export type Crossing = Uint8Array | boolean | Readonly<{ refusal: Refusal }>;
 

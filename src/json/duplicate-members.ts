@@ -16,7 +16,7 @@ export function duplicates(text: ObjectText): readonly string[] {
   ];
 }
 
-/** Remembers results, because both the reader of a text and its composer ask. */
+/** Remembers results, because the reader and the composer of a text both need them. */
 const withDuplicates = new WeakMap<ObjectText, boolean>();
 
 export function hasDuplicates(text: ObjectText): boolean {

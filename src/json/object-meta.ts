@@ -22,8 +22,8 @@ export type ObjectMeta = Readonly<{
   annotations: ReadonlyMap<string, string>;
   deletionGracePeriodSeconds: bigint | undefined;
   /**
-   * All members of the metadata, with valid types. The rules of plain writes read the members from
-   * it that are not listed above.
+   * All members of the metadata, with valid types. The rules of plain writes read those that are
+   * not listed above.
    */
   decoded: Members;
 }>;

@@ -60,8 +60,8 @@ const knownCharactersMax = 64;
 
 /**
  * Names of members by a hash of their bytes. Objects of a type have the same names, and creating
- * these strings is a third of a scan's garbage. This module state breaks the rule, but it only
- * caches a pure function. Junk can fill it; after that it takes no more names.
+ * these strings is a third of a scan's garbage. This module state is an exception: it only caches a
+ * pure function. Junk may fill it; a full map accepts no more names.
  */
 const knownNames = new Map<number, string>();
 

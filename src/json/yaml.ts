@@ -14,10 +14,10 @@
  *    has its last value (as in goyaml), or is refused if the caller asks for that. Text that Go's
  *    reader would split into other lines than the library does is refused, and so is text that the
  *    library would ignore.
- * Y4 parseYaml reads the output of formatYaml back as the same tree. What is more than 64 levels
- *    deep, formatYaml writes as JSON, which is YAML: indentation would grow with the square of the
- *    depth. YAML cannot write half of a surrogate pair, so a caller of formatYaml first replaces
- *    such halves (`surrogates` in json-parser.ts).
+ * Y4 parseYaml reads the output of formatYaml back as the same tree. formatYaml writes levels
+ *    beyond 64 as JSON, which is YAML: indentation would grow with the square of the depth. YAML
+ *    cannot write half of a surrogate pair, so a caller of formatYaml first replaces such halves
+ *    (`surrogates` in json-parser.ts).
  */
 import { Composer, isAlias, isMap, isScalar, isSeq, Lexer, Parser, Scalar } from 'yaml';
 import type { CST, Document, ParsedNode, YAMLMap } from 'yaml';

@@ -1,7 +1,7 @@
 /**
  * The readers whose type the server does not serve. A type may appear at any time, and should be
  * read within seconds. A type that never appears must cost the server next to nothing. So a few
- * readers ask every few seconds. Many readers together ask at most twice a second, but each at
+ * readers retry every few seconds. Many readers together retry at most twice a second, but each at
  * least every two minutes.
  */
 const waitMsMin = 5_000;

@@ -2,9 +2,9 @@
  * Resolves paths by the published path entries, which it reads from the store through the index of
  * objects by logical cluster.
  *
- * INDEX-1 The answer is `unknown` only if nothing was found after every shard that could have the
- *   path was reported whole. So a missing path is walked again after the report. Without the second
- *   walk, an entry that arrived between walk and report would be missed.
+ * INDEX-1 The answer is `unknown` only if a walk finds nothing after every shard that could have
+ *   the path was reported whole. So a missing path is walked again after the report: an entry may
+ *   have arrived in between.
  * INDEX-2 A resolved path is remembered until any entry changes, because every request of a front
  *   door resolves one.
  * Bounds: one report on all shards in `reportAgeMaxMs`, however many callers ask; `foundMax`

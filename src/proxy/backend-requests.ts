@@ -9,8 +9,8 @@ import type { Clock } from '../domain/ports.js';
 import { limitInterim } from '../domain/base/interim-answers.js';
 
 /**
- * `ca` verifies the backend's certificate. `cert` and `key` are shown to the backend. All are PEM
- * texts. The object is replaced only when a text changes.
+ * PEM texts: `ca` verifies the backend's certificate; the proxy shows `cert` and `key`. The object
+ * is replaced only when a text changes.
  */
 export type BackendCredentials = Readonly<{ ca: string; cert: string; key: string }>;
 

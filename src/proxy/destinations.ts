@@ -140,7 +140,7 @@ const payloadCharactersMax = 16 * 1024;
 /**
  * The logical cluster to which the token of a service account belongs. Pure. In-cluster clients
  * cannot put the logical cluster into their paths, so kcp's proxy and this one add it. Only the
- * shard verifies the token, before it trusts the claim.
+ * shard verifies the token.
  *
  * `authorization`: the Authorization header. Undefined for any other token.
  */

@@ -1,6 +1,6 @@
 /**
- * The front door of an installation: answers each request by asking the server that holds what the
- * request is about.
+ * The front door of an installation: passes each request to the server that has the requested
+ * objects.
  *
  *   request ─▶ destinations.ts ───▶ authenticator.ts ──────▶ backend ─▶ answer, as it arrives
  *              │ unknown 403        │ untrusted 401          │ not sent 503
@@ -169,8 +169,8 @@ export class FrontDoor {
 
 const [statusMin, statusMax] = [200, 599];
 /**
- * With more pending bytes than this, they are passed on before the turn of the event loop ends. A
- * stream buffers as much, so an answer that nobody reads occupies at most twice this.
+ * Beyond this, pending bytes are written before the turn of the event loop ends. A stream buffers
+ * as many, so an unread answer occupies at most twice this.
  */
 const gatheredBytesMax = 16 * 1024;
 

@@ -1,7 +1,7 @@
 /**
  * Requests whose answer lasts as long as somebody reads it, such as a watch or a followed log. They
- * have no deadline. When the front door stops, they end first: their clients go on elsewhere while
- * other requests complete.
+ * have no deadline. When the front door stops, they end first: their clients reconnect elsewhere
+ * while other requests complete.
  */
 export class LongRunningRequests {
   readonly #ends = new Set<() => void>();

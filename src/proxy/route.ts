@@ -5,14 +5,14 @@
  *   ..  or // in it            redirected to the path without
  *   /clusters/PATH[/…]         to the shard of PATH, as /clusters/NAME[/…]; the rest is unchanged
  *   below a mapping            to its backend, unchanged, if PATH leads somewhere. The most
- *                              specific mapping wins. PATH stands at its {cluster}, or else in
- *                              …/clusters/PATH/…, and * may stand for any
+ *                              specific mapping wins. PATH is at its {cluster}, or else in
+ *                              …/clusters/PATH/…; * may replace any
  *   anything else              404
  *
- * ROUTE-1 The path is decoded once, here, and a backend never reads another logical cluster in it
- *    than the one that was resolved. So a path that a backend may read differently is refused: one
- *    with encoded dots, a backslash, a fragment, or bytes outside ASCII. So is a path that, once
- *    decoded, is below another mapping or about another logical cluster.
+ * ROUTE-1 The path is decoded once, here, and no backend finds another logical cluster in it than
+ *    the resolved one. So a path that a backend may read differently is refused: one with encoded
+ *    dots, a backslash, a fragment, or bytes outside ASCII. So is a path that, once decoded, is
+ *    below another mapping or about another logical cluster.
  */
 import { clustersPath, isAny, type Mapping } from './mapping.js';
 

@@ -28,9 +28,9 @@ export type UpgradeAnswer = Readonly<{ status: number; headers: IncomingHttpHead
 const refusalBytesMax = 1024 * 1024;
 
 /**
- * Asks for a websocket on a connection of its own. If the backend accepts, `socket` carries the
- * websocket. If it answers in HTTP, `socket` is undefined and `body` is the whole body. Throws
- * NotSent, BrokenOff, or the reason of `signal`.
+ * Requests a websocket on a new connection. If the backend accepts, `socket` carries the websocket.
+ * If it answers in HTTP, `socket` is undefined and `body` is the whole body. Throws NotSent,
+ * BrokenOff, or the reason of `signal`.
  */
 export function requestUpgrade(
   { origin, target, headers, signal }: UpgradeRequest,

@@ -1,7 +1,6 @@
 /**
- * Opens a cache over an open store, and stops it: what answers lists and watches, what replicates,
- * look-ups by path, the web, the listener. It is loaded while the committer's thread starts
- * (server.ts).
+ * Opens and stops a cache over an open store: lists and watches, replication, look-ups by path, the
+ * web, the listener. It is loaded while the committer's thread starts (server.ts).
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Settings } from '../config/settings.js';
@@ -180,7 +179,7 @@ function openTypes(
     const { begun, ended, widened } = catalogue.replaceTable(types);
     scopes.record(types);
     for (const type of ended) watches.hub.endOf(type);
-    // The cache refused objects of widened types, so they are missing here: ask for all objects
+    // The cache refused objects of widened types, so they are missing here: request all objects
     // again. A type that begins may have had objects here earlier.
     for (const { group, resource, identity } of [...widened, ...begun]) dropType({ group, resource, identity });
     sessions.declared();

@@ -83,8 +83,8 @@ function parentFile(file: string): Readonly<{ use: 'parent'; file: string; pem: 
 }
 
 /**
- * What the TLS handshake requests and accepts. `callerOf` decides afterwards which of both vouches
- * for a certificate.
+ * The authorities that the TLS handshake accepts. Afterwards `callerOf` decides which of the two
+ * vouches for a certificate.
  */
 function bothOf(one: TrustedAuthorities | undefined, other: TrustedAuthorities | undefined): TrustedAuthorities | undefined {
   if (one === undefined || other === undefined) return one ?? other;

@@ -73,7 +73,7 @@ export function openConsole(
         const nowMs = clock.now();
         last = { nextMs: Math.max(startedMs + overviewMs, nowMs + (nowMs - startedMs) * pauseFactor), overview };
       };
-      // Callers that ask meanwhile wait for the same overview.
+      // Concurrent callers wait for the same overview.
       last = { nextMs: Infinity, overview };
       overview.then(settled, settled);
       return overview;

@@ -73,7 +73,7 @@ export function intakeRules(settings: Settings, catalogue: Catalogue): IntakeRul
   };
 }
 
-/** Another cache may have added to an object that was as large as this cache accepts from a shard. */
+/** Accepts larger objects than from shards, because another cache may have added to them. */
 export function linkRules({ limits, ...rules }: IntakeRules): IntakeRules {
   return { ...rules, limits: { ...limits, bodyBytesMax: limits.bodyBytesMax + addedMax.bytes } };
 }

@@ -1,4 +1,4 @@
-/** Opens what the requests of Kubernetes clients use (web/kube). */
+/** Opens the services that requests of Kubernetes clients use (web/kube). */
 import type { Settings } from '../config/settings.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Catalogue } from '../domain/catalogue/catalogue.js';

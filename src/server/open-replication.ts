@@ -1,6 +1,6 @@
 /**
- * Opens what brings objects into a store and passes them on: pushers, links to other caches,
- * declared types, plain writes over HTTP, and the removal of shards.
+ * Opens replication into and out of a store: pushers, links to other caches, declared types, plain
+ * writes over HTTP, and the removal of shards.
  */
 import { keptNamesOf, linkPoliciesOf, type Settings } from '../config/settings.js';
 import type { Log } from '../diagnostics/log.js';
@@ -46,14 +46,17 @@ type Peers = Readonly<{
   sessions: PushSessions;
   removals: HeldRemovals;
   tier: Tier;
-  /** Ends what pushers and links send of a type. They send it again if the cache still serves it. */
+  /**
+   * Ends the slices of a type from pushers and links, which send them again if the cache still
+   * serves the type.
+   */
   dropType: (resource: Resource) => void;
 }>;
 
 export type OpenReplication = Peers &
   Readonly<{ standbys: Standbys; endpoint: Endpoint; intake: Intake; kept: KeptObjects | undefined; shards: Shards }>;
 
-/** How long a plain HTTP writer must be quiet before what it wrote counts as complete. */
+/** How long a plain HTTP writer must be idle before its objects count as complete. */
 const plainQuietMs = 30_000;
 
 export async function openReplication(settings: Settings, parts: Parts): Promise<OpenReplication> {

@@ -45,8 +45,8 @@ export async function openStore(settings: Settings, parts: StoreParts, startComm
 }
 
 /**
- * Each server begins with another endpoint. Otherwise all servers would watch at one member. All
- * their watches would end together if that member fell silent while history is compacted.
+ * Each server begins with another endpoint. Otherwise all servers would watch at one member, and
+ * lose their watches together if it stalled while history is compacted.
  */
 function rotatedAtRandom(endpoints: readonly string[], random: () => number): readonly string[] {
   const first = Math.floor(random() * endpoints.length);

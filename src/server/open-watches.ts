@@ -1,4 +1,4 @@
-/** Opens what answers lists and watches of a store: the snapshots that lists share, and the hub. */
+/** Opens lists and watches over a store: the snapshots that lists share, and the hub. */
 import { setImmediate } from 'node:timers';
 import type { Settings } from '../config/settings.js';
 import type { Metrics } from '../diagnostics/metrics.js';

@@ -84,7 +84,7 @@ class HangUp {
   }
 }
 
-/** Writes one line for everything: what changed, what did not, and what cannot be used. */
+/** Writes one line for a whole reload: changed, unchanged and failed parts. */
 function logReloaded(log: Log, reloaded: ReadonlyMap<string, Reloaded>): void {
   const named = (kind: Reloaded['kind']): readonly string[] => [...reloaded].filter(([, each]) => each.kind === kind).map(([what]) => what);
   const failed = Object.fromEntries([...reloaded].flatMap(([what, each]) => (each.kind === 'failed' ? [[what, explain(each.error)]] : [])));

@@ -6,8 +6,8 @@
  *   revision ──┬──────────┬────────────────┬──────▶
  *     cohort A ┘─────▶ B ─┘      published ┘
  *
- * W8 A cohort reads at most up to the position of the next cohort, and merges with it there.
- *    So the log between two positions is read once for all watchers at the first of them.
+ * W8 A cohort reads at most up to the position of the next cohort, and merges with it there. So the
+ *    log between two positions is read once for all watchers at the lower one.
  * W9 A cohort waits `patienceMs` for members with long queues, then reads on without them.
  *    Such a member enters again at its own position: a slow reader delays only itself.
  *

@@ -32,8 +32,8 @@ function selectedPutEvent(change: Change & { kind: 'put' }, selector: Selector):
 }
 
 /**
- * Only a compacted change lacks the content that it replaced. The history that the client asked for
- * is then gone too.
+ * Only a compacted change lacks the content that it replaced. The requested history is then
+ * compacted too.
  */
 function replaced(change: Change): StoredObject {
   const object = change.previous();

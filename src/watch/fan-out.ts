@@ -72,7 +72,8 @@ export class FanOut<Member extends Receiver> {
   }
 
   join(view: View, member: Member): void {
-    // Flush first: a member without room leaves during the flush, and may take the group with it.
+    // Flush first: a member without room leaves during the flush, which removes a group without
+    // members.
     this.flush(view);
     this.#index.groupOf(view, this.#revision).members.add(member);
   }

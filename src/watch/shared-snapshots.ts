@@ -26,8 +26,8 @@ import type { Pace } from '../domain/base/pace.js';
 import { SharedStarts } from './shared-starts.js';
 
 /**
- * At most this many pages that readers have read themselves are sent in one turn, because reading
- * and selecting take time even if nothing on a page is shown.
+ * How many pages that readers read themselves are sent in one turn, because reading and selecting
+ * take time even if nothing on a page is shown.
  */
 const pagesReadInTurnMax = 4;
 const keptMs = 10_000;

@@ -121,7 +121,7 @@ export function formatHelpOfFlags(
   return command.helpInformation();
 }
 
-/** A description needs at least this width to stand beside its flag. */
+/** A description needs at least this width beside its flag. */
 const besideColumnsMin = 40;
 
 /**

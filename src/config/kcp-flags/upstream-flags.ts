@@ -54,7 +54,7 @@ export const servingFlags: readonly (readonly [string, UpstreamFlag])[] = [
   ...Object.values(options).map(ofOption),
 
   ['disable-http2-serving', decidedBoolean('the opposite of --http2', (disabled) => [option('http2', String(!disabled))])],
-  // In upstream zero means the default.
+  // Upstream, zero means the default.
   [
     'http2-max-streams-per-connection',
     decided(options.http2StreamsMax.help, (value) => (value === '0' ? [accepted] : [option('http2-max-streams-per-connection', value)])),

@@ -68,7 +68,7 @@ const certFile = neededFile(certificate);
 const keyFile = neededFile(key);
 const caFile = file({ flag: 'ca-file', help: 'The CAs (PEM) that sign the certificate of the cache; without it those that Node trusts.' });
 
-/** The options of every command that asks a cache as an operator. */
+/** The options of every command that sends requests to a cache as an operator. */
 export const operatorOptions = {
   cacheKubeconfig: file({
     flag: 'cache-kubeconfig',

@@ -1,5 +1,5 @@
 /**
- * The console: asks for an overview every second while the page is visible, draws its state, and
+ * The console: requests an overview every second while the page is visible, draws its state, and
  * follows the address.
  *
  *   address, answers ─▶ state.ts ─▶ views ─▶ lit-html changes what differs

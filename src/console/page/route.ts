@@ -1,6 +1,6 @@
 /**
- * What the page shows, as its address says after the '#', so that it can be bookmarked and shared.
- * Pure.
+ * The page's view, which its address encodes after the '#', so that users can bookmark and share
+ * it. Pure.
  */
 export type Route = Readonly<{ kind: 'overview' }> | ObjectsRoute;
 

@@ -91,8 +91,8 @@ export class ViewCallers {
   }
 
   /**
-   * Returns a deciding type that is not current. For a shard that is written over plain HTTP, all
-   * that was written counts as current, although the shard may have newer changes.
+   * Returns a deciding type that is not current. A plain HTTP writer reports no lag, so its objects
+   * count as current, although the shard may have newer changes.
    */
   async #stale(shard: ShardName): Promise<Resource | undefined> {
     for (const { group, resource, identity } of deciding) {
