@@ -61,8 +61,8 @@ export type OpenSenderOptions = Readonly<{
   /** Program and version. The cache logs it. */
   agent: string;
   /**
-   * True: the sender takes the shard over and ends its present pusher. False: the sender is a
-   * standby until that pusher is gone.
+   * True: the sender takes over the shard and ends its present pusher. False: the sender is a
+   * standby until that pusher disconnects.
    */
   takesOver?: boolean;
   /** Without it nothing is logged. */
@@ -111,8 +111,8 @@ export type OpenPathResolverOptions = Readonly<{
 }>;
 
 /**
- * Resolves paths by asking one cache over HTTPS. It holds connections until `close`. Throws when
- * `cache` is no https URL.
+ * Resolves paths with one cache over HTTPS. It keeps connections until `close`. Throws when `cache`
+ * is no https URL.
  */
 export function openPathResolver({ cache, identity, bounds }: OpenPathResolverOptions): PathResolver {
   const options = Object.freeze({ ...defaultLookupBounds, ...bounds, cache });
@@ -128,7 +128,7 @@ export type OpenCacheReaderOptions = OpenPathResolverOptions &
   }>;
 
 /**
- * Reads one cache over HTTPS. It holds connections until `close`. Throws when `cache` is no https
+ * Reads one cache over HTTPS. It keeps connections until `close`. Throws when `cache` is no https
  * URL.
  */
 export function openCacheReader({ cache, identity, watch = [], bounds, log = silent }: OpenCacheReaderOptions): CacheReader {

@@ -77,7 +77,7 @@ export function extensionsOf(fields: Fields): readonly CertificateExtension[] {
   return membersOf(extensions).map(extensionOf);
 }
 
-/** The URIs of a subject alternative name, which may also hold names of other kinds. */
+/** The URIs of a subject alternative name, which may also have names of other kinds. */
 export function urisOf(subjectAlternativeName: Uint8Array): readonly string[] {
   return membersOf(read(subjectAlternativeName))
     .filter((name) => isContext(name, uriTag))
@@ -87,7 +87,7 @@ export function urisOf(subjectAlternativeName: Uint8Array): readonly string[] {
     });
 }
 
-/** How many CAs may stand between a CA with these constraints and a leaf. */
+/** How many CAs a chain may have between a CA with these constraints and a leaf. */
 export function pathLengthOf(basicConstraints: Uint8Array): number {
   const length = membersOf(read(basicConstraints)).find((element) => element instanceof Integer);
   if (length === undefined) return Infinity;

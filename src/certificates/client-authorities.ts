@@ -35,8 +35,8 @@ const clientAuthentication = '1.3.6.1.5.5.7.3.2';
 const blockPattern = /-----BEGIN ([^\r\n-]*)-----[\s\S]*?(?:-----END \1-----|(?=-----BEGIN )|$)/g;
 
 /**
- * `issuersBelowMax`: how many authorities may stand between this one and a leaf; undefined if that
- * cannot be determined.
+ * `issuersBelowMax`: how many authorities a chain may have between this one and a leaf; undefined
+ * if that cannot be determined.
  */
 type Authority = Readonly<{ certificate: X509Certificate; isRoot: boolean; issuersBelowMax: number | undefined }>;
 

@@ -17,7 +17,8 @@ export type PairFlags = Readonly<{ cert: string; key: string }>;
 
 const ownerMask = 0o700;
 /**
- * Base64 has no '-'. A pattern that allowed '-' would take quadratic time on a text of many BEGINs.
+ * Base64 has no '-'. A pattern that allowed '-' would need quadratic time for a text of many
+ * BEGINs.
  */
 const certificatePattern = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 

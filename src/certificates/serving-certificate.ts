@@ -2,10 +2,10 @@
  * The certificate that the server shows: from files that an operator rotates, or self-made at the
  * first start and kept.
  *
- * A self-made `apiserver.crt` holds the leaf *and* its CA, because kcp's sharded-test-server gives
- * that file to its clients as the trusted bundle. The CA's key is dropped, so nobody can sign under
- * it later. The key is written before the certificate, each by rename, so a reader never sees part
- * of `apiserver.crt`. A crash in between leaves a key that nobody trusts yet.
+ * A self-made `apiserver.crt` contains the leaf *and* its CA, because kcp's sharded-test-server
+ * gives that file to its clients as the trusted bundle. The CA's key is dropped, so nobody can sign
+ * under it later. The key is written before the certificate, each by rename, so a reader never sees
+ * part of `apiserver.crt`. A crash in between leaves a key that nobody trusts yet.
  *
  *   start ──▶ files given? ──yes──▶ read, check ──▶ watched: newer and valid ⇒ shown from now on
  *                  │no                              newer and invalid ⇒ logged, the old one stays

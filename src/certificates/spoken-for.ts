@@ -12,8 +12,7 @@ import { parseCacheName } from '../domain/via.js';
 import { parseShardName } from '../domain/shard.js';
 
 /**
- * A URI counts only in a certificate of this group (O), because a CA may sign any URI that people
- * ask for.
+ * A URI counts only in a certificate of this group (O), because a CA may sign any requested URI.
  */
 export const speakersGroup = 'strata';
 

@@ -90,7 +90,7 @@ function complaintOf(cause: unknown, { cache, caSource }: CacheAccess, wallMs: n
   }
 }
 
-/** A Status contains the reason. A text that is no Status did not come from a cache. */
+/** A Status contains the reason. A text that is no Status is not from a cache. */
 function refusalOf(status: number, received: unknown, { cache, cert }: CacheAccess, wallMs: number): string {
   const message = memberOf(received, 'message');
   if (typeof message !== 'string') return `${cache} answered ${status} and is probably not a Strata cache`;

@@ -1,7 +1,4 @@
-/**
- * A name by which clients reach a server, as a certificate holds it: a DNS name, which may begin
- * with `*.`, or an IP address.
- */
+/** A name of a server in a certificate: a DNS name, which may begin with `*.`, or an IP address. */
 import { isIP } from 'node:net';
 
 const labels = /^(?:\*\.)?[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i;

@@ -1,6 +1,5 @@
 /**
- * The last warnings, errors and refusals of a log, for people who look at the console and not at
- * the log.
+ * The last warnings, errors and refusals of a log, for people who read the console and not the log.
  *
  * Bounds: linesMax, charactersMax.
  */

@@ -2,9 +2,9 @@
  * Events with fields. The name of an event is dotted, `shard.connected`, and never built from
  * values. Values are fields.
  *
- * Lines go straight to the stream, without a worker thread or a buffer, because the last line
- * before a crash is the important one. That line is written when `error` returns: files and pipes
- * are synchronous in Node on Linux.
+ * Lines are written to the stream without a worker thread or a buffer, because the last line before
+ * a crash matters most. That line is written when `error` returns: files and pipes are synchronous
+ * in Node on Linux.
  */
 import { pino, stdSerializers, type Logger } from 'pino';
 import pretty from 'pino-pretty';

@@ -19,7 +19,7 @@ export interface Gauge<Label extends string = never> {
   set(value: number, ...labels: Labels<Label>): void;
   /** A negative amount lowers the value. */
   add(amount: number, ...labels: Labels<Label>): void;
-  /** Removes every value, because labels may be gone. */
+  /** Removes every value, because labels may be outdated. */
   reset(): void;
 }
 

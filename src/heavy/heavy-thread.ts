@@ -55,8 +55,8 @@ export class HeavyThread implements HeavyWorks {
       resourceLimits: { maxOldGenerationSizeMb: limits.threadMemoryMaxMiB, maxYoungGenerationSizeMb: youngMaxMiB },
       recordTiming: false,
     });
-    // A thread may be lost after its task was answered, because V8 notices only at the next garbage
-    // collection that memory has run out.
+    // A thread may be lost after its task was answered, because V8 detects exhausted memory only at
+    // the next garbage collection.
     this.#pool.on('error', (error: unknown) => log.warn('heavy.thread-failed', { error }));
   }
 

@@ -6,7 +6,7 @@ import { performTask } from './perform-task.js';
 
 /**
  * The answer to the serving thread: the result, or the refusal. A result that does not own its
- * whole buffer is copied before it is moved: a short Buffer is a view of Node's shared pool. Later
+ * whole buffer is copied before the move: a short Buffer is a view of Node's shared pool. Later
  * versions of Node refuse to move that pool. `Buffer.slice` would not copy.
  */
 export type Crossing = Uint8Array | boolean | Readonly<{ refusal: Refusal }>;

@@ -29,7 +29,7 @@ export class BodyPieces<Request> {
   readonly #budget: Budget;
   /** The missing bytes of all short pieces, reduced by longer pieces and ended requests. */
   #shortBytes = 0;
-  /** Bytes taken from the budget, by request. */
+  /** Bytes reserved in the budget, by request. */
   readonly #held = new Map<Request, number>();
 
   constructor(budget: Budget) {

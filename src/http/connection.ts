@@ -89,7 +89,7 @@ export type Upgrade = Readonly<{ request: IncomingMessage; socket: Duplex; head:
 
 /** A client may cancel requests, but one that only cancels (rapid reset) is cut off. */
 const cancelledMax = 50;
-/** How long the last frame may take to leave. */
+/** The time limit for sending the last frame. */
 const farewellMs = 1_000;
 
 /** A connection after its handshake. `wire`: the socket under the TLS socket. */
@@ -190,7 +190,7 @@ export class Connection implements ExchangeOwner {
 
   /**
    * Called when Node's HTTP/1.1 parser fails. Answers 400 or 431. If an earlier request is still
-   * unanswered, only closes, because the client would take this for the answer to that request.
+   * unanswered, only closes, because the client would read this as the answer to that request.
    */
   parserFailed(code: string): void {
     if (this.#exchanges.size > 0 || this.#isHandedOver || !this.#socket.writable) return this.destroy();
@@ -237,8 +237,8 @@ export class Connection implements ExchangeOwner {
   }
 
   /**
-   * If the peer takes nothing and other exchanges of the connection wait for memory, the whole
-   * connection ends. Cutting its exchanges one by one would take too long.
+   * If the peer receives nothing and other exchanges of the connection wait for memory, the whole
+   * connection ends: cutting its exchanges one by one would be too slow.
    */
   stalled(exchange: Exchange, anythingTaken: boolean): void {
     if (!anythingTaken && [...this.#exchanges].some(({ memory }) => memory.isAwaited)) this.destroy();
@@ -287,8 +287,8 @@ export class Connection implements ExchangeOwner {
   }
 
   /**
-   * Not while a request is under way: the answer to the upgrade would come before or inside the
-   * answer to that request.
+   * Not while a request is under way: the answer to the upgrade would precede or split the answer
+   * to that request.
    */
   get mayBeHandedOver(): boolean {
     return this.#exchanges.size === 0 && !this.#isClosing;
@@ -354,7 +354,7 @@ export class Connection implements ExchangeOwner {
     this.#closed();
   }
 
-  /** Closes with ENHANCE_YOUR_CALM, which tells the peer why. */
+  /** Closes with ENHANCE_YOUR_CALM, which names the reason. */
   #sendAway(): void {
     if (this.#session === undefined || this.#session.destroyed) return this.destroy();
     this.#isSentAway = true;

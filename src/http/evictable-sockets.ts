@@ -48,8 +48,8 @@ export class EvictableSockets {
   }
 
   /**
-   * Closes the oldest socket of a network, by default of the network with the most sockets. A
-   * socket that has not sent a byte goes first. Returns false if there is none.
+   * Closes the oldest socket of a network, by default of the network with the most sockets. Prefers
+   * a socket that has not sent a byte. Returns false if there is none.
    */
   dropOldest(network = this.#largest()): boolean {
     let oldest: string | undefined;

@@ -4,13 +4,13 @@
  *  admitted ─▶ body ─▶ answer, or watch ─▶ all of it taken ─▶ rest of the body dropped ─▶ ended
  *     └──────────┴───────────┴─ time is up, the reader stopped, the connection is gone ────▶ ended
  *
- * X1 An exchange keeps its slot, its deadline and its memory until the peer has taken the last
+ * X1 An exchange keeps its slot, its deadline and its memory until the peer has received the last
  *    byte or the stream is destroyed. It returns all of them at its end, whatever Node emits.
  * X2 An exchange ends once, and then releases everybody who waits for it.
- * X3 The rest of the body is dropped only after the peer has taken the whole answer. At most
+ * X3 The rest of the body is dropped only after the peer has received the whole answer. At most
  *    `dropMs` of it is read.
- * X4 A reader that takes nothing for `sendTimeoutMs` is cut off. That ends the exchange, or the
- *    whole connection if the peer takes nothing else and other exchanges wait for memory.
+ * X4 A reader that receives nothing for `sendTimeoutMs` is cut off. That ends the exchange, or the
+ *    whole connection if the peer receives nothing else and other exchanges wait for memory.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Budget } from '../domain/base/budget.js';
@@ -40,7 +40,7 @@ export interface ExchangeOwner {
   readonly callerNow: Caller;
   /** When the caller's certificate expires; undefined without one. */
   readonly validUntilMs: number | undefined;
-  /** How many parts the peer has taken, of all exchanges on the connection. */
+  /** How many parts of all the connection's exchanges the peer has received. */
   partsDelivered: number;
   /**
    * Resolves in a later turn of the event loop, when the server may read a body or a page for the
@@ -49,8 +49,8 @@ export interface ExchangeOwner {
   turn(): Promise<void>;
   refused(limit: LimitName): Error;
   /**
-   * Called if the peer took nothing of the exchange for `sendTimeoutMs`. `anythingTaken`: whether
-   * it took anything of other exchanges meanwhile.
+   * Called if the peer received nothing of the exchange for `sendTimeoutMs`. `anythingTaken`:
+   * whether it received anything of other exchanges meanwhile.
    */
   stalled(exchange: Exchange, anythingTaken: boolean): void;
   ended(exchange: Exchange): void;
@@ -59,7 +59,7 @@ export interface ExchangeOwner {
 export class Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Memory for the body, and for the part of the answer that the peer has not taken. */
+  /** Memory for the body, and for the part of the answer that the peer has not received. */
   readonly memory: ExchangeMemory;
   readonly #owner: ExchangeOwner;
   readonly #transport: Transport;
@@ -190,7 +190,7 @@ export class Exchange {
   }
 
   /**
-   * Writes pieces, and releases their reserved memory as the peer takes them. Resolves when more
+   * Writes pieces, and releases their reserved memory as the peer receives them. Resolves when more
    * may be written.
    */
   async write(pieces: readonly Uint8Array[]): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * The socket: TLS that asks for client certificates but does not require them, HTTP/2 and HTTP/1.1,
- * and limits on peers that are not authenticated yet.
+ * The socket: TLS that requests but does not require client certificates, HTTP/2 and HTTP/1.1, and
+ * limits on unauthenticated peers.
  *
  * One address may have `handshakesPerAddressMax` handshakes under way, and
  * `anonymousConnectionsPerAddressMax` connections without a certificate. The second limit does not
@@ -52,7 +52,7 @@ export type ListenerParts = Omit<ConnectionParts, 'opened' | 'turns'> &
   Readonly<{
     callerOf: (socket: TLSSocket) => Caller;
     handle: (exchange: Exchange, refusal: Error | undefined) => void;
-    /** Takes over an HTTP/1.1 connection that asks for another protocol. */
+    /** Takes over an HTTP/1.1 connection that requests another protocol. */
     upgrade: (upgrade: Upgrade) => void;
   }>;
 
@@ -110,7 +110,7 @@ export class Listener {
       ...this.#context(),
       allowHTTP1: true,
       ...(options.http2 ? {} : { ALPNCallback: withoutHttp2 }),
-      // Without a CA, Node would trust the CAs of the system. So no certificate is asked for, and
+      // Without a CA, Node would trust the CAs of the system. So no certificate is requested, and
       // everybody is anonymous.
       requestCert: options.clientAuthorities !== undefined,
       rejectUnauthorized: false,
@@ -359,7 +359,6 @@ const advice: ReadonlyMap<unknown, string> = new Map([
   ['EACCES', 'this user may not open that port; choose one from 1024 on with --secure-port (STRATA_SECURE_PORT)'],
   ['EADDRNOTAVAIL', 'this machine does not have that address; choose another with --bind-address (STRATA_BIND_ADDRESS)'],
 ]);
-/** kcp's default port. */
 const kcpPort = 6443;
 
 /** The error names the option to change. */

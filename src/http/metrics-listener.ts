@@ -4,9 +4,9 @@
  *
  * Bounds: `connectionsMax` connections, of which the oldest is closed for a new one, so that nobody
  * can keep a probe out. Headers of at most `headerBytesMax`, which must arrive within
- * `headersMsMax`. A connection that is silent for `silenceMsMax` is closed. So is one that sends a
- * request before it has its answer, because a thousand requests in one packet would make an agent
- * render its metrics a thousand times. No body is read.
+ * `headersMsMax`. A connection that is silent for `silenceMsMax` is closed. So is one that
+ * pipelines requests, because a thousand in one packet would make an agent render its metrics a
+ * thousand times. No body is read.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';

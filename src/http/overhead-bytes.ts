@@ -16,7 +16,7 @@ const requestBytes = 1024;
 const requestRecordBytes = 256;
 /**
  * What is allowed for each byte of a body. Short DATA frames may add as many bytes as their data,
- * and part of a body may arrive after nobody wants it.
+ * and part of a body may arrive after the answer.
  */
 const weightOfBody = 3;
 /**

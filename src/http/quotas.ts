@@ -24,7 +24,7 @@ export type Quota = Readonly<Record<LimitName, Budget>>;
 
 /** The part of each limit that only masters may use. */
 const reservedPart = 0.1;
-/** The part for all callers that may request only health. Health itself takes none of it. */
+/** The part for all callers that may request only health. Health itself uses none of it. */
 const anonymousPart = 0.1;
 
 export class Quotas {

@@ -1,6 +1,6 @@
 /**
  * The differences between HTTP/1.1 and HTTP/2 for one request: when its body is complete, when its
- * answer has been taken, and how to end it.
+ * answer is received, and how to end it.
  *
  * Over HTTP/2, Node emits `finish` on a response only together with `close`, and in several cases
  * no `close` at all (see connection.ts). So `Http2` listens to the stream, and the end of the
@@ -155,7 +155,7 @@ class Http2 implements Transport {
     this.#stream.close(constants.NGHTTP2_NO_ERROR);
   }
 
-  /** Ends the stream with an error; otherwise the peer would take the answer for complete. */
+  /** Ends the stream with an error; otherwise the answer would look complete. */
   cut(): void {
     this.#stream.destroy(new Error('the answer was cut'));
   }
@@ -163,9 +163,9 @@ class Http2 implements Transport {
 
 /**
  * When the next request arrives while the last answer is on its way, Node pauses an HTTP/1.1
- * connection. But Node's parser takes bytes from TLS directly, and treats the rest of the same read
- * as an error (HPE_PAUSED). That loses a request, and a client cannot repeat every request. With a
- * `data` listener the bytes wait in the stream, which Node does pause.
+ * connection. But Node's parser reads from TLS directly, and treats the rest of the same read as an
+ * error (HPE_PAUSED). That loses a request, and a client cannot repeat every request. With a `data`
+ * listener the bytes wait in the stream, which Node does pause.
  */
 export function readThroughStream(socket: TLSSocket): void {
   if (socket.alpnProtocol !== 'h2') socket.on('data', () => {});

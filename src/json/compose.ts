@@ -88,7 +88,7 @@ function onOneLine(bytes: Uint8Array): Uint8Array {
   const { length } = bytes;
   for (let i = 0; i < length; i++) {
     const byte = bytes[i] ?? 0;
-    // Nearly every byte takes only the first comparison.
+    // Nearly every byte needs only the first comparison.
     if (byte <= carriageReturn && (byte === newline || byte === carriageReturn)) bytes[i] = space;
   }
   return bytes;

@@ -5,7 +5,7 @@
  * Refusals have the words of Go's encoding/json, which clients of Kubernetes know. As in Go, a
  * repeated member has its last value, unless the caller refuses repeated members. At most
  * `depthMax` arrays and objects may be open at once; the default is Go's 10,000. Half a surrogate
- * pair is kept, unless the caller asks for U+FFFD, which Go uses.
+ * pair is kept, unless the caller wants U+FFFD, as in Go.
  */
 import { badRequest, Refused } from '../domain/errors.js';
 import type { JsonTree } from './json-tree.js';
@@ -46,7 +46,7 @@ class JsonParser {
   readonly #replacesSurrogates: boolean;
   #at = 0;
   readonly #open: Open[] = [];
-  /** For each open object, the innermost last: the name whose value comes next. */
+  /** For each open object, the innermost last: the name whose value follows. */
   readonly #names: string[] = [];
 
   constructor(text: string, { depthMax, duplicates, surrogates }: Required<Options>) {
@@ -68,8 +68,7 @@ class JsonParser {
   }
 
   /**
-   * Returns a complete value, or undefined if a container was opened and its first value comes
-   * next.
+   * Returns a complete value, or undefined if a container was opened and its first value follows.
    */
   #begin(): JsonTree | undefined {
     this.#skipSpace();

@@ -21,7 +21,7 @@ type Step =
   | Readonly<{ kind: 'slice'; start: number; end: number | undefined; step: number }>
   | Readonly<{ kind: 'filter'; left: Operand; test: Test | undefined }>;
 
-/** `test`: undefined if the filter only asks whether its path exists. */
+/** `test`: undefined if the filter only tests whether its path exists. */
 type Test = Readonly<{ operator: Operator; right: Operand }>;
 type Operand = Readonly<{ kind: 'literal'; value: string | number | boolean }> | Readonly<{ kind: 'path'; path: JsonPath }>;
 type Operator = '==' | '!=' | '<' | '<=' | '>' | '>=';

@@ -244,9 +244,10 @@ class Scanner {
   }
 
   /**
-   * The end of the value that begins at `at`. An explicit stack holds for each open container
-   * whether it is an object. Speed counts, because the largest body is read in one turn of the
-   * event loop. So common cases come first, and nothing is called to skip absent white space.
+   * The end of the value that begins at `at`. An explicit stack has an entry for each open
+   * container: whether it is an object. Speed counts, because the largest body is read in one turn
+   * of the event loop. So common cases come first, and nothing is called to skip absent white
+   * space.
    */
   #value(at: number, depth: number): number {
     const bytes = this.#bytes;

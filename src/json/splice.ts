@@ -1,7 +1,6 @@
 /**
- * Adds to an outgoing body what is not stored with it: the resourceVersion, and another apiVersion
- * if the body is read in another served version. Bytes are copied; only another apiVersion needs a
- * scan of the body.
+ * Adds the resourceVersion to an outgoing body, and another apiVersion if the client reads another
+ * served version. Bytes are copied; only another apiVersion needs a scan of the body.
  */
 import { member, scanObject } from './object-text.js';
 import type { Body } from '../domain/object.js';

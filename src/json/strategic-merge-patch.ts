@@ -264,8 +264,8 @@ function bad(message: string): Refused {
 
 /**
  * The order of a merged list, as in strategicpatch's normalizeElementOrder. Items that the patch
- * names keep the patch's order, the others keep their own. An unnamed item comes before the next
- * named item if it preceded that item in the live list.
+ * names keep the patch's order, the others keep their own. An unnamed item precedes the next named
+ * item if it did so in the live list.
  *
  *   live  a b c d      first  d b      merged  a c d b
  *

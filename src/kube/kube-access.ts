@@ -3,8 +3,8 @@ export type KubeAccess = Readonly<{
   /** The kubeconfig's path, for errors; absent if there is none. */
   source?: string;
   /**
-   * Where the CA comes from at present, for errors: a file, or a part of the kubeconfig. Undefined
-   * if the kubeconfig has no CA.
+   * The present source of the CA, for errors: a file, or a part of the kubeconfig. Undefined if the
+   * kubeconfig has no CA.
    */
   caSource?: () => string | undefined;
   /** Scheme, host, port, and the path before `/clusters`, without a slash at the end. */

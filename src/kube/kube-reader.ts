@@ -150,7 +150,7 @@ export class KubeReader {
     this.#accepted(place);
     const openedMs = this.#parts.clock.now();
     let syncing = step.kind === 'watch-list';
-    // Yield at once: everything read before is outdated, and the server may take its time.
+    // Yield at once: everything read before is outdated, and the server may answer late.
     if (syncing) yield [{ kind: 'begin' }];
     let reads: Read[] = [];
     for await (const batch of lines(chunks, objectBytesMax)) {

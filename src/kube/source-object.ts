@@ -13,7 +13,7 @@ export type SourceObject = Readonly<{
   name: string;
   uid: string;
   resourceVersion: string;
-  /** The shard that a cache has written into it; '' if the object does not come from a cache. */
+  /** The shard that a cache has written into it; '' if the object is not from a cache. */
   shard: string;
   /** Whether its deletion was requested. */
   deleting: boolean;

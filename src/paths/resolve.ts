@@ -8,17 +8,16 @@
  *                     or more, that is the path of a logical cluster without an owner
  *                     if both exist, on different shards: a dispute
  *
- * RESOLVE-1 A Workspace counts only on the shard where its parent is. Another shard may hold
+ * RESOLVE-1 A Workspace counts only on the shard where its parent is. Another shard may have
  *   leftovers of a migration, or make false claims.
  * RESOLVE-2 A logical cluster is on the shard that its Workspace names. Any other shard that claims
  *   the logical cluster is reported and ignored. If only such shards claim it, the logical cluster
  *   is in dispute. If no Workspace names a shard, one shard alone may claim the logical cluster; if
- *   several do, it is in dispute. The order of arrival never decides.
- *   A logical cluster that is requested by name is also in dispute if the path in its own entry
- *   leads elsewhere.
- *   `root` has no Workspace and does not migrate. kcp creates it on the shard named `root`, and no
- *   other shard has it, even if nothing is known of that shard. kcp keeps the Shard objects in
- *   `root`, so the place of `root` decides which shard tells where shards are.
+ *   several do, it is in dispute. The order of arrival never decides. A logical cluster that is
+ *   requested by name is also in dispute if the path in its own entry leads elsewhere. `root` has
+ *   no Workspace and does not migrate. kcp creates it on the shard named `root`, and no other shard
+ *   has it, even if nothing is known of that shard. kcp keeps the Shard objects in `root`, so the
+ *   place of `root` decides which shard says where shards are.
  * RESOLVE-3 The walk ends, whatever the entries say. It takes one step for each segment of the
  *   path. Each shard that claims the first segment gives it a path, and each segment of these paths
  *   takes one step more.

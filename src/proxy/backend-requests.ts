@@ -18,7 +18,7 @@ export type BackendCredentials = Readonly<{ ca: string; cert: string; key: strin
 export class NotSent extends CacheError {}
 /** The request was not sent: no connection accepts headers of that length. */
 export class TooLong extends CacheError {}
-/** The request may have reached the backend, and no whole answer came. */
+/** The request may have reached the backend, and no whole answer arrived. */
 export class BrokenOff extends CacheError {}
 
 export const otherProtocol = 'the server switched to a protocol that nobody asked for';
@@ -50,9 +50,9 @@ export function serverOf(origin: string): Readonly<{ host: string; port: string;
 }
 
 /**
- * Limits a request over HTTP/1.1, which has no pings. Calls `late` if no connection or no answer
- * comes in time, or if too many 1xx answers come first. Returns a function that ends the time
- * limits; the caller runs it when the answer has begun.
+ * Limits a request over HTTP/1.1, which has no pings. Calls `late` if the connection or the answer
+ * is late, or if too many 1xx answers precede it. Returns a function that ends the time limits; the
+ * caller runs it when the answer has begun.
  */
 export function limitTime(
   outgoing: ClientRequest,

@@ -1,6 +1,6 @@
 /**
  * Decides where a request is sent, by its path, or what the proxy answers instead. As in kcp's
- * proxy, the decision comes before authentication.
+ * proxy, the decision precedes authentication.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { isObject, membersOf } from '../domain/base/members.js';

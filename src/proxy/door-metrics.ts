@@ -14,7 +14,9 @@ const tlsErrorTypes = ['unknown_ca', 'expired_cert', 'cipher_mismatch', 'hostnam
 type TlsErrorType = (typeof tlsErrorTypes)[number];
 
 const methods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE']);
-/** kcp counts 502 if it cannot reach the backend, or if the client has gone before the answer. */
+/**
+ * kcp counts 502 if it cannot reach the backend, or if the client disconnects before the answer.
+ */
 const unanswered = 502;
 const unknown = 'unknown';
 /** How many causes of an error are inspected. */

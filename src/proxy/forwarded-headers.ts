@@ -35,7 +35,7 @@ export type HeaderLines = Readonly<Record<string, string | readonly string[]>>;
 export type ForwardedRequest = Readonly<{
   /** The headers as received: names and values in turn. Pseudo headers of HTTP/2 are ignored. */
   rawHeaders: readonly string[];
-  /** The host that the client asked for. */
+  /** The host of the request. */
   authority: string;
   clientAddress: string;
   /** Undefined: the backend authenticates the request, for example by a token. */

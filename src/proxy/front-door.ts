@@ -11,8 +11,8 @@
  * DOOR-1 Each request resolves its path again, so a destination is never older than the path
  *    entries.
  * DOOR-2 A request is sent to one backend, once.
- * DOOR-3 The front door reads an answer only as fast as the client takes it. When a client gives up
- *    a request, the front door cancels it at the backend.
+ * DOOR-3 The front door reads an answer only as fast as the client does. When a client gives up a
+ *    request, the front door cancels it at the backend.
  */
 import type { IncomingMessage } from 'node:http';
 import { CacheError, Refused } from '../domain/errors.js';
@@ -84,7 +84,7 @@ export class FrontDoor {
       const answer = await this.#answer(exchange, () => (observe = undefined));
       if (answer !== undefined) sendOwnAnswer(exchange, answer);
     } catch (error) {
-      // Reset a partial answer, so that the client does not take it for a whole one.
+      // Reset a partial answer, because it would look complete.
       if (exchange.response.headersSent || exchange.isOver) exchange.cut();
       else sendOwnAnswer(exchange, this.#answerTo(error, exchange.request));
     }
@@ -220,7 +220,7 @@ async function passOn(exchange: Exchange, answer: BackendAnswer, { isLasting, ..
     body.destroy();
     throw error;
   }
-  // The first event of a watch may take long, so send the headers at once.
+  // The first event of a watch may be late, so send the headers at once.
   if (isLasting) response.flushHeaders();
   if (request.method !== 'HEAD' && !bodiless.has(status) && headers['content-length'] !== '0') return passBodyOn(exchange, answer, how);
   // Discard any body that arrives, even if the backend never ends it.
@@ -233,7 +233,7 @@ async function passOn(exchange: Exchange, answer: BackendAnswer, { isLasting, ..
 /**
  * Passes the body on at the pace of the client. Parts that arrive in one turn of the event loop are
  * written together, because kcp writes a list in parts of 4 KiB. Resolves when the whole body was
- * written, or when either end is gone.
+ * written, or when either end has closed.
  *
  * A finished stream is left to close by itself. Ending it would send a reset for each request, and
  * servers end a connection with many resets.

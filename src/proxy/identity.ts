@@ -26,7 +26,7 @@ const credentials = new WeakMap<object, string>();
 /**
  * `untrusted`: a certificate was shown, and no CA vouches for it (any more), or no header can carry
  * its names. Undefined: there is no certificate, or it is that of an authenticating proxy whose
- * headers name no user. The backend then asks for a token.
+ * headers name no user. The backend then requires a token.
  */
 export function identityOf(caller: Caller, request: IncomingMessage, groups: GroupRules): Identity | 'untrusted' | undefined {
   if (caller.isAuthenticatingProxy === true) return assertedIdentity(request.rawHeaders, groups);

@@ -13,8 +13,8 @@ import { isHttp2 } from '../http/transport.js';
 const stallMsMax = 30_000;
 
 /**
- * If the client breaks off, the request to the backend is destroyed, because the backend must not
- * take the request for whole. `passed`: called with the length of each part.
+ * If the client breaks off, the request to the backend is destroyed, because it must not look
+ * complete. `passed`: called with the length of each part.
  */
 export function pourBody(body: IncomingMessage, into: Writable, clock: Clock, passed: (bytes: number) => void): void {
   const end = (why: string): void => void into.destroy(new CacheError(why));

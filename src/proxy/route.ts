@@ -1,5 +1,5 @@
 /**
- * Where a request goes, by its path alone. Pure.
+ * The destination of a request, by its path alone. Pure.
  *
  *   /readyz, /livez, /metrics  answered here
  *   ..  or // in it            redirected to the path without

@@ -40,7 +40,7 @@ export type OpenServer = Readonly<{
   reload: () => ReadonlyMap<string, Reloaded>;
   /** Stops in the order that `http/listener.ts` gives. Resolves when everything is closed. */
   stop: () => Promise<void>;
-  /** Resolves when the server cannot go on. */
+  /** Resolves when the server cannot continue. */
   failed: Promise<Error>;
 }>;
 

@@ -22,8 +22,8 @@ import { failure } from '../web/formats/status.js';
 
 /**
  * Bytes sent to a pusher or child that it has not read yet. Above `bufferedBytesLow` the endpoint
- * waits before it reads from the peer or sends to it. Above `bufferedBytesMax`, which holds a few
- * frames of the greatest size, it cuts the peer off.
+ * waits before it reads from the peer or sends to it. Above `bufferedBytesMax`, a few of the
+ * largest frames, it cuts the peer off.
  */
 const bufferedBytesLow = 64 * 1024;
 const bufferedBytesMax = 16 * 1024 * 1024;

@@ -24,7 +24,7 @@ type Parts = Readonly<{ clock: Clock; log: Log }>;
 const defaultIssuer = 'https://kcp.default.svc';
 
 /**
- * Undefined: the front door checks no tokens. The webhook comes last, so that it receives no token
+ * Undefined: the front door checks no tokens. The webhook is last, so that it receives no token
  * that another reader knows. Throws SettingsError, CacheError.
  */
 export async function openTokens(settings: TokenSettings, parts: Parts): Promise<TokenReader | undefined> {

@@ -95,7 +95,7 @@ function isOfServiceAccount(token: string, issuers: readonly string[]): boolean 
 }
 
 /**
- * The public keys of a file. It holds public keys, private keys or certificates as PEM, or the JSON
+ * The public keys of a file. It has public keys, private keys or certificates as PEM, or the JSON
  * Web Key Set that an apiserver returns at `/openid/v1/jwks`. Keys that cannot sign tokens are
  * skipped.
  */

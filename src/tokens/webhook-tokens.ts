@@ -12,7 +12,7 @@ type Parts = Readonly<{ clock: Clock; ask: (review: string) => Promise<Members> 
 type Options = Readonly<{ version: 'v1' | 'v1beta1'; cacheTtlMs: number }>;
 type Kept = Readonly<{ answer: Promise<TokenUser | undefined>; untilMs: number }>;
 
-/** The maximum number of cached answers. One more removes the oldest. */
+/** One answer more removes the oldest. */
 const cachedAnswersMax = 4_096;
 
 export class WebhookTokens implements TokenReader {

@@ -1,7 +1,7 @@
 /**
  * Reads the change log for watchers that are behind. Watchers of one type at the same position form
- * a cohort. The log is read once for the whole cohort, and each change goes only to the watchers
- * whose scope covers it.
+ * a cohort. The log is read once for the whole cohort; only watchers whose scope covers a change
+ * get it.
  *
  *   revision ──┬──────────┬────────────────┬──────▶
  *     cohort A ┘─────▶ B ─┘      published ┘
@@ -25,7 +25,7 @@ import type { View } from './scope-index.js';
 
 export interface Follower extends Receiver {
   readonly request: View;
-  /** Whether more bytes are queued than one piece may hold. */
+  /** Whether more bytes are queued than fit into one piece. */
   readonly hasMuch: boolean;
   onRemovedAsSlow(): void;
 }

@@ -41,7 +41,7 @@ export interface Receiver {
   fallBack(after: Revision, fault?: unknown): void;
 }
 
-/** At most this many changes go to one group in one visit; a revision is never split. */
+/** How many changes one group gets in one visit; a revision is never split. */
 const visitChangesMax = 256;
 const visitBytesMax = 1024 * 1024;
 const waitingMax = 10_000;

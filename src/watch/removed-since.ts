@@ -16,8 +16,8 @@ import { snapshotPages } from '../domain/snapshot-pages.js';
 import { isEverything, type Selector } from '../domain/syntax/selector.js';
 
 /**
- * How many keys are remembered. Beyond that all are forgotten. A key may then be reported twice, and
- * each key that is gone is looked up on its own shard too: a later put of it may be forgotten.
+ * How many keys are remembered. Beyond that all are forgotten. A key may then be reported twice.
+ * Each removed key is also looked up on its own shard, because a later put of it may be forgotten.
  */
 const seenMax = 200_000;
 

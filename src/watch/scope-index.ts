@@ -1,6 +1,6 @@
 /**
  * Finds the watchers that a change may concern. Watchers with the same scope, selector and
- * representation form a group, for which a change is matched and encoded once. A place holds the
+ * representation form a group, for which a change is matched and encoded once. A place has the
  * groups of one scope.
  *
  * The members that a scope names (cluster, name, …) are its shape. A key is looked up once for each

@@ -6,9 +6,9 @@
  *   informer 2 ──────────page 1──page 2──▶        the second reader on, pages are kept
  *   informer 3                                 ──page 1──page 2──▶   within `keptMs` of the last
  *
- * Every reader has a snapshot at its own revision, so a slow reader holds back compaction only from
- * that revision on, as if it shared nothing. Most views, such as one logical cluster, are read by
- * one reader now and then. Their pages are not kept, so they evict no pages that others share.
+ * Every reader has a snapshot at its own revision, so a slow reader delays compaction only from
+ * that revision on. Most views, such as one logical cluster, are read by one reader now and then.
+ * Their pages are not kept, so they evict no pages that others share.
  *
  * Bounds: `sharedBytesMax` of encoded pages over all views; the oldest are evicted first. A view
  * without readers is kept for `keptMs`. Of such views with less than `keptBytesMin` of pages, at
@@ -26,8 +26,8 @@ import type { Pace } from '../domain/base/pace.js';
 import { SharedStarts } from './shared-starts.js';
 
 /**
- * How many pages that readers read themselves are sent in one turn, because reading and selecting
- * take time even if nothing on a page is shown.
+ * How many pages with `isRead` are sent in one turn. Reading and selecting take time even if
+ * nothing on a page is shown.
  */
 const pagesReadInTurnMax = 4;
 const keptMs = 10_000;
@@ -119,8 +119,7 @@ export class SharedSnapshots implements Snapshots {
 
   #join(view: string, state: Revision): Shared {
     const states = this.#open.get(view) ?? new Map<Revision, Shared>();
-    // Drop older states without readers: the next reader usually asks for this state or a later
-    // one.
+    // Drop older states without readers: the next reader usually needs this state or a later one.
     for (const other of states.values()) if (other.readers === 0 && other.state < state) this.#end(other);
     const known = states.get(state);
     const shared = known ?? {

@@ -6,7 +6,7 @@
  *   readers        A      B  C  D  └ B C D        `shareMs` of it, wait for that time to end, and
  *                                                 start at 25.
  *
- * A reader never gets a revision older than the one published when it asked. While nothing of the
+ * A reader never gets a revision older than the one published at its call. While nothing of the
  * view's type changes, no reader waits.
  *
  * Bound: one entry for each view that has readers, one of which started in the last `shareMs`.

@@ -1,5 +1,5 @@
 /**
- * One open watch. It first sends the present state, if the client asked for that. Then it enters
+ * One open watch. It first sends the present state, if the client requested that. Then it enters
  * the stream of changes after its position. `CatchUp` offers it encoded pieces while it is behind,
  * the hub once it is live.
  *
@@ -79,7 +79,7 @@ type InitialStart = Extract<WatchStart, { kind: 'initial' }>;
  */
 const deliveryBytesMin = 16 * 1024;
 /**
- * A longer queue goes out in parts, so that the connection notices whether its reader takes
+ * A longer queue goes out in parts, so that the connection notices whether its reader receives
  * anything.
  */
 const writtenBytesMax = 256 * 1024;
@@ -105,7 +105,7 @@ export class Watcher implements OpenWatch, Receiver {
   #fault: unknown;
   #wake: () => void = () => {};
   /**
-   * Whether the queue is empty and the reader asks for more. The hub writes to the sink only then.
+   * Whether the queue is empty and the reader waits for more. The hub writes to the sink only then.
    */
   #isDrained = false;
 
@@ -130,7 +130,7 @@ export class Watcher implements OpenWatch, Receiver {
     this.#queue.push(piece);
     this.#queuedBytes += length;
     this.#parts.observe.sent(piece.events);
-    // Only the first piece wakes the consumer, who takes all the others with it.
+    // Only the first piece wakes the consumer, which then reads all pieces.
     if (this.#queue.length === 1 && !(this.#isDrained && this.#parts.stream.writeSoon(this))) this.#wake();
   }
 
@@ -220,8 +220,8 @@ export class Watcher implements OpenWatch, Receiver {
   }
 
   /**
-   * Sends nothing more if the watch ends before all pages are sent: after a bookmark or an event,
-   * the client would resume with a hole.
+   * Sends nothing more if the watch ends before its last page: after a bookmark or an event, the
+   * client would resume with a hole.
    */
   async *#initial({ endsWithBookmark, forgetSince }: InitialStart): AsyncGenerator<readonly Uint8Array[]> {
     const { scope, selector, representation, memory } = this.request;
@@ -274,7 +274,7 @@ export class Watcher implements OpenWatch, Receiver {
 
   /**
    * A revision that is too large (W11) is never sent in part. So a client that names such a
-   * revision has all of it, from a list or a bookmark. The watch goes on after that revision.
+   * revision has all of it, from a list or a bookmark. The watch continues after that revision.
    */
   #skipOrThrow(fault: unknown): void {
     const named = this.request.start.kind === 'after' ? this.request.start.revision : 0;
@@ -283,8 +283,8 @@ export class Watcher implements OpenWatch, Receiver {
   }
 
   /**
-   * Waits for the missing memory, and occupies no other meanwhile. Returns false if the client is
-   * gone or the watch was ended.
+   * Waits for the missing memory, and occupies no other meanwhile. Returns false if the client has
+   * disconnected or the watch was ended.
    */
   async #hasMemory(): Promise<boolean> {
     const wanted = this.#wantedBytes;

@@ -31,7 +31,7 @@ export async function respond(exchange: Exchange, answered: FaceAnswer): Promise
   else await send(batches(parts), exchange);
 }
 
-/** If an answer has already begun, cuts it, so that its client does not take it for complete. */
+/** If an answer has already begun, cuts it, so that its client detects that it is incomplete. */
 export function respondRefused(exchange: Exchange, { code, text, retryAfterSeconds = 0 }: StatusAnswer): void {
   const { request, response } = exchange;
   if (response.headersSent) return exchange.cut();
@@ -90,8 +90,8 @@ const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
  * The Warning header of an answer, as kube-apiserver writes it. Pure.
  *
  * WARNING-1 The header can always be sent, whatever its texts quote from a request: the write may
- *    already be stored. Node writes one byte per character, so it gets each UTF-8 byte as a
- *    character.
+ *    already be stored. Node writes one byte per character, so the header has a character for each
+ *    UTF-8 byte.
  *
  * Bounds: a text is cut at `charactersMax`; lines beyond `bytesMax` in all are left out.
  */

@@ -57,7 +57,7 @@ export type CommandLine = Readonly<{
 }>;
 
 export function exitCodeOf(error: unknown): number {
-  // Commander's exit code is 0 if the user asked for the help or the version. The code is 1 if
+  // Commander's exit code is 0 if the user requested the help or the version. The code is 1 if
   // commander shows the help because no command was named.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.misused;
   return error instanceof SettingsError ? exitCodes.misused : exitCodes.failed;

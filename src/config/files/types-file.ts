@@ -137,7 +137,7 @@ function reportTaken(reader: TypesReader, builtIn: readonly TableType[], places:
   }
 }
 
-/** `key`: the key of an entry that holds the name. */
+/** `key`: the key of an entry that has the name. */
 function namesOf({ resource, singular, shortNames, kind, listKind }: TableType) {
   return [
     { key: 'plural', name: resource, among: 'resources' },

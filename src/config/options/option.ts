@@ -19,8 +19,8 @@ export type CommandOption<Value> = Readonly<{
    */
   flag: string;
   /**
-   * As an operator would write it; `<root-directory>` stands for that setting. Undefined: the
-   * option may be absent, or must be given.
+   * As an operator would write it; `<root-directory>` means that setting. Undefined: the option may
+   * be absent, or must be given.
    */
   default: string | undefined;
   read: (given: unknown) => Reading<Value>;
@@ -93,8 +93,8 @@ export function duration<P extends Place & Bounds<string>>({ min, max, ...rest }
 }
 
 /**
- * On the command line a boolean flag may stand alone, which means true. Its value follows `=` and
- * is never the next argument.
+ * On the command line a boolean flag without a value means true. Its value follows `=` and is never
+ * the next argument.
  */
 export const booleanPlaceholder = 'boolean';
 

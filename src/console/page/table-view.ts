@@ -1,7 +1,7 @@
 /** A table that scrolls sideways if it is wider than the screen. */
 import { html, type TemplateResult } from 'lit-html';
 
-/** `isNumber`: the column holds numbers. */
+/** `isNumber`: the column has numbers. */
 export type Heading = Readonly<{ title: string; isNumber?: true }>;
 
 export function tableView(headings: readonly Heading[], rows: unknown): TemplateResult {

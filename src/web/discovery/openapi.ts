@@ -36,7 +36,7 @@ export type Sources = Readonly<{ published: SchemaTexts; release: string }>;
 type GroupVersion = Readonly<{ group: string; version: string }>;
 
 const documentPrefix = '/openapi/v3';
-/** kube-apiserver's name for the type in its answers; clients ask for it with an '@'. */
+/** kube-apiserver's name for the type in its answers; clients request it with an '@'. */
 const protobufV2 = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
 /** /openapi/v3: the index of documents. Clients put the cache's prefix in front of these URLs. */

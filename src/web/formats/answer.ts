@@ -1,4 +1,4 @@
-/** Answers made of JSON text, converted to YAML if the client asked for it. */
+/** Answers made of JSON text, converted to YAML on request. */
 import type { HeavyWork } from '../../domain/ports.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Answered } from './accept.js';

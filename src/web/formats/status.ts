@@ -19,7 +19,7 @@ export function failure(refusal: Refusal): StatusAnswer {
   return { code, text: JSON.stringify(status), retryAfterSeconds: details?.retryAfterSeconds };
 }
 
-/** `uid` is the deleted object's, because kubectl waits until that object is gone. */
+/** `uid` is the deleted object's, because kubectl waits until that object no longer exists. */
 export function deleted(details: Readonly<{ name: string; group: string; kind: string; uid: string }>): string {
   return JSON.stringify({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details });
 }

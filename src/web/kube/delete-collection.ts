@@ -1,8 +1,7 @@
 /**
- * DELETE of a collection deletes the objects page by page, each as a delete of its own, and answers
- * with the list of the deleted objects. As in Kubernetes, it is not atomic. Each page shows the
- * present state: a snapshot would have to outlast all deletes, and history may not have room for so
- * many changes.
+ * DELETE of a collection deletes its objects one by one, page by page, and answers with the list of
+ * the deleted objects. As in Kubernetes, it is not atomic. Each page shows the present state: a
+ * snapshot would have to outlast all deletes, and history may not have room for so many changes.
  */
 import { badRequest, Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
@@ -60,7 +59,7 @@ async function* removing(call: Call, removal: Removal, ports: KubePorts): AsyncG
   }
 }
 
-/** Ends at the limit, or when the client is gone. */
+/** Ends at the limit, or when the client disconnects. */
 async function* selectedPages(
   { exchange }: Call,
   { scope, selector, listOptions }: Removal,

@@ -70,8 +70,8 @@ async function hasChanged({ shownBy }: Call['bound'], { objects }: KubePorts): P
 
 /**
  * Sends a list once its first piece is known, so that an earlier error still becomes a Status. A
- * list of more than one piece is sent as JSON even if YAML was asked for. Conversion would need
- * memory for the whole list, and delay other requests.
+ * list of more than one piece is sent as JSON even if the client prefers YAML. Conversion would
+ * need memory for the whole list, and delay other requests.
  */
 export async function answerList(
   call: Call,
@@ -128,8 +128,8 @@ async function read({ exchange }: Call, page: Page, form: ObjectForm, ports: Kub
 }
 
 /**
- * The whole list as JSON text, piece by piece. The opening goes out with the first items, or with
- * the end of an empty list.
+ * The whole list as JSON text, piece by piece. The first items include the opening; in an empty
+ * list, the end does.
  */
 export async function* listBytes(
   items: AsyncIterable<Uint8Array>,
@@ -158,7 +158,7 @@ async function* inLongPieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<
   if (held !== undefined) yield held;
 }
 
-/** Passes on the pages that are not empty, until the client is gone. */
+/** Yields the pages that are not empty, until the client disconnects. */
 async function* whileThere(exchange: Exchange, pages: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const page of pages) {
     if (exchange.isOver) return;
@@ -166,7 +166,7 @@ async function* whileThere(exchange: Exchange, pages: AsyncIterable<Uint8Array>)
   }
 }
 
-/** Items after `after`, until `limit` is reached or the client is gone. Sets `end`. */
+/** Items after `after`, until `limit` is reached or the client disconnects. Sets `end`. */
 async function* limited(
   exchange: Exchange,
   page: Page,

@@ -110,9 +110,9 @@ function startOf(options: WatchOptions, call: Call, ports: KubePorts): WatchStar
 }
 
 /**
- * Without a timeout in the request, the server picks a time between its minimum and twice that, so
- * that watches do not all end together. No watch outlasts `watchTimeoutMaxMs`. A watch ends a
- * little before its caller's certificate expires, so that its end can still be sent.
+ * Without a timeout in the request, the server picks one between its minimum and twice that. So
+ * watches do not all end together. No watch outlasts `watchTimeoutMaxMs`. A watch ends a little
+ * before its caller's certificate expires, so that its end can still be sent.
  */
 function timeoutOf({ timeoutSeconds }: WatchOptions, { validUntilMs = Infinity }: Exchange, { clock, limits, random }: KubePorts): number {
   const askedMs = timeoutSeconds === undefined ? limits.watchTimeoutMinMs * (1 + random()) : timeoutSeconds * 1000;

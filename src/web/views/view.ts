@@ -47,7 +47,7 @@ export async function openView(
   const scope = { ...exportType, shard: '*', cluster, namespace: '', name } as const;
   const found = await objects.find(scope);
   const [only, ...others] = found;
-  // Nothing here proves which of the shards owns the logical cluster, and one of them may lie.
+  // The cache cannot prove which shard owns the logical cluster, and one of them may lie.
   if (others.length > 0)
     throw new Refused(
       ambiguousName(
