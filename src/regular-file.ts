@@ -1,7 +1,7 @@
 /**
- * Reads a file that an operator names, at a start and while the process runs. Only a regular file
- * is read, because only its reading ends in bounded time. Opening a FIFO blocks until somebody
- * writes to it, and a device such as /dev/zero never ends.
+ * Reads a file that an operator names, at a start and while the process runs. Only regular files
+ * are read, because other reads may never end. Opening a FIFO blocks until somebody writes to it,
+ * and a device such as /dev/zero never ends.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
 import { CacheError } from './domain/errors.js';

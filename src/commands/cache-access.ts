@@ -17,8 +17,8 @@ export type CacheAccess = SecureContextPair &
   Readonly<{ cache: string; ca: string | undefined; caSource: string | undefined; serverName: string | undefined; timeoutMs: number }>;
 
 /**
- * Throws SettingsError if an option is missing, or if options and a kubeconfig overlap, because
- * nobody should use a certificate by mistake. Throws CacheError if a file cannot be used.
+ * Throws SettingsError if an option is missing, or if options and a kubeconfig overlap, to prevent
+ * the use of a wrong certificate. Throws CacheError if a file cannot be used.
  */
 export async function openCacheAccess(options: CacheOptions): Promise<CacheAccess> {
   const { cacheKubeconfig, cache, caFile, certFile, keyFile, timeoutMs } = options;

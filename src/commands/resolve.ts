@@ -1,7 +1,4 @@
-/**
- * `strata resolve`: the logical cluster and the shard that a path leads to, and how fresh the
- * answer is.
- */
+/** `strata resolve`: the logical cluster and the shard of a path, and how fresh the answer is. */
 import { exitCodes } from '../config/command-line/command-line.js';
 import { operatorOptions } from '../config/options/command-options.js';
 import { SettingsError } from '../config/settings-error.js';

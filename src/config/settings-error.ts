@@ -9,7 +9,9 @@ export class SettingsError extends Error {
   }
 }
 
-/** The problem of a file that is empty while the server runs: somebody may be writing it in place. */
+/**
+ * The problem of a file that is empty while the server runs: a writer may be replacing its content.
+ */
 export function emptied(file: string): string {
   return `${file}: is empty now, so the server keeps what it read before; write {} into a file that sets nothing`;
 }

@@ -62,7 +62,7 @@ export class Health {
   readonly #ready: HealthCheck[] = [];
   #stopping = false;
 
-  /** Checks of `livez` count for both endpoints, those of `readyz` only for readiness. */
+  /** Both endpoints run the checks of `livez`, only `readyz` its own. */
   add(checkedBy: 'livez' | 'readyz', check: HealthCheck): void {
     (checkedBy === 'livez' ? this.#live : this.#ready).push(check);
   }

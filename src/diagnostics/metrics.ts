@@ -1,6 +1,6 @@
 /**
  * Counts what metric-table.ts declares, and renders it for Prometheus. Amounts are the first
- * parameter, so that one call counts a batch.
+ * parameter, so that one call can count a batch.
  */
 import { collectDefaultMetrics, Counter as PromCounter, Gauge as PromGauge, Histogram as PromHistogram, Registry } from 'prom-client';
 import { metricTable, type MetricDeclaration, type MetricTable } from './metric-table.js';

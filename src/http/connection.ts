@@ -279,8 +279,8 @@ export class Connection implements ExchangeOwner {
   }
 
   /**
-   * Closes after the refusal of a request. Over HTTP/2 the connection stays after a malformed
-   * request, because that says nothing about its other requests.
+   * Closes after the refusal of a request. Over HTTP/2 the connection stays open after a malformed
+   * request, because its other requests may be valid.
    */
   closeWithRefusal(): void {
     if (this.#session === undefined || !this.isWithinQuota) this.close();

@@ -11,12 +11,12 @@
  */
 const bytesMax = 256 * 1024;
 const bytesPerSecond = 8 * 1024;
-/** What is allowed for each request: bytes besides its headers and body, and TLS overhead. */
+/** The allowance for each request: bytes besides its headers and body, and TLS overhead. */
 const requestBytes = 1024;
 const requestRecordBytes = 256;
 /**
- * What is allowed for each byte of a body. Short DATA frames may add as many bytes as their data,
- * and part of a body may arrive after the answer.
+ * The allowance for each byte of a body. Short DATA frames may add as many bytes as their data, and
+ * part of a body may arrive after the answer.
  */
 const weightOfBody = 3;
 /**

@@ -29,7 +29,7 @@ export function headerBytesOf({ rawHeaders, url = '' }: IncomingMessage): number
   return rawHeaders.reduce((sum, text) => sum + text.length, url.length);
 }
 
-/** An ALPN callback, because Node offers h2 whatever ALPNProtocols says. */
+/** An ALPN callback, because Node offers h2 even if ALPNProtocols omits it. */
 export function withoutHttp2({ protocols }: Readonly<{ protocols: readonly string[] }>): string | undefined {
   return protocols.find((protocol) => protocol === 'http/1.1');
 }

@@ -48,8 +48,8 @@ export function isOfHttp1({ httpVersionMajor }: IncomingMessage): boolean {
 }
 
 /**
- * Why a request must be refused although Node accepts it: Node may understand it otherwise than the
- * peer that sent it. Go refuses such requests before any handler. Undefined if nothing is wrong.
+ * Why a request that Node accepts must be refused: Node may parse it differently than its sender
+ * does. Go refuses such requests before any handler. Undefined if nothing is wrong.
  */
 export function misfitOf(request: IncomingMessage): Refusal | undefined {
   const { headers, rawHeaders, httpVersionMinor } = request;

@@ -56,8 +56,8 @@ export class Turns {
     this.#callers.delete(caller);
     if (own.length > 0) this.#callers.set(caller, own);
     task();
-    // Continue only after all microtasks and ticks, so that everything the task does before it
-    // waits counts.
+    // Continue only after all microtasks and ticks, to count all work of the task before its first
+    // wait.
     queueMicrotask(() => process.nextTick(() => (this.#nowMs() < this.#untilMs ? this.#next() : setImmediate(() => this.#turn()))));
   }
 }

@@ -82,7 +82,7 @@ function copied(bytes: Uint8Array, allocate: Allocate): Uint8Array {
 
 /**
  * Many clients split a watch at newlines. A raw newline in JSON can only be white space, so it
- * becomes a space. Changes the bytes in place, because nobody else uses them.
+ * becomes a space. Changes the bytes in place, because no other code uses them yet.
  */
 function onOneLine(bytes: Uint8Array): Uint8Array {
   const { length } = bytes;

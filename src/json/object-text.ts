@@ -245,9 +245,8 @@ class Scanner {
 
   /**
    * The end of the value that begins at `at`. An explicit stack has an entry for each open
-   * container: whether it is an object. Speed counts, because the largest body is read in one turn
-   * of the event loop. So common cases come first, and nothing is called to skip absent white
-   * space.
+   * container: whether it is an object. The largest body is read in one turn of the event loop. So
+   * common cases precede others, and no call skips absent white space.
    */
   #value(at: number, depth: number): number {
     const bytes = this.#bytes;
@@ -287,7 +286,7 @@ class Scanner {
       // A value has ended: close the containers that it completes, then read the next value.
       for (;;) {
         if (open === 0) {
-          // The values within metadata are decoded later, so each counts. The first is already
+          // The values within metadata are decoded later, so they count, too. The first is already
           // counted as the member.
           if (depth > 1) this.#count(values - 1);
           return i;

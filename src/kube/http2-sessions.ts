@@ -139,8 +139,7 @@ export class Http2Sessions {
   }
 
   /**
-   * Connections that get no new requests do not count: the requests that they still carry bound
-   * their number.
+   * Does not count connections that get no new requests: their present requests bound their number.
    */
   #openCount(): number {
     return [...this.#sessions.keys()].filter(({ closed, destroyed }) => destroyed || !closed).length;
@@ -240,7 +239,7 @@ export class Http2Sessions {
     const ask = (): void => {
       if (of.isIdle) session.close();
       of.isIdle = of.requests === 0;
-      // Both ends have agreed to close. If the peer then falls silent, the socket stays open and
+      // Both ends have agreed to close. If the peer then sends nothing, the socket stays open and
       // the session reports nothing.
       if (session.destroyed) return later(pingMsMax, () => of.socket.destroy());
       judgeLater();

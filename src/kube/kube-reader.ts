@@ -201,7 +201,7 @@ export class KubeReader {
     const { group, version } = this.#collection;
     if (envelope.apiVersion !== formatApiVersion(group, version))
       throw new CacheError(`the answer has the apiVersion ${envelope.apiVersion}, and is not a list of this type`);
-    // The watch that follows starts at the first page's revision, so it brings all later changes.
+    // The watch that follows starts at the first page's revision, so it has all later changes.
     const revision = step.revision ?? envelope.resourceVersion;
     if (envelope.continueToken === '') {
       yield [{ kind: 'end', revision }];

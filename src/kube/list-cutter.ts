@@ -7,8 +7,8 @@
  *   └─ envelope ─────────────┘  └ item ┘          └─ envelope ───────────────────────────────────┘
  *
  * The cutter parses only strings, brackets and the text between items; the consumer of an item
- * checks the item's text. A text that is no list is refused. If it counted as an empty list, all
- * objects listed before would be removed.
+ * checks the item's text. A text that is no list is refused: as an empty list it would remove all
+ * objects listed before.
  *
  * Bounds: one item, `itemBytesMax`; the envelope, `envelopeBytesMax`.
  */

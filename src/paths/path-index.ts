@@ -47,10 +47,7 @@ type Report = Readonly<{ isWhole: boolean; lacking: readonly ShardName[] }>;
 
 const reportAgeMaxMs = 100;
 const foundMax = 10_000;
-/**
- * Results of a pure function. The store keeps the most-read bodies in memory, and so their entries
- * stay here, too.
- */
+/** Results of a pure function. While the store keeps a body in memory, its entry stays here. */
 const entriesOfBodies = new WeakMap<Body, PathEntry>();
 
 export class PathIndex implements Paths {

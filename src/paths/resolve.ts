@@ -14,13 +14,13 @@
  *   the logical cluster is reported and ignored. If only such shards claim it, the logical cluster
  *   is in dispute. If no Workspace names a shard, one shard alone may claim the logical cluster; if
  *   several do, it is in dispute. The order of arrival never decides. A logical cluster that is
- *   requested by name is also in dispute if the path in its own entry leads elsewhere. `root` has
+ *   requested by name is also in dispute if its own entry has the path of another one. `root` has
  *   no Workspace and does not migrate. kcp creates it on the shard named `root`, and no other shard
  *   has it, even if nothing is known of that shard. kcp keeps the Shard objects in `root`, so the
  *   place of `root` decides which shard says where shards are.
- * RESOLVE-3 The walk ends, whatever the entries say. It takes one step for each segment of the
- *   path. Each shard that claims the first segment gives it a path, and each segment of these paths
- *   takes one step more.
+ * RESOLVE-3 The walk always ends, even with false entries. It takes one step for each segment of
+ *   the path. Each shard that claims the first segment gives it a path, and each segment of these
+ *   paths adds a step.
  */
 import { parseCanonicalPath, parseClusterName, rootCluster, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
 import type { ClusterEntry, ClusterTarget, WorkspaceEntry } from '../domain/path-entry.js';
@@ -52,7 +52,7 @@ type Disputed = Extract<MissingPath, { kind: 'disputed' }>;
 export type WalkResult = Resolved | Exclude<MissingPath, { kind: 'unknown' | 'uncertain' }> | Missing;
 
 type Active = Readonly<{ kind: 'active'; cluster: ClusterName; shard: ShardName }>;
-/** `segmentCount`: how many segments lead to the start. */
+/** `segmentCount`: how many segments the start covers. */
 type Start = Readonly<{ kind: 'start'; active: Active; segmentCount: number }>;
 type Placed = Active | Missing | Disputed;
 

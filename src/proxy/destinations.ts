@@ -106,7 +106,7 @@ function shardOf(resolution: PathResolution | undefined): ShardName | undefined 
   return resolution?.kind === 'cluster' ? resolution.shard : undefined;
 }
 
-/** Undefined if the path leads somewhere. */
+/** Undefined if the path resolves, and its Workspaces are available. */
 function answerIfUnreachable(resolution: PathResolution, { method, url }: Asked): OwnAnswer | undefined {
   switch (resolution.kind) {
     case 'cluster':

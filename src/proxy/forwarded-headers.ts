@@ -97,7 +97,7 @@ export function headerBlockBytesMax(headers: HeaderLines): number {
   return bytes;
 }
 
-/** Statuses of answers that have no body, whatever the server sends after the headers. */
+/** Statuses of answers without a body, even if the server sends one. */
 export const bodiless: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /**

@@ -102,8 +102,8 @@ const neverPassed: readonly string[] = [
 /**
  * Which groups of a caller are passed on. Pure.
  *
- * GROUPS-1 Groups for traffic within kcp are never passed on, whatever an option says. Otherwise a
- *    caller with such a group in its certificate would have access everywhere.
+ * GROUPS-1 Groups for traffic within kcp are never passed on, even if an option says so. Otherwise
+ *    a caller with such a group in its certificate would have access everywhere.
  *
  * Sorted, without duplicates.
  */

@@ -1,5 +1,5 @@
 /**
- * Requests whose answer lasts as long as somebody reads it, such as a watch or a followed log. They
+ * Requests whose answer ends only when its client stops, such as a watch or a followed log. They
  * have no deadline. When the front door stops, they end first: their clients reconnect elsewhere
  * while other requests complete.
  */

@@ -1,6 +1,6 @@
 /**
- * The URL of each shard: `spec.baseURL` of its Shard, which is a cached object. A Shard is found by
- * its name, first in the logical cluster `system:shard`, where newer kcp keeps Shards, then in
+ * The URL of each shard: `spec.baseURL` of its Shard, which is a cached object. The Shard of that
+ * name is read from the logical cluster `system:shard`, where newer kcp keeps Shards, else from
  * `root`.
  *
  * Any shard may push a Shard of any name. Only those of the shard `root` count, because their URLs

@@ -3,7 +3,7 @@
  * until an operator acts and restarts it. It keeps no file of the data directory open, so `strata
  * restore` can work there meanwhile.
  *
- * Two alternatives were rejected. An exit would lead to restarts, and explain less. An empty store
+ * Two alternatives were rejected. An exit would cause restarts, and explain less. An empty store
  * would show every informer that nothing exists.
  */
 import type { Settings } from '../config/settings.js';

@@ -1,7 +1,7 @@
 /**
  * Parses an AuthenticationConfiguration of kube-apiserver (apiserver.config.k8s.io): its issuers,
  * and how the claims of their tokens name users. Pure. CEL expressions are refused. Ignoring an
- * expression would let other users in, or let a user be somebody else.
+ * expression could admit other users, or give a user another's identity.
  */
 import { isObject, itemsOf, membersOf, type Members } from '../domain/base/members.js';
 import type { ClaimMapping } from './issuer-claims.js';
@@ -115,7 +115,7 @@ export function isIssuerUrl(text: string): boolean {
   return username === '' && password === '';
 }
 
-/** Reports whatever is not valid, and reads it as empty. */
+/** Reports each invalid value, and reads it as empty. */
 class Reader {
   readonly problems: ConfigProblem[] = [];
 

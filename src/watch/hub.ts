@@ -116,7 +116,7 @@ export class Hub implements Watches, ChangeStream {
     const { objects, revisions } = this.#parts;
     const { resource, cluster, namespace, name } = key;
     const at = revisions.published;
-    // For an informer, an object of the same name on another shard is the same object.
+    // An informer cannot distinguish objects of the same name on two shards.
     const standing = await objects.find({ ...resource, shard: '*', cluster, namespace, name });
     if (standing.length === 0 && revisions.published === at) this.#live.reportAbsent(key, revisions.format(at));
   }

@@ -1,6 +1,6 @@
 /**
  * Gives readers that start shortly after one another the same revision. They then share pages even
- * while somebody writes all the time.
+ * during constant writes.
  *
  *   revision ──────10─────17───────25──────▶      A starts at once, at 10. B, C, D arrive within
  *   readers        A      B  C  D  └ B C D        `shareMs` of it, wait for that time to end, and

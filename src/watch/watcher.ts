@@ -283,8 +283,8 @@ export class Watcher implements OpenWatch, Receiver {
   }
 
   /**
-   * Waits for the missing memory, and occupies no other meanwhile. Returns false if the client has
-   * disconnected or the watch was ended.
+   * Waits for the missing memory, and occupies no other meanwhile. Returns false if the exchange or
+   * the watch has ended.
    */
   async #hasMemory(): Promise<boolean> {
     const wanted = this.#wantedBytes;

@@ -95,8 +95,8 @@ export function createApp(parts: AppParts, options: AppOptions): App {
 }
 
 /**
- * Whether no koa route can match. The kube face refuses invalid targets; koa would read some of
- * them as another path.
+ * Whether koa has no route for the target. The kube face refuses invalid targets; koa would read
+ * some of them as another path.
  */
 function isForKubeFace(target = '/'): boolean {
   const path = withoutQuery(target);

@@ -110,8 +110,8 @@ function answerOf({ code, body, isTypeKnown }: Read, reported: RecentReport | un
 }
 
 /**
- * Whether the type was not found. Details are missing if a path leads nowhere; they have a name if
- * an object is missing.
+ * Whether the type was not found. The refusal of an unknown path has no details; those of a missing
+ * object have its name.
  */
 function isOfType({ details }: Refusal): boolean {
   return details !== undefined && details.name === undefined;

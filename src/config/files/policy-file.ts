@@ -115,8 +115,8 @@ export class PolicyFile {
 }
 
 /**
- * Finds policies of a link over which nothing can pass, which is probably a mistake. Returns one
- * sentence each, for the log.
+ * Finds links whose policies let nothing pass, which is probably a mistake. Returns one sentence
+ * each, for the log.
  */
 export function idleLinks({ parentUrls, parentForward, parentFollow, children }: Settings): readonly string[] {
   const hasParent = parentUrls.length > 0;

@@ -50,10 +50,7 @@ export function environmentName({ flag }: Pick<CommandOption<unknown>, 'flag'>):
   return `STRATA_${flag.replaceAll('-', '_').toUpperCase()}`;
 }
 
-/**
- * Describes the missing value of an option. For a file the help describes it, because its path may
- * be anything.
- */
+/** Describes the missing value of an option: for a file by its help, because any path is valid. */
 export function describeMissing({
   placeholder,
   acceptedValues,
@@ -81,7 +78,7 @@ export function bytes<P extends Place & Bounds<string>>({ min, max, ...rest }: P
   return { ...rest, placeholder: 'bytes', acceptedValues, read: bounded(acceptedValues, parseBytes(min)!, parseBytes(max)!, parseBytes) };
 }
 
-/** The setting is in milliseconds, whatever unit the text has. */
+/** The setting is in milliseconds; the text may have another unit. */
 export function duration<P extends Place & Bounds<string>>({ min, max, ...rest }: P): Omit<P, 'min' | 'max'> & Kind<number> {
   const acceptedValues = `a duration from ${min} to ${max}, such as 250ms, 1m30s or 24h`;
   return {

@@ -158,7 +158,7 @@ function press(event: KeyboardEvent): void {
   document.querySelector<HTMLInputElement>('#name')?.focus();
 }
 
-// Drop a query string that a redirect of the cache has left.
+// Drop the query string of a redirect by the cache.
 if (location.search !== '') history.replaceState(null, '', location.pathname + location.hash);
 addEventListener('hashchange', arrive);
 addEventListener('keydown', press);

@@ -3,7 +3,7 @@ import type { ServedType } from '../../domain/catalogue/catalogue.js';
 import type { Described } from './discovery.js';
 
 /**
- * What is known of a kind's schema. `fields` may replace the general descriptions of apiVersion,
+ * The known part of a kind's schema. `fields` may replace the general descriptions of apiVersion,
  * kind and metadata.
  */
 export type KindSchema = Readonly<{

@@ -28,7 +28,7 @@ import { groupVersionKind, publishedText, schemaName, schemaText, type Documente
 export type TaggedAnswer = Answer & Readonly<{ etag: string }>;
 
 /**
- * What a document is made of besides the types. `release`: of this software, because releases may
+ * The inputs of a document besides the types. `release`: of this software, because releases may
  * describe the same types differently.
  */
 export type Sources = Readonly<{ published: SchemaTexts; release: string }>;

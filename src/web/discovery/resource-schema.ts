@@ -1,9 +1,9 @@
 /**
  * What an APIExport and an APIResourceSchema say about the fields of a type. Pure.
  *
- * Nobody has validated these objects. Only the keywords below are copied from a schema, each only
- * if it has the type that OpenAPI gives it. kubectl reads a document as a whole, so one keyword of
- * a wrong type would make `kubectl apply` fail for every type of the group.
+ * Nobody has validated these objects. Only the keywords below are copied from a schema, and only
+ * with values of OpenAPI's types. kubectl reads a document as a whole, so one keyword of a wrong
+ * type would make `kubectl apply` fail for every type of the group.
  *
  * Bounds: a body beyond `bodyBytesMax` or `valuesMax` is not read, because it would be parsed in
  * one turn of the event loop. Below `depthMax` levels a field is named but not described.

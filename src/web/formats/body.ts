@@ -62,8 +62,8 @@ export function mediaType(request: IncomingMessage): string {
 }
 
 /**
- * The body as the text of a JSON value; JSON stays as it was sent. Throws Refused: 415 for anything
- * but JSON and YAML.
+ * The body as JSON text; JSON is returned unchanged. Throws Refused: 415 for anything but JSON and
+ * YAML.
  */
 export async function readJsonBody(
   exchange: Exchange,

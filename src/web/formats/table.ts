@@ -91,7 +91,7 @@ function pair(large: number, largeUnit: string, small: number, smallUnit: string
   return small === 0 ? `${large}${largeUnit}` : `${large}${largeUnit}${small}${smallUnit}`;
 }
 
-/** Every object that leaves the server has its shard and its cluster in these annotations. */
+/** Every object that the server sends has its shard and its cluster in these annotations. */
 function placeColumn(name: string, annotation: string, description: string): Column {
   return { name, type: 'string', description, jsonPath: `.metadata.annotations.${annotation.replaceAll('.', '\\.')}` };
 }

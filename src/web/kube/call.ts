@@ -46,7 +46,7 @@ export type Call = Readonly<{
 /**
  * The reads that decided which objects the URL means.
  * - `at`: the revision published just before these reads.
- * - `path`: the canonical path that led to the cluster, if the URL has one.
+ * - `path`: the canonical path of the cluster, if the URL has one.
  * - `shownBy`: the object that decides which objects a view shows.
  * - `declaredBy`: the logical cluster whose ClusterCachedResource decides the identity, if the URL
  *   names none.
@@ -134,8 +134,8 @@ export const candidatesNamedMax = 10;
 export type ClusterOnShard = Readonly<{ shard: ShardName; cluster: ClusterName }>;
 
 /**
- * The logical cluster of a read. Throws Refused: 404 if a canonical path leads nowhere, 409 if it
- * leads to several.
+ * The logical cluster of a read. Throws Refused: 404 if no logical cluster has the canonical path,
+ * 409 if several have it.
  */
 export async function clusterOf(cluster: RequestedCluster, paths: CanonicalPaths): Promise<ClusterName | '*'> {
   if (cluster.kind === 'all') return '*';

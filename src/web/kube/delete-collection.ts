@@ -59,7 +59,7 @@ async function* removing(call: Call, removal: Removal, ports: KubePorts): AsyncG
   }
 }
 
-/** Ends at the limit, or when the client disconnects. */
+/** Ends at the limit, or when the exchange is over. */
 async function* selectedPages(
   { exchange }: Call,
   { scope, selector, listOptions }: Removal,

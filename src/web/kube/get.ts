@@ -60,8 +60,8 @@ function held(objects: readonly StoredObject[]): Found {
 }
 
 /**
- * Reads every key of the type, because no index leads from a name to its logical clusters. Stops
- * once there are more places than a refusal names.
+ * Reads every key of the type, because no index maps a name to its logical clusters. Stops once
+ * there are more places than a refusal names.
  */
 async function findInAnyCluster(scope: Scope, { exchange }: Call, { objects, revisions }: KubePorts): Promise<Found> {
   const keys: Key[] = [];

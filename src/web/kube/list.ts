@@ -158,7 +158,7 @@ async function* inLongPieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<
   if (held !== undefined) yield held;
 }
 
-/** Yields the pages that are not empty, until the client disconnects. */
+/** Yields the pages that are not empty, until the exchange is over. */
 async function* whileThere(exchange: Exchange, pages: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const page of pages) {
     if (exchange.isOver) return;
@@ -166,7 +166,7 @@ async function* whileThere(exchange: Exchange, pages: AsyncIterable<Uint8Array>)
   }
 }
 
-/** Items after `after`, until `limit` is reached or the client disconnects. Sets `end`. */
+/** Items after `after`, until `limit` is reached or the exchange is over. Sets `end`. */
 async function* limited(
   exchange: Exchange,
   page: Page,

@@ -28,8 +28,8 @@ export type Access =
   | Readonly<{ nonResourceAttributes: PathAttributes; resourceAttributes?: undefined }>;
 
 /**
- * The `spec` as it was sent. Throws Refused(400) if a member appears twice, whatever
- * fieldValidation is, because Go would merge the two.
+ * The `spec` as it was sent. Throws Refused(400) for a repeated member, even without strict
+ * fieldValidation, because Go would merge the two.
  */
 export async function readReviewSpec(type: ReviewType, exchange: Exchange, heavy: HeavyWork): Promise<Members> {
   const review =

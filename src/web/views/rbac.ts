@@ -26,7 +26,7 @@ const everything = '*';
 
 /** Alternative sets of groups, such as `a,b;c`: a caller must be in all groups of one set. */
 const requiredGroups = 'authorization.kcp.io/required-groups';
-/** kcp admits members of these groups whatever sets are required. */
+/** kcp admits members of these groups without the required sets. */
 const neverRequired = ['system:kcp:admin', 'system:kcp:tenancy:workspace-bootstrapper'];
 const servingPhases = ['Initializing', 'Ready', 'Terminating', 'Deleting'];
 
