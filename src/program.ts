@@ -28,7 +28,7 @@ export type ProgramSurroundings = ServerSurroundings & Readonly<{ printError: (t
 
 /**
  * `called`: the name under which the program was started. `hasFailed`: the process should exit
- * without waiting for what the command left open.
+ * without waiting for the command's open handles.
  */
 export async function runProgram(
   { called, args }: Readonly<{ called: string; args: readonly string[] }>,

@@ -1,5 +1,5 @@
 /**
- * Who is at the other end of a TLS connection, and whom they speak for.
+ * The caller at the other end of a TLS connection, and for whom it speaks.
  *
  * Only a certificate that a trusted CA signed names a caller. `authorized` alone is not enough:
  * Node also sets it for a resumed TLS 1.3 session without any certificate. Names are read from the

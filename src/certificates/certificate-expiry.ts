@@ -45,7 +45,7 @@ export class CertificateExpiry {
     this.#used = used;
   }
 
-  /** Checks at once and every `intervalMs`, and logs what it finds. */
+  /** Checks at once and every `intervalMs`, and logs the results. */
   watch(intervalMs: number): void {
     this.#check();
     this.#cancel = this.#parts.clock.after(intervalMs, () => this.watch(intervalMs));

@@ -1,7 +1,7 @@
 /**
- * Reads what Node does not expose of a certificate: each value of its subject, and its extensions
- * as bytes. asn1js parses the bytes, and this file knows the layout. @peculiar/x509 does this too,
- * but loads 190 modules at each start.
+ * Reads the parts of a certificate that Node does not expose: each value of its subject, and its
+ * extensions as bytes. asn1js parses the bytes, and this file knows the layout. @peculiar/x509 does
+ * this too, but loads 190 modules at each start.
  *
  *   Certificate ─ SEQUENCE ─ tbsCertificate ─ SEQUENCE
  *     ├─ [0] version, optional ─ serial number ─ signature ─ issuer ─ validity ─ subject

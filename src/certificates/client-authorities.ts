@@ -9,9 +9,9 @@
  *
  * CA1 OpenSSL decides in the handshake whom to trust. `vouchesFor` checks connections that were
  *    trusted before the file changed. It only withdraws trust: it accepts no certificate that a
- *    handshake would refuse. It distrusts what it cannot check: an unknown critical extension, or
- *    intermediates that Node does not expose (after a resumed session; on Node 24 always). The
- *    client then reconnects, and the new handshake checks the whole chain.
+ *    handshake would refuse. It distrusts the parts that it cannot check: an unknown critical
+ *    extension, or intermediates that Node does not expose (after a resumed session; on Node 24
+ *    always). The client then reconnects, and the new handshake checks the whole chain.
  * CA2 A chain ends at a self-signed authority of the file, as in OpenSSL, and has at most
  *    `chainMax` certificates.
  */

@@ -52,7 +52,7 @@ export function answered({ output }: Pick<CacheOptions, 'output'>, answer: strin
   return `${output === 'json' ? answer.trimEnd() : sentence}\n`;
 }
 
-/** A count in an answer. `received`: what is counted, for the error. */
+/** A count in an answer. `received`: the counted things, for the error. */
 export function countOf(answer: string, member: string, received: string): number {
   const count = (JSON.parse(answer) as Readonly<Record<string, unknown>> | null)?.[member];
   if (typeof count === 'number') return count;

@@ -2,7 +2,7 @@
  * `strata cert …`: issues certificates for people without an authority of their own. The authority
  * that signs them is kept in a directory.
  *
- * Each command says what the certificate allows: a master's allows everything. File names begin
+ * Each command prints the rights of its certificate; a master's allows everything. File names begin
  * with the kind, so that they never collide with those of another kind, of the administrator or of
  * the authority (`ca`). `--force` replaces only the same pair:
  *
@@ -24,7 +24,7 @@ type Issue = Readonly<{
   /** The name of the files, without ending. */
   name: string;
   sign: (local: LocalAuthority, validityDays: number) => Promise<CertificateAndKey>;
-  /** What the certificate allows, as the end of "NAME.crt …". */
+  /** The rights of the certificate, as the end of "NAME.crt …". */
   allows: string;
   /** Which programs need the files, and how each receives them. */
   usage: (files: Readonly<{ certFile: string; keyFile: string; caFile: string }>) => readonly (readonly [string, string])[];

@@ -1,6 +1,6 @@
 /**
- * A command of the command line: its options and what it does. It reaches the process only through
- * its surroundings.
+ * A command of the command line: its options and its work. It reaches the process only through its
+ * surroundings.
  */
 import type { Called, DeclaredCommand } from '../config/command-line/command-line.js';
 import { readCommandValues, type CommandOptions, type CommandValues } from '../config/command-line/command-values.js';

@@ -6,7 +6,7 @@
 import type { StatsFs } from 'node:fs';
 import type { Clock } from '../domain/ports.js';
 
-/** `availableBytes`: what a user without privileges may use. */
+/** `availableBytes`: the free space for a user without privileges. */
 export type DiskCapacity = Readonly<{ availableBytes: number; sizeBytes: number }>;
 
 /** `ask`: statfs of the folder. */

@@ -4,7 +4,7 @@
  *
  * The endpoints answer everybody. So they show "reason withheld" for a failed check, unless its
  * reason is public. `failures` has the reason, for the log. Checks are synchronous, because a probe
- * must never wait for what it checks.
+ * must never wait for the checked part.
  */
 import type { Clock } from '../domain/ports.js';
 import { BoundedLog } from './bounded-log.js';

@@ -1,5 +1,5 @@
 /**
- * Counts what metric-table.ts declares, and renders it for Prometheus. Amounts are the first
+ * Counts the metrics of metric-table.ts, and renders them for Prometheus. Amounts are the first
  * parameter, so that one call can count a batch.
  */
 import { collectDefaultMetrics, Counter as PromCounter, Gauge as PromGauge, Histogram as PromHistogram, Registry } from 'prom-client';

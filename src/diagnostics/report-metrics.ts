@@ -1,6 +1,6 @@
 /**
  * A status report as metrics: certificates, shards, their slices, links, and whether the tree is
- * complete. Each report removes the series of what it does not contain.
+ * complete. Each report removes the series that it does not contain.
  *
  * A slice has seven series. If there are more slices than `slicesMax`, each shard has these seven
  * once, over all its types, with the type `*`.

@@ -57,7 +57,7 @@ type Protocol = (typeof protocols)[number];
 export type ConnectionParts = Readonly<{
   clock: Clock;
   quotas: Quotas;
-  /** Limits what is written of long answers in a turn of the event loop. */
+  /** Limits the bytes of long answers in a turn of the event loop. */
   pace: Pick<Pace, 'turn'>;
   /** Shared by all connections. */
   turns: Pick<Turns, 'turn'>;

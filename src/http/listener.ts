@@ -71,7 +71,7 @@ const checkingIntervalMaxMs = 5000;
  * seconds.
  */
 const tcpKeepAliveMs = 15_000;
-/** The memory of an HTTP/2 session besides what is sent: frames, headers, streams. */
+/** The memory of an HTTP/2 session besides answers: frames, headers, streams. */
 const sessionOverheadBytes = 16 * 1024 * 1024;
 /** How often the bytes on each connection are compared with its requests. */
 const trafficCheckMs = 250;

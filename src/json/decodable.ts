@@ -1,8 +1,8 @@
 /**
- * What Go's clients can decode. An object that they cannot decode ends every list and watch of its
- * type, for all shards. So it is refused wherever it enters: over HTTP, in a push, over a link, or
- * in a value that another program wrote into etcd. `test/integration/json/decodable.test.ts`
- * compares the rule with client-go.
+ * Which objects Go's clients can decode. An object that they cannot decode ends every list and
+ * watch of its type, for all shards. So the server refuses it from every source: HTTP, a push, a
+ * link, or a value that another program wrote into etcd. `test/integration/json/decodable.test.ts`
+ * compares these rules with client-go.
  *
  * D1 Every number fits a float64.
  * D2 The object and the levels around it nest no deeper than Go reads. A watch of tables adds

@@ -1,5 +1,5 @@
 /**
- * Which JSON may appear in `metadata`: what Go's ObjectMeta decodes, with the errors of Go's
+ * The JSON that `metadata` may have: Go's ObjectMeta must decode it. Errors are those of Go's
  * decoder.
  *
  * The first byte of a value shows its type, so little is decoded. Go decodes every member,

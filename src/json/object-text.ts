@@ -41,7 +41,7 @@ export type ObjectText = Readonly<{
   hasLineBreaks: boolean;
 }>;
 
-/** The text is not the expected JSON object. `message` says what was found where. */
+/** The text is not the expected JSON object. `message` gives the reason. */
 export class NotJson extends Error {}
 
 const quote = 0x22;

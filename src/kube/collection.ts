@@ -1,6 +1,6 @@
 /**
- * What the URL of a list names: the objects of one type on a server, in all logical clusters or in
- * one.
+ * The collection in the URL of a list: the objects of one type on a server, in all logical clusters
+ * or in one.
  */
 export type Collection = Readonly<{
   /** '*': all logical clusters. */

@@ -1,6 +1,6 @@
 /**
- * A table of what a reader requests, and what it requests next after a failure. client-go's
- * reflector and its pager are the model.
+ * A table of a reader's requests, and of its next request after a failure. client-go's reflector
+ * and its pager are the model.
  *
  *   request      failure                                next
  *   watch-list   not supported (400, 422)               pages, in this and every later sync

@@ -14,10 +14,10 @@
  *   the logical cluster is reported and ignored. If only such shards claim it, the logical cluster
  *   is in dispute. If no Workspace names a shard, one shard alone may claim the logical cluster; if
  *   several do, it is in dispute. The order of arrival never decides. A logical cluster that is
- *   requested by name is also in dispute if its own entry has the path of another one. `root` has
- *   no Workspace and does not migrate. kcp creates it on the shard named `root`, and no other shard
- *   has it, even if nothing is known of that shard. kcp keeps the Shard objects in `root`, so the
- *   place of `root` decides which shard says where shards are.
+ *   requested by name is also in dispute if the path in its own entry resolves elsewhere. `root`
+ *   has no Workspace and does not migrate. kcp creates it on the shard named `root`, and no other
+ *   shard has it, even if nothing is known of that shard. kcp keeps the Shard objects in `root`, so
+ *   the place of `root` decides which shard says where shards are.
  * RESOLVE-3 The walk always ends, even with false entries. It takes one step for each segment of
  *   the path. Each shard that claims the first segment gives it a path, and each segment of these
  *   paths adds a step.
@@ -137,8 +137,8 @@ async function placeOf({ cluster, shard }: ClusterTarget, entries: PathEntries):
 }
 
 /**
- * Each shard that claims the logical cluster gives it a path. A claim whose path leads elsewhere
- * does not count. Exactly one claim must remain.
+ * Each shard that claims the logical cluster gives it a path. A claim whose path resolves elsewhere
+ * is ignored. Exactly one claim must remain.
  */
 async function headPlace(cluster: ClusterName, entries: PathEntries): Promise<Placed> {
   const claims = await entries.shardsOf(cluster);
@@ -152,8 +152,8 @@ async function headPlace(cluster: ClusterName, entries: PathEntries): Promise<Pl
 }
 
 /**
- * Whether the path in the shard's entry leads elsewhere. The first segment of that path is located
- * without paths, so that the recursion ends.
+ * Whether the path in the shard's entry resolves elsewhere. The first segment of that path is
+ * located without paths, so that the recursion ends.
  */
 async function isDenied({ cluster, shard }: Readonly<{ cluster: ClusterName; shard: ShardName }>, entries: PathEntries): Promise<boolean> {
   const path = (await entries.clusterOn(shard, cluster))?.entry.path;

@@ -1,5 +1,5 @@
 /**
- * Decides where a request is sent, by its path, or what the proxy answers instead. As in kcp's
+ * Decides by its path which server gets a request, or what the proxy answers instead. As in kcp's
  * proxy, the decision precedes authentication.
  */
 import type { IncomingHttpHeaders } from 'node:http';

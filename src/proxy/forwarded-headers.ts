@@ -1,5 +1,5 @@
 /**
- * The headers that a backend gets, and those that a client gets back. Pure.
+ * The headers for a backend, and those of the answer to a client. Pure.
  *
  * HEADERS-1 Only the proxy says who the caller is. Every identity header of the request is removed,
  *    in any case of letters, even if the proxy adds none.

@@ -1,7 +1,7 @@
 /**
  * Copies bytes from a sender to a receiver, at the receiver's pace. While the receiver accepts
- * nothing, the copy reads nothing, and cannot notice the sender's end. So it ends a receiver that
- * accepts nothing for `stallMsMax`.
+ * nothing, the copy reads nothing, and cannot notice that the sender has closed. So it ends a
+ * receiver that accepts nothing for `stallMsMax`.
  */
 import type { IncomingMessage } from 'node:http';
 import { constants } from 'node:http2';

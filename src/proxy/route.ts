@@ -22,8 +22,8 @@ export type Route =
   | Readonly<{ kind: 'malformed' }>
   | Readonly<{ kind: 'unmapped' }>
   /**
-   * `rest`: what follows the logical cluster, with the query. It is '' or begins with a slash or a
-   * question mark.
+   * `rest`: the target after the logical cluster, with the query. It is '' or begins with a slash
+   * or a question mark.
    */
   | Readonly<{ kind: 'cluster'; mapping: Mapping; path: string; rest: string }>
   /**

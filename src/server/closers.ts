@@ -1,4 +1,4 @@
-/** What a server closes when it stops. */
+/** The parts that a server closes when it stops. */
 import type { Subscription } from '../domain/ports.js';
 
 type Closeable = Readonly<{ close: () => void | Promise<void> }>;
@@ -6,7 +6,7 @@ type Closeable = Readonly<{ close: () => void | Promise<void> }>;
 export class Closers {
   readonly #opened: (Closeable | Subscription)[] = [];
 
-  /** Remembers what `close` has to close, and returns it. */
+  /** Registers a part for `close`, and returns it. */
   add<Opened extends Closeable | Subscription>(opened: Opened): Opened {
     this.#opened.push(opened);
     return opened;

@@ -1,6 +1,6 @@
 /**
- * What a server reports about itself: metrics that are read only when they are scraped, and the
- * checks of readiness and liveness.
+ * A server's reports about itself: metrics that are read at each scrape, and the checks of
+ * readiness and liveness.
  */
 import { statfs } from 'node:fs/promises';
 import type { Settings } from '../config/settings.js';

@@ -33,10 +33,7 @@ import { createApp } from '../web/app.js';
 
 export type OpenServer = Readonly<{
   port: number;
-  /**
-   * Reloads at once what may change while the server runs. The keys are the names that the log
-   * uses.
-   */
+  /** Reloads the polled files at once. The keys are the names that the log uses. */
   reload: () => ReadonlyMap<string, Reloaded>;
   /** Stops in the order that `http/listener.ts` gives. Resolves when everything is closed. */
   stop: () => Promise<void>;

@@ -1,4 +1,4 @@
-/** Opens the console, which shows what the cache and its log report. */
+/** Opens the console, which shows the reports of the cache and its log. */
 import { randomBytes } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 import { ActivityLog } from '../console/activity.js';

@@ -12,7 +12,7 @@ import { Listener, type ListenerParts } from '../http/listener.js';
 import type { Quotas } from '../http/quotas.js';
 import type { OpenCertificates } from './open-certificates.js';
 
-/** What a server has before its store is open. */
+/** The parts of a server before its store is open. */
 export type ServingParts = Readonly<{
   log: Log;
   clock: Clock;

@@ -12,7 +12,7 @@
  * at most `periodMsMax` after it. So a few watches get each commit at once. With many watches, a
  * flood of small commits becomes a few writes to each socket.
  *
- * Before a watch joins or ends, its group is sent everything published. A bookmark names the
+ * Before a watch joins or ends, the hub sends its group everything published. A bookmark names the
  * revision up to which its watch has received everything.
  *
  * A watch with bookmarks gets one every `bookmarkIntervalMs` while it is live, and one

@@ -18,7 +18,7 @@ import { formatSelector, type Selector } from '../domain/syntax/selector.js';
 export type View = Readonly<{ scope: Scope; selector: Selector; representation: Representation }>;
 
 /**
- * `changes`: those that some group has not received, ascending, all above `from`. `due`: how many
+ * `changes`: the changes above `from` that some group has not received, ascending. `due`: how many
  * groups have not received all changes. `tooLarge`: the last revision that was too large to send.
  */
 export type ScopeGroups<Member> = {

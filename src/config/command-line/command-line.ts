@@ -63,7 +63,7 @@ export function exitCodeOf(error: unknown): number {
   return error instanceof SettingsError ? exitCodes.misused : exitCodes.failed;
 }
 
-/** Resolves with the exit code. Throws CommanderError, and what the command throws. */
+/** Resolves with the exit code. Throws CommanderError, and the command's errors. */
 export async function runCommandLine(
   { name, description, version, groups, commands, print, printError }: CommandLine,
   args: readonly string[],

@@ -73,7 +73,7 @@ export class TypesFile {
   }
 
   /**
-   * Returns whether the text has changed. Throws SettingsError and what `use` throws, and then
+   * Returns whether the text has changed. Throws SettingsError and the errors of `use`, and then
    * changes nothing.
    */
   #reload(use: (types: readonly TableType[]) => void): boolean {

@@ -11,7 +11,7 @@ import { parsed, refused, type Parsed } from '../../domain/parsed.js';
 export type Form = 'object' | 'partial' | 'table';
 export type Answered = Readonly<{ encoding: 'json' | 'yaml'; form: Form; tableVersion: 'v1' | 'v1beta1' }>;
 
-/** What the answer is: a list, one object, or a watch. This decides which forms are possible. */
+/** The kind of answer, which decides the possible forms. */
 export type AnswerShape = 'one' | 'list' | 'watch';
 
 /** `parameters`: names in lower case, values without their quotes. */

@@ -87,7 +87,7 @@ function changed(
   return intake.update(textFor, { ...asked, caller: exchange.caller, asker: exchange, type, version: path.version }, heavy);
 }
 
-/** Checked before anything is read, because after 415 the client tries another patch type. */
+/** Checked before any read, because after 415 the client tries another patch type. */
 function patchLanguage({ request, type }: Call): PatchLanguage {
   const taken = new Map<string, PatchLanguage>([
     ['application/json-patch+json', { kind: 'json' }],

@@ -26,7 +26,7 @@ const numberMax = 2 ** 29 - 1;
 /** The parts of a message by field number, in the order in which they were sent. */
 type Fields = ReadonlyMap<number, readonly Buffer[]>;
 
-/** Returns what the same review would be as parsed JSON. Throws Refused(400). */
+/** Returns the review as if parsed from JSON. Throws Refused(400). */
 export function decodeReview(bytes: Uint8Array): unknown {
   const whole = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!whole.subarray(0, magic.length).equals(magic)) throw malformed();

@@ -1,6 +1,6 @@
 /**
- * What ClusterRoles and ClusterRoleBindings allow, as in Kubernetes' RBAC, and whom a
- * LogicalCluster admits, as in kcp. Pure.
+ * The rights by ClusterRoles and ClusterRoleBindings, as in Kubernetes' RBAC, and the callers that
+ * a LogicalCluster admits, as in kcp. Pure.
  *
  * Rules only allow, so an object that is missing or cannot be read allows nothing.
  * https://kubernetes.io/docs/reference/access-authn-authz/rbac/
@@ -12,9 +12,7 @@ import { boundedText } from '../../json/value-count.js';
 
 export type Subject = Pick<Caller, 'user' | 'groups'>;
 
-/**
- * What a caller wants to do with a subresource of an object, or with a path that is no resource.
- */
+/** A verb on a subresource of an object, or on a path that is no resource. */
 export type Action =
   | Readonly<{ verb: string; group: string; resource: string; subresource: string; name: string }>
   | Readonly<{ verb: string; path: string }>;

@@ -28,7 +28,7 @@ export interface View {
   /** The object that decides what the view shows; undefined if there is none. */
   readonly shownBy: StoredObject | undefined;
   resolve(asked: TypeRequest): Resolution;
-  /** What discovery shows below a logical cluster, or below '*'. */
+  /** The types that discovery shows below a logical cluster, or below '*'. */
   types(cluster: ClusterName | '*'): readonly Documented[];
 }
 
