@@ -1,8 +1,8 @@
 /**
- * An agent's reports about itself. It is ready when its shard answers and a cache has accepted it,
- * as the shard's pusher or as a standby. A standby must count as ready, or a Deployment with two
- * agents could never complete a rollout. Unfinished syncs do not count, because one refused type
- * would then block a rollout.
+ * An agent's reports about itself. The agent is ready when its shard answers and a cache has
+ * accepted it, as the shard's pusher or as a standby. A standby must count as ready, or a
+ * Deployment with two agents could never complete a rollout. Unfinished syncs do not count, because
+ * one refused type would then block a rollout.
  */
 import type { CertificateExpiry } from '../certificates/certificate-expiry.js';
 import { agentMetricTable } from '../diagnostics/metric-table.js';

@@ -5,8 +5,8 @@
  * reads, or more if their number does not show the cost.
  *
  * Bounds: `valuesMax` in each document, because a tree needs some 200 bytes for a value of two
- * bytes. A refusal is better than a thread without memory. Usual text has one value in fifteen
- * bytes.
+ * bytes. A refusal is better than a thread that exhausts its memory. Usual text has one value in
+ * fifteen bytes.
  */
 import { Buffer } from 'node:buffer';
 import { badRequest, entityTooLarge, Refused, unreachable } from '../domain/errors.js';

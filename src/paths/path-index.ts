@@ -6,8 +6,10 @@
  *   the path was reported whole. So a missing path is walked again after the report: an entry may
  *   have arrived in between.
  * INDEX-2 A resolved path is remembered until any entry changes, because every request of a front
- *   door resolves one. Bounds: one report on all shards in `reportAgeMaxMs`, however many callers
- *   need one; `foundMax` remembered paths, of at most 2,048 characters each.
+ *   door resolves one.
+ *
+ * Bounds: one report on all shards in `reportAgeMaxMs`, however many callers need one; `foundMax`
+ * remembered paths, of at most 2,048 characters each.
  */
 import type { ClusterName } from '../domain/cluster.js';
 import type { Key } from '../domain/key.js';

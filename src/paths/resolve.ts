@@ -13,11 +13,12 @@
  * RESOLVE-2 A logical cluster is on the shard that its Workspace names. Any other shard that claims
  *   the logical cluster is reported and ignored. If only such shards claim it, the logical cluster
  *   is in dispute. If no Workspace names a shard, one shard alone may claim the logical cluster; if
- *   several do, it is in dispute. The order of arrival never decides. A logical cluster that is
- *   requested by name is also in dispute if the path in its own entry resolves elsewhere. `root`
- *   has no Workspace and does not migrate. kcp creates it on the shard named `root`, and no other
- *   shard has it, even if nothing is known of that shard. kcp keeps the Shard objects in `root`, so
- *   the place of `root` decides which shard says where shards are.
+ *   several do, it is in dispute. The order of arrival never decides.
+ *   A logical cluster that is requested by name is also in dispute if the path in its own entry
+ *   resolves elsewhere.
+ *   `root` has no Workspace and does not migrate. kcp creates it on the shard named `root`, and no
+ *   other shard has it, even if nothing is known of that shard. kcp keeps the Shard objects in
+ *   `root`, so the place of `root` decides which shard says where shards are.
  * RESOLVE-3 The walk always ends, even with false entries. It takes one step for each segment of
  *   the path. Each shard that claims the first segment gives it a path, and each segment of these
  *   paths adds a step.

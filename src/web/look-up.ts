@@ -110,8 +110,8 @@ function answerOf({ code, body, isTypeKnown }: Read, reported: RecentReport | un
 }
 
 /**
- * Whether the type was not found. The refusal of an unknown path has no details; those of a missing
- * object have its name.
+ * Whether the type was not found. The refusal for an unknown path has no details; the one for a
+ * missing object has its name.
  */
 function isOfType({ details }: Refusal): boolean {
   return details !== undefined && details.name === undefined;

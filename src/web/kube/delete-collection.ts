@@ -1,7 +1,8 @@
 /**
- * DELETE of a collection deletes its objects one by one, page by page, and answers with the list of
- * the deleted objects. As in Kubernetes, it is not atomic. Each page shows the present state: a
- * snapshot would have to outlast all deletes, and history may not have room for so many changes.
+ * DELETE of a collection deletes its objects page by page, each in its own delete, and answers with
+ * the list of the deleted objects. As in Kubernetes, it is not atomic. Each page shows the present
+ * state: a snapshot would have to outlast all deletes, and history may not have room for so many
+ * changes.
  */
 import { badRequest, Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';

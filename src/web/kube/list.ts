@@ -127,10 +127,7 @@ async function read({ exchange }: Call, page: Page, form: ObjectForm, ports: Kub
   return { page: { ...page, revision: at }, items: whileThere(exchange, chunks), end };
 }
 
-/**
- * The whole list as JSON text, piece by piece. The first items include the opening; in an empty
- * list, the end does.
- */
+/** The whole list as JSON text, piece by piece. The first piece begins with the opening. */
 export async function* listBytes(
   items: AsyncIterable<Uint8Array>,
   { listOpening }: ObjectForm,
