@@ -63,7 +63,13 @@ export type OwnWork = Readonly<{ push: (pushes: readonly Push[]) => Promise<void
  * Counts since the link opened: digests compared and found different, objects refused, and claims
  * ignored. `comparedMs`: when the last digest was compared.
  */
-export type LinkReceiverTally = Readonly<{ compared: number; comparedMs: number; differed: number; refused: number; claimsIgnored: number }>;
+export type LinkReceiverTally = Readonly<{
+  compared: number;
+  comparedMs: number;
+  differed: number;
+  refused: number;
+  claimsIgnored: number;
+}>;
 
 export class LinkReceiver {
   readonly #parts: LinkReceiverParts;

@@ -175,7 +175,10 @@ test('a server that was frozen for longer than its lease follows the new leader,
   await until(async () => /peers\.leads/.test(await first.log()), 20_000);
   await freeze(first.pid);
   try {
-    await until(async () => /peers\.leads/.test(await second.log()), 60_000);
+    await until(async () => /peers\.leads/.test(await second.log()), 60_000).catch(async (error: unknown) => {
+      for (const server of [first, second]) t.log(await server.log());
+      throw error;
+    });
     await second.client().create(path, anExport('meanwhile'));
   } finally {
     thaw(first.pid);
