@@ -20,7 +20,10 @@ export function projectFile(...segments: readonly string[]): string {
   return join(projectRoot(), ...segments);
 }
 
-/** The compiled main.js of the build that this test belongs to, whatever its folder is called. */
+/**
+ * The program: that of TEST_MAIN, else the compiled main.js of the build that this test belongs to,
+ * whatever its folder is called.
+ */
 export function builtMain(): string {
-  return fileURLToPath(new URL('../../src/main.js', import.meta.url));
+  return process.env['TEST_MAIN'] ?? fileURLToPath(new URL('../../src/main.js', import.meta.url));
 }
