@@ -83,7 +83,7 @@ type TypeName = Pick<SliceStatus, 'group' | 'resource' | 'identity'>;
 type TypeSum = TypeName & { shards: number; objects: number; bytes: number };
 
 class TypeSums {
-  /** Keyed by resource, group and identity. Nested maps need no joined text for each slice. */
+  /** Keyed by resource, group and identity. Nested maps need no joined key for each slice. */
   readonly #byResource = new Map<string, Map<string, Map<string, TypeSum>>>();
 
   add(slice: TypeName & Pick<SliceStatus, 'objects' | 'bytes'>): void {

@@ -51,8 +51,8 @@ type ShownSlice = Pick<
 type ShownShard = Pick<ShardStatus, 'shard' | 'removed' | 'connection'> & Readonly<{ slices: readonly ShownSlice[] }>;
 
 /**
- * Combines the types of a shard: flags that hold for all of them, sums, the last change and the
- * longest lag.
+ * Combines the types of a shard. A flag is set if it is set for every type. Counts are summed. The
+ * last change and the longest lag are shown.
  */
 function withoutTypes({ shard, removed, connection, slices }: ShardStatus): ShownShard {
   const { everSynced, whole, removes, ...sums } = sumSlices(slices);

@@ -6,8 +6,7 @@
  *    key, or says that it is a set.
  * M2 Directives are obeyed and never stored: $patch (replace, delete, merge),
  *    $deleteFromPrimitiveList/…, $setElementOrder/…, $retainKeys. A malformed directive is always
- *    refused, also inside a value that is new or that replaces another whole. Upstream drops or
- *    stores it there.
+ *    refused, also inside a new value or a replacement. There upstream drops or stores it.
  * M3 Values that the patch does not name are shared with the target, not copied (json-tree.ts
  *    T3).
  * M4 List items are found by key in a map, so the work is linear in the lists that the patch
@@ -50,8 +49,8 @@ const shapes: ReadonlyMap<string, Shape> = new Map([
 ]);
 
 /**
- * Types that differ from the others of their group: the variables of these policies are replaced
- * whole.
+ * Types that differ from the others of their group: the variables of a MutatingAdmissionPolicy are
+ * replaced whole.
  */
 const shapesOfTypes: ReadonlyMap<string, Shape> = new Map([
   ['mutatingadmissionpolicies.admissionregistration.k8s.io', members({ metadata, spec: members({ matchConditions: named }) })],

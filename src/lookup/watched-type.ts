@@ -3,7 +3,7 @@
  * request for the object.
  *
  *   nothing ──begin──▶ reading ──end──▶ following ◀── changes, bookmarks
- *                         ▲                 │  begin: the watch has lost its place
+ *                         ▲                 │  begin: the watch must list again
  *                         └─────────────────┘
  *
  * W1 The objects are those of one moment of the cache, a resourceVersion. They answer a look-up

@@ -6,7 +6,7 @@
  *                     the one before it
  *   home:alice:team   if no logical cluster is named `home`: the longest beginning, of two segments
  *                     or more, that is the path of a logical cluster without an owner
- *                     if both exist, on different shards: a dispute
+ *                     beginnings that lead to different shards: a dispute
  *
  * RESOLVE-1 A Workspace counts only on the shard where its parent is. Another shard may have
  *   leftovers of a migration, or make false claims.
@@ -18,7 +18,7 @@
  *   resolves elsewhere.
  *   `root` has no Workspace and does not migrate. kcp creates it on the shard named `root`, and no
  *   other shard has it, even if nothing is known of that shard. kcp keeps the Shard objects in
- *   `root`, so the place of `root` decides which shard says where shards are.
+ *   `root`, so the shard with `root` decides where shards are.
  * RESOLVE-3 The walk always ends, even with false entries. It takes one step for each segment of
  *   the path. Each shard that claims the first segment gives it a path, and each segment of these
  *   paths adds a step.
@@ -153,8 +153,8 @@ async function headPlace(cluster: ClusterName, entries: PathEntries): Promise<Pl
 }
 
 /**
- * Whether the path in the shard's entry resolves elsewhere. The first segment of that path is
- * located without paths, so that the recursion ends.
+ * Whether the path in the shard's entry resolves elsewhere. For the first segment of that path this
+ * is not checked again, so that the recursion ends.
  */
 async function isDenied({ cluster, shard }: Readonly<{ cluster: ClusterName; shard: ShardName }>, entries: PathEntries): Promise<boolean> {
   const path = (await entries.clusterOn(shard, cluster))?.entry.path;

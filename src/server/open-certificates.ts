@@ -55,8 +55,7 @@ export async function openCertificates(
     parsedOnce(() => ({ use: 'serving', file: serving.file, pem: serving.pair.cert })),
     parsedOnce(() => clients && { use: 'client-ca', file: clients.file, pem: clients.pem }),
     parsedOnce(() => proxies && { use: 'requestheader-ca', file: proxies.file, pem: proxies.pem }),
-    // The link reads this file for each connection to the parent, so the expiry check reads it
-    // again too.
+    // The link reads this file for each connection to the parent, so the expiry check rereads it.
     parsedOnce(() => (parentCertFile === undefined ? undefined : parentFile(parentCertFile))),
   ];
   const expiry = new CertificateExpiry(parts, used);
@@ -83,8 +82,8 @@ function parentFile(file: string): Readonly<{ use: 'parent'; file: string; pem: 
 }
 
 /**
- * The authorities that the TLS handshake accepts. Afterwards `callerOf` decides which of the two
- * vouches for a certificate.
+ * The authorities that the TLS handshake accepts. Afterwards `callerOf` decides which of these two
+ * CAs vouches for a certificate.
  */
 function bothOf(one: TrustedAuthorities | undefined, other: TrustedAuthorities | undefined): TrustedAuthorities | undefined {
   if (one === undefined || other === undefined) return one ?? other;

@@ -4,11 +4,11 @@
  * independently.
  *
  *  begin  clusterBegin a  …  clusterEnd a  …  clusterEnd b  end
- *      `end` follows once each has been read completely
+ *      `end` follows once each logical cluster has been read completely
  *  begin  clusterBegin a  …  clusterEnd a  clusterKeep b  end
  *      after `keepAfterMs` the slice ends although b cannot be read: the cache keeps b's objects
  *  clusterBegin b  …  clusterEnd b
- *      a source has lost its place, or is replaced by another
+ *      the source of b must list again, or is replaced by another
  *  clusterBegin a  clusterEnd a
  *      a is not read any more: the cache removes its objects
  *
@@ -33,11 +33,11 @@ type Reading = {
 
 type Arrived = Readonly<{ reading: Reading; step: Promise<IteratorResult<Batch>>; sinceMs: number }>;
 
-/** Longer than a starting shard rejects requests for types that it will serve. */
+/** A starting shard rejects requests for types that it will serve, but for a shorter time. */
 const keepAfterMs = 60_000;
 /**
- * With more unread logical clusters than this, no `end` is sent, because a cache bounds the logical
- * clusters that a connection has begun or keeps.
+ * With more unread logical clusters than this, no `end` is sent, because a cache bounds how many
+ * a connection syncs or keeps.
  */
 const unreadMax = 10_000;
 
@@ -152,8 +152,8 @@ export class PerClusterSource implements SliceSource {
   }
 
   /**
-   * Later edits of a logical cluster that was read once do not delay `end`; otherwise continuous
-   * edits would block it forever.
+   * Once a logical cluster was read, further changes of its source do not delay `end`. Otherwise
+   * continuous changes would block it forever.
    */
   get #isReadOnce(): boolean {
     if (this.#unread.size > 0) return false;

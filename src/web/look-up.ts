@@ -7,7 +7,7 @@
  *       … on all shards, or on the shard in the question; `whole`: whether 404 is proven
  *
  * LOOK-1 The answer shows the state at one revision, no older than the report. Either the object
- *    was read after the report, or nothing was published between the two. Otherwise a shard could
+ *    was read after the report, or nothing was published in between. Otherwise a shard could
  *    finish its sync after the read and before the report. The report would then seem to prove that
  *    an object of that sync does not exist. An old object would seem as fresh as the report. If
  *    several servers share a store, the read waits for everything acknowledged before the report.

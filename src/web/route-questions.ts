@@ -99,7 +99,7 @@ function targetOf(query: URLSearchParams, { group, resource, identity, shard }: 
 
 /**
  * The query of `GET /services/cache/resolve`: exactly one `path`. A text that is not a path is no
- * error here; the answer says so.
+ * error here; the answer reports it.
  */
 export function parseResolveQuestion(query: URLSearchParams): Parsed<string> {
   const [path, ...others] = query.getAll('path');

@@ -5,7 +5,7 @@
  * The kubelet sets variables in every container for each service of its namespace, named after the
  * service. For `strata` and `strata-eu` they are:
  *
- *   STRATA_SERVICE_HOST=10.0.0.1     STRATA_EU_SERVICE_HOST   every service has it: the prefix
+ *   STRATA_SERVICE_HOST=10.0.0.1     STRATA_EU_SERVICE_HOST   every service has this one
  *   STRATA_SERVICE_PORT=6443         …_SERVICE_PORT_HTTPS     one for each port with a name
  *   STRATA_PORT=tcp://10.0.0.1:6443  …_PORT_6443_TCP[_PROTO|_PORT|_ADDR]
  *

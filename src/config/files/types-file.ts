@@ -8,7 +8,7 @@
  *       kind: ReplicationEndpointSlice
  *       scope: Cluster                     or Namespaced
  *       replicated: always                 or annotated (internal.kcp.io/replicate), or never
- *       identityOf: cache.kcp.io           the APIExport of kcp whose identity wildcard reads need
+ *       identityOf: cache.kcp.io           kcp's APIExport; wildcard reads need its identity
  *       shortNames: [res]
  *       categories: [kcp]
  *       versions:                          in order of preference; agents read the first
@@ -16,8 +16,8 @@
  *           additionalPrinterColumns: [{name: Export, type: string, jsonPath: .spec.export.name}]
  *
  * An entry for a built-in type changes only the keys that it has. The entry cannot change the kind
- * or scope, because stored objects depend on them. The type whose objects declare types cannot be
- * changed at all.
+ * or scope, because stored objects depend on them. ClusterCachedResource cannot be changed at
+ * all, because its objects declare types.
  */
 import { plainType, type Column, type ServedVersion, type TableType } from '../../domain/catalogue/catalogue.js';
 import { kcpTypes } from '../../domain/catalogue/catalogue-kcp.js';
@@ -137,7 +137,7 @@ function reportTaken(reader: TypesReader, builtIn: readonly TableType[], places:
   }
 }
 
-/** `key`: the key of an entry that has the name. */
+/** `key`: the key of the entry that sets `name`. */
 function namesOf({ resource, singular, shortNames, kind, listKind }: TableType) {
   return [
     { key: 'plural', name: resource, among: 'resources' },

@@ -10,7 +10,7 @@ import { readStringSlice } from './string-slice.js';
 export type Reading<Value> = Readonly<{ kind: 'read'; value: Value }> | Readonly<{ kind: 'wrong'; problem: string }>;
 
 /**
- * The fields of every option. An option of a command has no more, because a command has no
+ * The fields of every option. An option of a command has only these, because a command has no
  * configuration file.
  */
 export type CommandOption<Value> = Readonly<{
@@ -19,8 +19,8 @@ export type CommandOption<Value> = Readonly<{
    */
   flag: string;
   /**
-   * As an operator would write it; `<root-directory>` means that setting. Undefined: the option may
-   * be absent, or must be given.
+   * As an operator would write it; `<root-directory>` means the value of `--root-directory`.
+   * Undefined: there is no default. `read` decides whether the option must be given.
    */
   default: string | undefined;
   read: (given: unknown) => Reading<Value>;
@@ -50,7 +50,7 @@ export function environmentName({ flag }: Pick<CommandOption<unknown>, 'flag'>):
   return `STRATA_${flag.replaceAll('-', '_').toUpperCase()}`;
 }
 
-/** Describes the missing value of an option: for a file by its help, because any path is valid. */
+/** Says what value is missing. For a file, `acceptedValues` would not say which, so `help` does. */
 export function describeMissing({
   placeholder,
   acceptedValues,

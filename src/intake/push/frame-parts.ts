@@ -52,7 +52,7 @@ export const reportedSliceBytes = 128;
 
 /**
  * The credit that a frame uses: the mutations of a numbered frame, and the bytes of its bodies or
- * reported slices. A sender may count more for itself.
+ * reported slices. A sender may count more than the receiver.
  */
 export function creditOf(frame: Frame): Credit {
   switch (frame.kind) {

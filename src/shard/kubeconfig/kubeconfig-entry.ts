@@ -8,7 +8,7 @@
  * K3 The server's path is cut before `/clusters/`: the agent reads all logical clusters, whatever
  *    the context names.
  *
- * No error repeats a value of a user's entry, or the place of a YAML error: either may be a key.
+ * No error quotes a value of a user's entry or a YAML syntax error, because either may be a secret.
  */
 import { dirname, resolve } from 'node:path';
 import { newClusters, newContexts, newUsers, type User } from '@kubernetes/client-node/dist/config_types.js';
@@ -124,8 +124,8 @@ type Entries = Readonly<{
   /** `raw`: the entry as in the file, because the library drops extensions. */
   clusters: readonly Readonly<{ cluster: ReturnType<typeof newClusters>[number]; raw: unknown }>[];
   /**
-   * `raw`: the entry as in the file, because the library drops `tokenFile`, and all members of
-   * impersonation but the user.
+   * `raw`: the entry as in the file, because the library drops `tokenFile`, and of the
+   * impersonation keeps only the user.
    */
   users: readonly Readonly<{ user: User; raw: unknown }>[];
   current: string | undefined;

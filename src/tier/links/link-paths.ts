@@ -4,7 +4,7 @@
  * store's.
  *
  *   read(frame) ──▶ accepts(object) … ──▶ decidedUpTo(sequence)   one look-up a frame; a path
- *                                                                 counts for the objects behind it
+ *                                                                 counts for the objects after it
  *
  * L1 The receiver learns a path only from an accepted object. An object that the policy refuses
  *    makes no other object acceptable.
@@ -111,8 +111,8 @@ export class LinkPaths {
   }
 
   /**
-   * Removes and returns the slices to resync because a path has arrived. A slice stays due while
-   * its sync is under way.
+   * Removes and returns the slices that need a resync, because a path has arrived for them. A
+   * slice stays due while its sync is under way.
    */
   takeDue(isComing: (slice: Slice) => boolean): readonly Slice[] {
     const due = [...this.#due].filter(({ slice }) => !isComing(slice));

@@ -6,7 +6,7 @@
  *   it accepts another part than before           this end removes what it refuses now, by pages
  *
  * This end removes only slices that certainly arrived over this link, because another neighbour may
- * have sent the others. A large removal is held (policy-removals.ts).
+ * have sent other slices. A large removal is held (policy-removals.ts).
  */
 import { Refused } from '../../domain/errors.js';
 import type { Log } from '../../diagnostics/log.js';
@@ -93,7 +93,8 @@ async function removeAllUncovered(parts: UncoveredParts, before: LinkFilters | u
 
 /**
  * Makes a removal that was held. This end removes the slice if its own policy accepts nothing of
- * the slice. Otherwise it asks the other end to repeat the sync that removes.
+ * the slice. Otherwise it asks the other end to repeat the sync that removes
+ * the objects.
  */
 function removeReleased(slice: Slice, parts: UncoveredParts): Promise<void> {
   const { store, linkReceiver, neighbour, filters } = parts;
@@ -157,8 +158,8 @@ async function removeRefused(slice: Slice, parts: UncoveredParts): Promise<void>
 async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
   const { store, linkReceiver, policyRemovals, removals, neighbour, log } = parts;
   const by = { kind: 'link', neighbour } as const;
-  // Both this removal and that of the requested resync are held. The other end may miss a policy
-  // that was changed and at once changed back, and then does not resync by itself.
+  // This removal is held. Request a resync, whose removal is held too: the other end may miss a
+  // policy that was changed and at once changed back, and then does not resync by itself.
   if (await policyRemovals.ownMustWait(slice))
     return linkReceiver.exclusively(async ({ push, askAgain }) => {
       await push([{ kind: 'invalidate', slice, by }]);

@@ -27,9 +27,9 @@ export function objectAnswer(
 
 /**
  * An answer that is too long for YAML, or cannot be converted, stays JSON. A refusal would be
- * wrong: a write is already stored, and its client would repeat it. The Content-Type names the
- * encoding of the answer, because Go's YAML decoder refuses some JSON: `"\/"`, half a surrogate
- * pair, a name of more than 1,024 characters.
+ * wrong: a write is already stored, and its client would repeat it. JSON is never sent as
+ * application/yaml, because Go's YAML decoder refuses some JSON: `"\/"`, half a surrogate pair, a
+ * name of more than 1,024 characters.
  */
 export async function encoded(
   code: number,

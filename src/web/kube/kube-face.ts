@@ -132,7 +132,7 @@ function leavesIdentityOpen(asked: ResourcePath, type: Pick<ServedType, 'identit
   return asked.identity === undefined && type.identity !== '';
 }
 
-/** Whether the URL covers only the admitted cluster; '*' is narrowed to the admitted place. */
+/** Whether the URL covers only the admitted cluster; '*' becomes that cluster on its shard. */
 function isWithin(admitted: ClusterOnShard, cluster: KubePath['cluster']): boolean {
   return cluster === undefined || cluster.kind === 'all' || (cluster.kind === 'name' && cluster.name === admitted.cluster);
 }

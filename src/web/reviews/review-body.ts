@@ -29,7 +29,7 @@ export type Access =
 
 /**
  * The `spec` as it was sent. Throws Refused(400) for a repeated member, even without strict
- * fieldValidation, because Go would merge the two.
+ * fieldValidation, because Go would merge both members.
  */
 export async function readReviewSpec(type: ReviewType, exchange: Exchange, heavy: HeavyWork): Promise<Members> {
   const review =
