@@ -24,13 +24,13 @@ import { update } from './requests/update.js';
 import { deletedClusters } from './scale/deleted-clusters.js';
 import { deletedPaths } from './scale/deleted-paths.js';
 import { hundredThousand, million } from './scale/scale.js';
-import { tierChildren } from './tiers/tier-children.js';
-import { tierDelay } from './tiers/tier-delay.js';
-import { tierFilter } from './tiers/tier-filter.js';
-import { tierMove } from './tiers/tier-move.js';
-import { tierReturn } from './tiers/tier-return.js';
-import { tierSlices } from './tiers/tier-slices.js';
-import { tierSync } from './tiers/tier-sync.js';
+import { treeChildren } from './tree/children.js';
+import { treeDelay } from './tree/delay.js';
+import { treeFilter } from './tree/filter.js';
+import { treeMove } from './tree/move.js';
+import { treeReturn } from './tree/return.js';
+import { treeSlices } from './tree/slices.js';
+import { treeSync } from './tree/sync.js';
 import { clusterWatches } from './watches/cluster-watches.js';
 import { delays } from './watches/delay.js';
 import { delayAcross } from './watches/delay-across.js';
@@ -66,13 +66,13 @@ export const questions: readonly Question[] = [
   million,
   deletedPaths,
   deletedClusters,
-  tierDelay,
-  tierSync,
-  tierFilter,
-  tierSlices,
-  tierMove,
-  tierChildren,
-  tierReturn,
+  treeDelay,
+  treeSync,
+  treeFilter,
+  treeSlices,
+  treeMove,
+  treeChildren,
+  treeReturn,
   lookUp,
   memory,
   loop,

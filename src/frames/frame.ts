@@ -5,7 +5,7 @@
  *
  * Roles. A shard sends its own objects: hello, then put, delete, begin, end, clusterBegin,
  * clusterEnd, clusterKeep, types and status. It receives synced, standby, welcome, ack, refuse and
- * resync. Caches push both ways, for all shards that cross the link (tier/). Only caches send
+ * resync. Caches push both ways, for all shards that cross the link (tree/). Only caches send
  * claim, route, policy, progress, digest, resume, summary, swept, heartbeat and report. Only their
  * hello has credit and limits. Only sessions of a shard use clusterBegin, clusterEnd, clusterKeep,
  * status, standby, synced and types.
@@ -223,7 +223,7 @@ export const frames = {
   /**
    * The last frame. `retryAfterMs` undefined: a pusher must not reconnect after fenced, forbidden
    * or unsupported. After any other reason, and on a link, the peer chooses when to reconnect
-   * (sender/reconnect.ts, tier/links/link.ts).
+   * (sender/reconnect.ts, tree/links/link.ts).
    */
   bye: kind(16, { reason: parsed(parseByeReason), message, retryAfterMs: optional(count) }),
   /**

@@ -18,7 +18,7 @@ import type { Listener } from '../http/listener.js';
 import type { Quotas } from '../http/quotas.js';
 import type { Endpoint } from '../intake/push/endpoint.js';
 import { version } from '../version.js';
-import type { Tier } from '../tier/tier.js';
+import type { Tree } from '../tree/tree.js';
 import type { Hub } from '../watch/hub.js';
 
 export type DescribedServer = Readonly<{
@@ -30,7 +30,7 @@ export type DescribedServer = Readonly<{
   delay: EventLoopDelay;
   endpoint: Endpoint;
   freshness: Freshness;
-  tier: Tier;
+  tree: Tree;
   listener: Listener;
   quotas: Quotas;
   /** True also if the server was started without a client CA on purpose. */
@@ -54,7 +54,7 @@ export function storeObserver(metrics: Metrics): StoreObserver {
 const noClientCa = 'everybody is anonymous and refused: give --client-ca-file, or --allow-no-client-ca if that is meant';
 
 export function describeServer(server: DescribedServer, { metricsSlicesMax, dataDirectory, etcdServers }: DescribeOptions): void {
-  const { metrics, health, clock, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating } = server;
+  const { metrics, health, clock, store, hub, delay, endpoint, freshness, tree, listener, quotas, isAuthenticating } = server;
   metrics.buildInfo.set(1, { version: version() });
   // Start each series at 0: Prometheus sees no rate in a series that begins with its first refusal.
   for (const reason of Object.keys(reasons)) metrics.refusals.add(0, { reason });
@@ -89,7 +89,7 @@ export function describeServer(server: DescribedServer, { metricsSlicesMax, data
   health.add('readyz', { name: 'store', failure: () => store.lastFailure });
   health.add('readyz', {
     name: 'parent',
-    failure: () => (tier.isReady ? undefined : 'this cache does not have all objects of its parent yet'),
+    failure: () => (tree.isReady ? undefined : 'this cache does not have all objects of its parent yet'),
   });
 }
 

@@ -25,7 +25,7 @@ import { openListener, type ServingParts } from './open-listener.js';
 import { openReplication, type OpenReplication } from './open-replication.js';
 import { openWatches, type OpenWatches } from './open-watches.js';
 import type { ListenerParts } from '../http/listener.js';
-import { treeReport } from '../tier/tree-report.js';
+import { treeReport } from '../tree/tree-report.js';
 import { Freshness } from '../intake/shards/freshness.js';
 import { TypeScopes } from '../intake/shards/type-scopes.js';
 import { version } from '../version.js';
@@ -71,7 +71,7 @@ export async function openCache(settings: Settings, parts: CacheParts): Promise<
   const watches = openWatches(settings, { ...parts, closers });
   const { newest, hub } = watches;
   const replication = await openReplication(settings, { ...parts, catalogue, hub, closers });
-  const { tier, removals, shards, endpoint } = replication;
+  const { tree, removals, shards, endpoint } = replication;
   const freshness = openFreshness(parts, { catalogue, watches, replication });
   const paths = openPaths({ store, freshness, changedAt: (type) => newest.of(type), metrics, clock, log });
   const ports = openKubePorts(settings, { ...parts, ...watches, catalogue, intake: replication.intake, freshness, closers });
@@ -80,7 +80,7 @@ export async function openCache(settings: Settings, parts: CacheParts): Promise<
     : undefined;
   const { publicPaths } = settings;
   const app = createApp(
-    { ports, console, freshness, paths, shards, removals, caches: tier.forgetting, log, metrics, health, version: version(), publicPaths },
+    { ports, console, freshness, paths, shards, removals, caches: tree.forgetting, log, metrics, health, version: version(), publicPaths },
     settings,
   );
   const front =
@@ -101,10 +101,10 @@ export async function openCache(settings: Settings, parts: CacheParts): Promise<
   const listener = openListener(settings, parts, front ?? asCache, { passesOn: front !== undefined });
   const delay = closers.add(new EventLoopDelay({ clock }, eventLoop));
   const isAuthenticating = certificates.authorities !== undefined || settings.allowNoClientCa;
-  describeServer({ metrics, health, clock, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating }, settings);
+  describeServer({ metrics, health, clock, store, hub, delay, endpoint, freshness, tree, listener, quotas, isAuthenticating }, settings);
   await listener.listen();
   const leaveParent = new AbortController();
-  const following = tier.run(leaveParent.signal).catch((error: unknown) => log.error('link.failed', { error }));
+  const following = tree.run(leaveParent.signal).catch((error: unknown) => log.error('link.failed', { error }));
   const reloadables = new ReloadedTogether({
     ...certificates.watch({
       show: (pair) => listener.show(pair),
@@ -115,7 +115,7 @@ export async function openCache(settings: Settings, parts: CacheParts): Promise<
         console?.sessions.endAll();
       },
     }),
-    policies: parts.watchPolicies?.((changed) => tier.changePolicies(changed)),
+    policies: parts.watchPolicies?.((changed) => tree.changePolicies(changed)),
     types: openTypes(settings, parts, { catalogue, scopes, watches, replication }),
   });
 
@@ -126,7 +126,7 @@ export async function openCache(settings: Settings, parts: CacheParts): Promise<
     listener.beginStop();
     store.beginClose();
     leaveParent.abort();
-    tier.close();
+    tree.close();
     const pushersGone = endpoint.close(settings.shutdownGraceMs);
     hub.endAll();
     front?.endLasting();
@@ -144,19 +144,19 @@ function openFreshness(
   { store, clock, health, certificates }: CacheParts,
   { catalogue, watches, replication }: Omit<Opened, 'scopes'>,
 ): Freshness {
-  const { sessions, standbys, removals, kept, tier } = replication;
+  const { sessions, standbys, removals, kept, tree } = replication;
   return new Freshness({
     store,
     known: store.state,
     sessions,
     standbys,
     isKnown: ({ resource, shard }) => catalogue.find(resource, shard) !== undefined,
-    links: tier.freshness,
+    links: tree.freshness,
     newest: watches.newest,
     removals,
     kept,
-    tree: (): TreeStatus => treeReport({ tier, known: store.state, clock }),
-    tier,
+    reportTree: (): TreeStatus => treeReport({ tree, known: store.state, clock }),
+    tree,
     clock,
     turn,
     version: version(),
@@ -169,7 +169,7 @@ function openFreshness(
 function openTypes(
   { policyPollMs }: Settings,
   { typesFile, clock, log }: CacheParts,
-  { catalogue, scopes, watches, replication: { sessions, tier, dropType } }: Opened,
+  { catalogue, scopes, watches, replication: { sessions, tree, dropType } }: Opened,
 ): Reloadable | undefined {
   const polled = typesFile.polled((types) => {
     scopes.check(types);
@@ -180,7 +180,7 @@ function openTypes(
     // again. A type that begins may have had objects here earlier.
     for (const { group, resource, identity } of [...widened, ...begun]) dropType({ group, resource, identity });
     sessions.declared();
-    tier.followTypes(begun);
+    tree.followTypes(begun);
   });
   return polled && pollFiles({ clock, log }, polled, policyPollMs);
 }

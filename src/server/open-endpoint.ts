@@ -17,7 +17,7 @@ import type { HeldRemovals } from '../intake/shards/held-removals.js';
 import type { PushSessions } from '../intake/push/push-sessions.js';
 import type { IntakeRules } from '../intake/push/receiver-state.js';
 import type { Standbys } from '../intake/push/standbys.js';
-import type { Tier } from '../tier/tier.js';
+import type { Tree } from '../tree/tree.js';
 import { failure } from '../web/formats/status.js';
 
 /**
@@ -37,13 +37,13 @@ export function openEndpoint(
     standbys: Standbys;
     removals: HeldRemovals;
     rules: IntakeRules;
-    tier: Tier;
+    tree: Tree;
     clock: Clock;
     log: Log;
     metrics: Metrics;
   }>,
 ): Endpoint {
-  const { clock, tier } = parts;
+  const { clock, tree } = parts;
   const turns = new Turns();
   const turn = (peer: string): Promise<void> => turns.turn(peer);
   const acceptor = new SocketAcceptor({ clock, turn }, { ...settings, bufferedBytesLow, bufferedBytesMax, closeGraceMs });
@@ -53,7 +53,7 @@ export function openEndpoint(
   };
   const accept: EndpointParts['accept'] = (request, socket, head) => acceptor.accept(request, socket, head);
   return new Endpoint(
-    { ...parts, turn, accept, refuse, acceptCache: (connection, greeting) => tier.accept(connection, greeting) },
+    { ...parts, turn, accept, refuse, acceptCache: (connection, greeting) => tree.accept(connection, greeting) },
     {
       pushersMax: settings.pushSessionsMax,
       childrenMax: settings.linkChildrenMax,

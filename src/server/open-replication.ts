@@ -24,11 +24,11 @@ import { ShardRemoval } from '../intake/shards/shard-removal.js';
 import { AssumedSyncs } from '../intake/writes/assumed-syncs.js';
 import { Intake } from '../intake/writes/intake.js';
 import { PlainWrites, type SeenElsewhere } from '../intake/writes/plain-writes.js';
-import type { Tier } from '../tier/tier.js';
+import type { Tree } from '../tree/tree.js';
 import type { Hub } from '../watch/hub.js';
 import type { Closers } from './closers.js';
 import { intakeRules, linkRules, openEndpoint } from './open-endpoint.js';
-import { openTier } from './open-tier.js';
+import { openTree } from './open-tree.js';
 
 type Parts = Readonly<{
   store: Store;
@@ -45,7 +45,7 @@ type Parts = Readonly<{
 type Peers = Readonly<{
   sessions: PushSessions;
   removals: HeldRemovals;
-  tier: Tier;
+  tree: Tree;
   /**
    * Ends the slices of a type from pushers and links, which send them again if the cache still
    * serves the type.
@@ -64,14 +64,14 @@ export async function openReplication(settings: Settings, parts: Parts): Promise
   const { objects, revisions, writer, commits, state: known, peers: servers } = store;
   const rules = intakeRules(settings, catalogue);
   const peers = openPeers(settings, parts, rules);
-  const { sessions, removals, tier, dropType } = peers;
+  const { sessions, removals, tree, dropType } = peers;
   const drop = { drop: dropType, declared: () => sessions.declared() };
   const types = { catalogue, objects, revisions, writer, commits, watches: parts.hub, sessions: drop, clock, log };
   closers.add(await DeclaredTypes.open(types, await objects.resources()));
   const running = closers.add(new RunningSince(clock));
   const runningSinceMs = (): number => running.ms();
   const isLeader = (): boolean => servers.leadsSinceMs !== undefined;
-  const seenMs: SeenElsewhere = (shard, neighbour) => tier.seenMs(shard, neighbour);
+  const seenMs: SeenElsewhere = (shard, neighbour) => tree.seenMs(shard, neighbour);
   const keptNames = keptNamesOf(settings);
   const kept = keptNames.size === 0 ? undefined : closers.add(await KeptObjects.open(keptNames, { objects, revisions, commits }));
   const plainWrites = new PlainWrites(
@@ -88,7 +88,7 @@ export async function openReplication(settings: Settings, parts: Parts): Promise
   );
   const standbys = closers.add(
     new Standbys(
-      { own: store.cacheId, known, sessions, seenMs, runningSinceMs, isReached: tier.isReached.bind(tier), hasLinks: isLeader, clock },
+      { own: store.cacheId, known, sessions, seenMs, runningSinceMs, isReached: tree.isReached.bind(tree), hasLinks: isLeader, clock },
       { holdMs: settings.parentHoldMs },
     ),
   );
@@ -103,7 +103,7 @@ export async function openReplication(settings: Settings, parts: Parts): Promise
         sessions,
         seenMs,
         lastWriteMs: (shard) => plainWrites.lastWriteMs(shard),
-        isLinkUp: (neighbour) => tier.freshness.presence(neighbour).isOpen,
+        isLinkUp: (neighbour) => tree.freshness.presence(neighbour).isOpen,
         isLeader,
         clock,
         log,
@@ -115,7 +115,7 @@ export async function openReplication(settings: Settings, parts: Parts): Promise
   return {
     ...peers,
     standbys,
-    endpoint: openEndpoint(settings, { ...parts, sessions, standbys, removals, rules, tier }),
+    endpoint: openEndpoint(settings, { ...parts, sessions, standbys, removals, rules, tree }),
     intake: new Intake({ objects, writer, clock, plainWrites, keptNames }),
     kept,
     shards: removal,
@@ -137,7 +137,7 @@ function openPeers(settings: Settings, { store, hub, clock, random, log, metrics
     }),
   );
   const policies = linkPoliciesOf(settings);
-  const tier = openTier(settings, policies, {
+  const tree = openTree(settings, policies, {
     store,
     sessions,
     removals,
@@ -150,7 +150,7 @@ function openPeers(settings: Settings, { store, hub, clock, random, log, metrics
   });
   const dropType = (resource: Resource): void => {
     sessions.drop(resource);
-    tier.drop(resource);
+    tree.drop(resource);
   };
-  return { sessions, removals, tier, dropType };
+  return { sessions, removals, tree, dropType };
 }

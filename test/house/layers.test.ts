@@ -62,7 +62,7 @@ test('an arrow or a library that is not in the design is found', (t) => {
 test('an arrow of the design is no violation', (t) => {
   const cases: [string, string][] = [
     ['src/domain/a.ts', `import { x } from './b.js'; import assert from 'node:assert/strict';`],
-    ['src/tier/a.ts', `import { x } from '../intake/b.js'; import { y } from '../sender/c.js'; import { z } from '../frames/d.js';`],
+    ['src/tree/a.ts', `import { x } from '../intake/b.js'; import { y } from '../sender/c.js'; import { z } from '../frames/d.js';`],
     ['src/shard/a.ts', `import { x } from '../sender/b.js'; import { y } from '../diagnostics/log.js';`],
     ['src/server/server.ts', `import { x } from '../store/sqlite/store.js'; import { y } from '../web/app.js';`],
     ['src/commands/a.ts', `import { x } from '../server/open-store.js';`],

@@ -8,10 +8,10 @@ test('no exported name of src uses an everyday word where the field has a term',
 
 test('an everyday word in the name of an export, of a public method or of a file is found', (t) => {
   const cases: [string, string, string][] = [
-    ['src/tier/a.ts', 'export async function tellOwner(): void {}', 'tellOwner: use send, report or return'],
-    ['src/tier/a.ts', 'export type ClaimHeard = 1;', 'ClaimHeard: use receive'],
-    ['src/tier/a.ts', 'export class A {\n  async noteVerb(): Promise<void> {}\n}', 'noteVerb: use record or log'],
-    ['src/tier/what-came.ts', '', 'what-came: use arrive or receive'],
+    ['src/tree/a.ts', 'export async function tellOwner(): void {}', 'tellOwner: use send, report or return'],
+    ['src/tree/a.ts', 'export type ClaimHeard = 1;', 'ClaimHeard: use receive'],
+    ['src/tree/a.ts', 'export class A {\n  async noteVerb(): Promise<void> {}\n}', 'noteVerb: use record or log'],
+    ['src/tree/what-came.ts', '', 'what-came: use arrive or receive'],
   ];
   for (const [path, text, expected] of cases) t.deepEqual(everydayNames([{ path, text }]), [`${path}: ${expected}`]);
 });
@@ -19,8 +19,8 @@ test('an everyday word in the name of an export, of a public method or of a file
 test('a term, a private name and a method of what the package exports are accepted', (t) => {
   const terms = 'export function lookUpTarget() {\n  note();\n}\nexport class HeldRemovals {\n  take() {}\n}\nexport const isWhole = 1;';
   const others = 'const told = 1;\nexport class A {\n  #hear() {}\n  notebook() {}\n  standby() {}\n}';
-  const face = { path: 'src/client.ts', text: `export { B } ${'from'} './tier/b.js';` };
+  const face = { path: 'src/client.ts', text: `export { B } ${'from'} './tree/b.js';` };
 
   for (const text of [terms, others]) t.deepEqual(everydayNames([{ path: 'src/watch/hub.ts', text }]), []);
-  t.deepEqual(everydayNames([face, { path: 'src/tier/b.ts', text: 'export class B {\n  tell() {}\n}' }]), []);
+  t.deepEqual(everydayNames([face, { path: 'src/tree/b.ts', text: 'export class B {\n  tell() {}\n}' }]), []);
 });

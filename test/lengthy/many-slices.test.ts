@@ -10,7 +10,7 @@ import { test } from '../support/test.js';
 import { kcpTypes } from '../../src/domain/catalogue/catalogue-kcp.js';
 import type { Slice } from '../../src/domain/slice.js';
 import type { Frame } from '../../src/frames/frame.js';
-import { aTierTree } from '../support/crash/tier-tree.js';
+import { aProcessTree } from '../support/crash/process-tree.js';
 import { shardName } from '../support/objects.js';
 import { claim, openChild } from '../support/raw-child.js';
 import { pushedObject, type RawPusher } from '../support/raw-pusher.js';
@@ -66,7 +66,7 @@ test.serial('20,000 slices that are open on one link do not slow each other down
 
 test.serial('a child that resyncs 8,000 slices after a policy change costs its parent at most 10 s of processor time', async (t) => {
   t.timeout(5 * patienceMs);
-  const tree = await aTierTree(t);
+  const tree = await aProcessTree(t);
   const root = await tree.start('root');
   const leaf = await tree.start('leaf', { parent: root });
   const feeder = await LinkEnd.open(leaf.process, 'feeder', { hasShards: true });

@@ -8,7 +8,7 @@ import type { ExecutionContext } from 'ava';
 import { aPath, anApiExport } from '../support/objects.js';
 import type { KubeObject } from '../support/kube-client.js';
 import type { Random } from '../support/crash/random.js';
-import type { TierCache } from '../support/crash/tier-tree.js';
+import type { TreeCache } from '../support/crash/process-tree.js';
 
 const retryMs = 50;
 const restMs = 5;
@@ -20,7 +20,7 @@ const updatedAfter = 20;
 const deletedAfter = 60;
 
 /** Runs until the test ends. */
-export function aPlainWriter(t: ExecutionContext, cache: TierCache, random: Random): PlainWriter {
+export function aPlainWriter(t: ExecutionContext, cache: TreeCache, random: Random): PlainWriter {
   const writer = new PlainWriter(cache, random);
   const running = writer.run();
   t.teardown(async () => {
@@ -31,7 +31,7 @@ export function aPlainWriter(t: ExecutionContext, cache: TierCache, random: Rand
 }
 
 export class PlainWriter {
-  readonly #cache: TierCache;
+  readonly #cache: TreeCache;
   readonly #random: Random;
   readonly #wanted = new Map<string, number>();
   /** Names of objects that the cache may not yet hold as wanted. */
@@ -41,7 +41,7 @@ export class PlainWriter {
   #deletes = 0;
   #isStopped = false;
 
-  constructor(cache: TierCache, random: Random) {
+  constructor(cache: TreeCache, random: Random) {
     this.#cache = cache;
     this.#random = random;
   }
@@ -72,7 +72,7 @@ export class PlainWriter {
   }
 
   /** Where the cache differs from the settled objects. */
-  async differences(cache: TierCache): Promise<readonly string[]> {
+  async differences(cache: TreeCache): Promise<readonly string[]> {
     const { items } = await cache.client.list(aPath({ cluster: 'acme' }));
     const held = new Map(items.map(({ metadata: { name = '', labels } }) => [name, Number(labels?.['turn'])]));
     return Array.from({ length: this.#settled }, (_, i) => `n${i + 1}`)

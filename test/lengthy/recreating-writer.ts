@@ -8,7 +8,7 @@ import type { ExecutionContext } from 'ava';
 import type { KubeObject } from '../support/kube-client.js';
 import { aClusterCachedResource, aPath } from '../support/objects.js';
 import type { Random } from '../support/crash/random.js';
-import type { TierCache } from '../support/crash/tier-tree.js';
+import type { TreeCache } from '../support/crash/process-tree.js';
 
 const cluster = 'acme';
 const declaredUnder = 'a1b2';
@@ -25,7 +25,7 @@ const kinds: readonly Kind[] = [
 ];
 
 /** Runs until the test ends. */
-export async function aRecreatingWriter(t: ExecutionContext, cache: TierCache, random: Random): Promise<RecreatingWriter> {
+export async function aRecreatingWriter(t: ExecutionContext, cache: TreeCache, random: Random): Promise<RecreatingWriter> {
   const declaration = aPath({ cluster, group: 'cache.kcp.io', version: 'v1alpha1', resource: 'clustercachedresources' });
   await cache.client.create(declaration, aClusterCachedResource(declaredUnder));
   const writer = new RecreatingWriter(cache, random);
@@ -38,13 +38,13 @@ export async function aRecreatingWriter(t: ExecutionContext, cache: TierCache, r
 }
 
 class RecreatingWriter {
-  readonly #cache: TierCache;
+  readonly #cache: TreeCache;
   readonly #random: Random;
   #turn = 0;
   #rests = false;
   #isStopped = false;
 
-  constructor(cache: TierCache, random: Random) {
+  constructor(cache: TreeCache, random: Random) {
     this.#cache = cache;
     this.#random = random;
   }
@@ -86,14 +86,14 @@ class RecreatingWriter {
 }
 
 /** Where two caches differ in the objects of such a writer. */
-export async function differencesBetween(here: TierCache, there: TierCache): Promise<readonly string[]> {
+export async function differencesBetween(here: TreeCache, there: TreeCache): Promise<readonly string[]> {
   const [held, other] = await Promise.all([turnsOf(here), turnsOf(there)]);
   return [...new Set([...held.keys(), ...other.keys()])]
     .filter((key) => held.get(key) !== other.get(key))
     .map((key) => `${key}: ${held.get(key) ?? 'gone'} at ${here.name}, ${other.get(key) ?? 'gone'} at ${there.name}`);
 }
 
-async function turnsOf({ client }: TierCache): Promise<ReadonlyMap<string, string>> {
+async function turnsOf({ client }: TreeCache): Promise<ReadonlyMap<string, string>> {
   const lists = await Promise.all(
     kinds.map(async ({ place }) => {
       // A type that is not declared yet has no objects.

@@ -1,5 +1,5 @@
 /**
- * One cache of a simulated tree: the real tier on SQLite in memory. Its process can stop, crash,
+ * One cache of a simulated tree: the real tree on SQLite in memory. Its process can stop, crash,
  * freeze and come back, and its disk can be lost or restored from a copy.
  *
  *   start ──▶ running ── stop ──▶ down     its peers get a `bye`
@@ -17,8 +17,8 @@ import { childNeighbour, type Via } from '../../src/domain/via.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import type { FreshnessQuestion, TypeFreshnessReport } from '../../src/domain/type-freshness.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
-import { linkReconnectBounds } from '../../src/tier/links/link.js';
-import type { Tier, TierOptions } from '../../src/tier/tier.js';
+import { linkReconnectBounds } from '../../src/tree/links/link.js';
+import type { Tree, TreeOptions } from '../../src/tree/tree.js';
 import { aPolicy } from '../support/link-rules.js';
 import { MemoryDisk, type MemoryStore, type MemoryStoreOptions } from '../support/store/memory-disk.js';
 import type { ModelCache } from './model-tree.js';
@@ -30,7 +30,7 @@ import type { SimWorld } from './sim-world.js';
 import type { UnansweredPushes } from './unanswered-pushes.js';
 import { StoreHistory } from './store-history.js';
 
-export type SimCacheOptions = Partial<TierOptions> &
+export type SimCacheOptions = Partial<TreeOptions> &
   Readonly<{
     store?: Partial<MemoryStoreOptions>;
     unanswered?: UnansweredPushes;
@@ -101,8 +101,8 @@ export class SimCache {
     return this.#running().store;
   }
 
-  get tier(): Tier {
-    return this.#running().tier;
+  get tree(): Tree {
+    return this.#running().tree;
   }
 
   get digests(): ReadonlyMap<string, string> {
@@ -206,7 +206,7 @@ export class SimCache {
   changePolicies(policies: Partial<Pick<ModelCache, 'forward' | 'follow' | 'children'>>): void {
     this.#policies = { ...this.#policies, ...policies };
     this.#configuredMs = this.#world.time.now();
-    this.#process?.tier.changePolicies(linkPolicies(this.#policies));
+    this.#process?.tree.changePolicies(linkPolicies(this.#policies));
   }
 
   /** Connects the party to this cache, now and whenever the cache comes back. */

@@ -20,8 +20,8 @@ import { PushSession, type PushSessionParts } from '../../src/intake/push/push-s
 import { PushSessions } from '../../src/intake/push/push-sessions.js';
 import type { IntakeRules } from '../../src/intake/push/receiver-state.js';
 import { Standbys } from '../../src/intake/push/standbys.js';
-import { ChildShards } from '../../src/tier/child-shards.js';
-import { Tier, type TierOptions } from '../../src/tier/tier.js';
+import { ChildShards } from '../../src/tree/child-shards.js';
+import { Tree, type TreeOptions } from '../../src/tree/tree.js';
 import type { MemoryStore } from '../support/store/memory-disk.js';
 import { shardName } from '../support/objects.js';
 import { shardOfHost } from './sim-pusher.js';
@@ -41,7 +41,7 @@ export type SimProcessParts = Readonly<{
 type OpenParts = SimProcessParts &
   Readonly<{
     known: PublishedState;
-    tier: Tier;
+    tree: Tree;
     types: DeclaredTypes;
     assumedSyncs: AssumedSyncs;
     removals: HeldRemovals;
@@ -69,7 +69,7 @@ export class SimProcess implements PartyPlace {
   readonly life: ProcessLife;
   readonly store: MemoryStore;
   readonly known: PublishedState;
-  readonly tier: Tier;
+  readonly tree: Tree;
   readonly plainWrites: PlainWrites;
   /** The source of its status report. */
   readonly freshness: Freshness;
@@ -82,16 +82,16 @@ export class SimProcess implements PartyPlace {
   readonly #following: Promise<void>;
 
   private constructor(parts: OpenParts) {
-    const { life, store, known, tier, sessions, removals } = parts;
+    const { life, store, known, tree, sessions, removals } = parts;
     this.#parts = parts;
     this.life = life;
     this.store = store;
     this.known = known;
-    this.tier = tier;
+    this.tree = tree;
     const startedMs = life.now();
-    const seenMs: SeenElsewhere = (shard, neighbour) => tier.seenMs(shard, neighbour);
+    const seenMs: SeenElsewhere = (shard, neighbour) => tree.seenMs(shard, neighbour);
     const runningSinceMs = (): number => startedMs;
-    const isReached: Tier['isReached'] = (...way) => tier.isReached(...way);
+    const isReached: Tree['isReached'] = (...way) => tree.isReached(...way);
     this.#standbys = new Standbys(
       { own: store.cacheId, known, sessions, seenMs, runningSinceMs, isReached, hasLinks: () => true, clock: life },
       { holdMs: plainHoldMs },
@@ -113,22 +113,22 @@ export class SimProcess implements PartyPlace {
       sessions,
       standbys: this.#standbys,
       isKnown: () => true,
-      links: tier.freshness,
+      links: tree.freshness,
       newest: { of: () => store.revisions.published },
       removals,
       kept: undefined,
       clock: life,
       turn: () => Promise.resolve(),
       version,
-      tree: () => ({ ...noTree, complete: this.tier.isComplete }),
-      tier,
-      isReady: () => tier.isReady,
+      reportTree: () => ({ ...noTree, complete: this.tree.isComplete }),
+      tree,
+      isReady: () => tree.isReady,
       certificates: () => [],
     });
-    this.#following = tier.run(this.#stop.signal);
+    this.#following = tree.run(this.#stop.signal);
   }
 
-  static async open(parts: SimProcessParts, policies: LinkPolicies, options: TierOptions): Promise<SimProcess> {
+  static async open(parts: SimProcessParts, policies: LinkPolicies, options: TreeOptions): Promise<SimProcess> {
     const { world, name, store, life, random, intake } = parts;
     const limits = { ...frameBounds, bodyBytesMax: intake.bodyBytesMax };
     const credit = { mutations: intake.creditMutations, bytes: creditBytes };
@@ -139,7 +139,7 @@ export class SimProcess implements PartyPlace {
     const rules: IntakeRules = { typeOf: (resource, shard) => catalogue.find(resource, shard), credit, limits, systemClusters: new Set() };
     const boundedLog = new BoundedLog({ clock: life, log });
     const removals = new HeldRemovals({ clock: life, log }, holdLimits);
-    const tier = new Tier(
+    const tree = new Tree(
       {
         store,
         clock: life,
@@ -173,7 +173,7 @@ export class SimProcess implements PartyPlace {
         sessions: {
           drop: (resource) => {
             sessions.drop(resource);
-            tier.drop(resource);
+            tree.drop(resource);
           },
           declared: () => sessions.declared(),
         },
@@ -193,7 +193,7 @@ export class SimProcess implements PartyPlace {
     store.state.follow(({ shards }) => {
       for (const state of shards) sessions.evictOlder(state.shard, state, `another pusher has the shard ${state.shard} now`);
     });
-    const opened = new SimProcess({ ...parts, known, tier, types, assumedSyncs, removals, sessions, rules, boundedLog });
+    const opened = new SimProcess({ ...parts, known, tree, types, assumedSyncs, removals, sessions, rules, boundedLog });
     world.own(`${name}: link`, opened.#following);
     return opened;
   }
@@ -230,7 +230,7 @@ export class SimProcess implements PartyPlace {
     };
     if (pushed === undefined) {
       this.#byes.delete(connection);
-      return this.tier.accept(connection, { hello: first.value, frames, caller });
+      return this.tree.accept(connection, { hello: first.value, frames, caller });
     }
     const parts: PushSessionParts = {
       store,
@@ -250,12 +250,12 @@ export class SimProcess implements PartyPlace {
 
   /** Sends a `bye` to its peers, and waits until everything is on the disk. */
   async stop(): Promise<void> {
-    const { store, tier, life } = this;
+    const { store, tree, life } = this;
     const { assumedSyncs, types } = this.#parts;
     store.beginClose();
     this.#stop.abort();
     for (const bye of this.#byes.values()) bye('shutdown', 'the server is stopping', 0);
-    tier.close();
+    tree.close();
     await Promise.all([this.#following, ...this.#running]);
     this.#standbys.close();
     assumedSyncs.close();

@@ -283,7 +283,7 @@ test('a child that moved for good keeps every cache incomplete until its old par
   await world.time.advance(600_000);
   t.deepEqual(await areComplete(), [false, false, false, false]);
 
-  const forgotten = tree.cache('eu').tier.forgetting.leave('eu-1');
+  const forgotten = tree.cache('eu').tree.forgetting.leave('eu-1');
   await world.time.advance(20_000);
   await forgotten;
 

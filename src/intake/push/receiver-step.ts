@@ -38,7 +38,7 @@
  * RECEIVE-4 A stale slice delays no other slice. Its resync is requested once, when its type is
  *   declared.
  * RECEIVE-5 The other end cannot remove objects of a slice that this end's policy does not accept.
- *   A change of this end's policy removes them (tier/links/uncovered-slices.ts).
+ *   A change of this end's policy removes them (tree/links/uncovered-slices.ts).
  * Bounds: the credit limits undecided frames; `slicesMax`.
  */
 import type { Refusal } from '../../domain/errors.js';

@@ -61,12 +61,12 @@ export type FreshnessParts = Readonly<{
   newest: Pick<NewestChanges, 'of'>;
   removals: Pick<HeldRemovals, 'waiting' | 'graceMs'>;
   kept: Pick<KeptObjects, 'report'> | undefined;
-  tree: () => TreeStatus;
+  reportTree: () => TreeStatus;
   /**
-   * The same values as in `tree`, at less cost. `parentId`: undefined while the parent is not
-   * connected.
+   * The same values as in `reportTree`, at less cost. `parentId`: undefined while the parent is
+   * not connected.
    */
-  tier: Readonly<{ isComplete: boolean; parentId: string | undefined }>;
+  tree: Readonly<{ isComplete: boolean; parentId: string | undefined }>;
   clock: Clock;
   turn: () => Promise<void>;
   version: string;
@@ -101,7 +101,7 @@ export class Freshness implements FreshnessPort {
 
   async report(): Promise<StatusReport> {
     const { known, clock, turn } = this.#parts;
-    const tree = this.#parts.tree();
+    const tree = this.#parts.reportTree();
     const nowMs = clock.now();
     const statuses: ShardStatus[] = [];
     let looks = 0;
@@ -123,9 +123,9 @@ export class Freshness implements FreshnessPort {
   }
 
   async ofType(question: FreshnessQuestion): Promise<TypeFreshnessReport> {
-    const { known, clock, tier, turn } = this.#parts;
+    const { known, clock, tree, turn } = this.#parts;
     // Read before the shards: a shard that this cache learns of later is not part of the answer.
-    const [cache, complete, nowMs] = [this.#cache(), tier.isComplete, clock.now()];
+    const [cache, complete, nowMs] = [this.#cache(), tree.isComplete, clock.now()];
     const shards = question.shard === undefined ? known.names : known.hasName(question.shard) ? [question.shard] : [];
     const slices = known.slicesOfType(question);
     const slicesOn = question.shard === undefined ? byShard(slices) : (shard: ShardName) => slicesAt(shard, slices);
@@ -222,11 +222,11 @@ export class Freshness implements FreshnessPort {
   }
 
   #link(state: ShardState, neighbour: Neighbour, nowMs: number): Reporter {
-    const { links, tier } = this.#parts;
+    const { links, tree } = this.#parts;
     const { isUp, sinceMs } = links.presence(neighbour);
     const reported = links.shard(neighbour, state.shard);
     const forMs = age(reported.sinceMs, nowMs);
-    const peer = childOf(neighbour) ?? tier.parentId ?? neighbour;
+    const peer = childOf(neighbour) ?? tree.parentId ?? neighbour;
     const connection: ShardConnection = reported.connected ? { kind: 'connected', forMs, peer } : { kind: 'away', forMs };
     return {
       connection: isUp && isWrittenPlainly(state) ? { kind: 'plain' } : connection,

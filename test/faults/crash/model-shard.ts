@@ -18,7 +18,7 @@ import type { SenderEnd } from '../../../src/sender/sender-state.js';
 import type { SliceSource, Outgoing } from '../../../src/sender/source.js';
 import { shardName } from '../../support/objects.js';
 import { pushedObject } from '../../support/raw-pusher.js';
-import type { TierCache } from '../../support/crash/tier-tree.js';
+import type { TreeCache } from '../../support/crash/process-tree.js';
 
 export const modelTypes = [
   { group: 'apis.kcp.io', resource: 'apiexports', version: 'v1alpha2', kind: 'APIExport' },
@@ -85,7 +85,7 @@ export class ModelShard {
    * it is stopped or fenced. `port` and `caFile` belong to another address that leads to the cache.
    */
   push(
-    { process }: Pick<TierCache, 'process'>,
+    { process }: Pick<TreeCache, 'process'>,
     { port = process.port, caFile = process.certificateFile }: Readonly<{ port?: number; caFile?: string }> = {},
   ): Pushing {
     const { certificate, key } = process.master;

@@ -2,11 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { modelTypes, type ModelObject, type ModelShard } from './model-shard.js';
-import type { TierCache } from '../../support/crash/tier-tree.js';
+import type { TreeCache } from '../../support/crash/process-tree.js';
 
-export type Reaches = (object: ModelObject, shard: ModelShard, cache: TierCache) => boolean;
+export type Reaches = (object: ModelObject, shard: ModelShard, cache: TreeCache) => boolean;
 
-type Wanted = Readonly<{ caches: readonly TierCache[]; shards: readonly ModelShard[]; reaches?: Reaches }>;
+type Wanted = Readonly<{ caches: readonly TreeCache[]; shards: readonly ModelShard[]; reaches?: Reaches }>;
 
 const convergeMsMax = 60_000;
 const pollMs = 100;
@@ -35,14 +35,14 @@ export async function converge(t: ExecutionContext, when: string, wanted: Wanted
 }
 
 /** The digest of each slice that holds objects, as the cache's status reports it. */
-export async function digestsOf(cache: TierCache): Promise<Readonly<Record<string, string>>> {
+export async function digestsOf(cache: TreeCache): Promise<Readonly<Record<string, string>>> {
   const { shards } = await cache.status();
   const slices = shards.flatMap(({ shard, slices: all }) => all.filter(({ objects }) => objects > 0).map((slice) => ({ shard, slice })));
   return Object.fromEntries(slices.map(({ shard, slice }) => [`${shard} ${slice.resource}`, slice.digest ?? 'none']));
 }
 
 /** What the cache lacks of these shards, and what it has left over. */
-export async function differences(cache: TierCache, { shards, reaches = () => true }: Wanted): Promise<readonly string[]> {
+export async function differences(cache: TreeCache, { shards, reaches = () => true }: Wanted): Promise<readonly string[]> {
   const found: string[] = [];
   const names = new Set<string | undefined>(shards.map(({ name }) => name));
   for (const type of modelTypes) {

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import { aModelShard } from '../crash/model-shard.js';
 import { seeded } from '../../support/crash/random.js';
-import { aTierTree } from '../../support/crash/tier-tree.js';
+import { aProcessTree } from '../../support/crash/process-tree.js';
 import { converge, digestsOf } from '../crash/tree-model.js';
 import { pushedExport, RawPusher, sliceOf } from '../../support/raw-pusher.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
@@ -22,7 +22,7 @@ test('objects go up and down through two servers of one etcd, whichever leads, i
   await using _ = etcd;
   t.log(`TEST_SEED=${seed}`);
   const random = seeded(seed);
-  const tree = await aTierTree(t);
+  const tree = await aProcessTree(t);
   const flags = [`--etcd-servers=${etcd.endpoints.join(',')}`, '--etcd-prefix=/cache'];
   const root = await tree.start('root');
   const west = [await tree.start('west', { parent: root, flags }), await tree.start('west', { parent: root, flags })] as const;
@@ -76,7 +76,7 @@ test('a parent learns the state of a pusher that is connected to the server whic
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
-  const tree = await aTierTree(t);
+  const tree = await aProcessTree(t);
   const flags = [`--etcd-servers=${etcd.endpoints.join(',')}`, '--etcd-prefix=/cache'];
   const root = await tree.start('root');
   await tree.start('west', { parent: root, flags });

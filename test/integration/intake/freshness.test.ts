@@ -6,7 +6,7 @@ import type { TreeStatus } from '../../../src/domain/status.js';
 import { Freshness } from '../../../src/intake/shards/freshness.js';
 import { HeldRemovals } from '../../../src/intake/shards/held-removals.js';
 import { PushSessions } from '../../../src/intake/push/push-sessions.js';
-import { ReportedFreshness } from '../../../src/tier/reported-freshness.js';
+import { ReportedFreshness } from '../../../src/tree/reported-freshness.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { shardName } from '../../support/objects.js';
 import { aParentStatus, aTreeStatus } from '../../support/status-report.js';
@@ -31,8 +31,8 @@ function setUp(tree: TreeStatus = aRoot) {
     isKnown: ({ resource }: Slice) => resource.resource !== 'gadgets',
     links,
     newest: { of: () => 8 },
-    tree: () => tree,
-    tier: { isComplete: tree.complete, parentId: tree.parent?.cacheId ?? undefined },
+    reportTree: () => tree,
+    tree: { isComplete: tree.complete, parentId: tree.parent?.cacheId ?? undefined },
     clock,
     turn: async () => {},
     version: '1.2.3',
