@@ -54,18 +54,23 @@ import { requestBytes, WaitingRequests } from './waiting-requests.js';
 export const protocols = ['HTTP/2', 'HTTP/1.1', 'websocket'] as const;
 type Protocol = (typeof protocols)[number];
 
-export type ConnectionParts = Readonly<{
+/** What a listener passes on to each of its connections. */
+export type ConnectionContext = Readonly<{
   clock: Clock;
   quotas: Quotas;
   /** Limits the bytes of long answers in a turn of the event loop. */
   pace: Pick<Pace, 'turn'>;
-  /** Shared by all connections. */
-  turns: Pick<Turns, 'turn'>;
   /** Called when a limit is reached; returns the error to throw. */
   refused: (limit: LimitName, peer: Peer, caller: Caller) => Error;
-  /** Called when it is a request's turn on its connection. */
-  opened: (exchange: Exchange) => void;
 }>;
+
+type ConnectionParts = ConnectionContext &
+  Readonly<{
+    /** Shared by all connections. */
+    turns: Pick<Turns, 'turn'>;
+    /** Called when it is a request's turn on its connection. */
+    opened: (exchange: Exchange) => void;
+  }>;
 
 /** The authorities whose client certificates are trusted. */
 export type TrustedAuthorities = Readonly<{ pem: string; vouchesFor: (certificate: X509Certificate) => boolean }>;

@@ -22,7 +22,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../domain/caller.js';
 import { deferred } from '../domain/base/promises.js';
 import { CacheError } from '../domain/errors.js';
-import { Connection, type ConnectionOptions, type ConnectionParts, type TrustedAuthorities, type Upgrade } from './connection.js';
+import { Connection, type ConnectionOptions, type ConnectionContext, type TrustedAuthorities, type Upgrade } from './connection.js';
 import type { Exchange } from './exchange.js';
 import { hasShortHeaders, sessionSettings, withoutHttp2 } from './session-settings.js';
 import { isHttp2, isOfHttp1, readThroughStream } from './transport.js';
@@ -48,7 +48,7 @@ export type ListenerOptions = ConnectionOptions &
     requestTimeoutMs: number;
   }>;
 
-export type ListenerParts = Omit<ConnectionParts, 'opened' | 'turns'> &
+export type ListenerParts = ConnectionContext &
   Readonly<{
     callerOf: (socket: TLSSocket) => Caller;
     handle: (exchange: Exchange, refusal: Error | undefined) => void;

@@ -17,14 +17,15 @@ import type { ClientIdentity } from '../frames/connect-socket.js';
 import { CacheFault } from './cache-fault.js';
 import type { HttpAnswer } from './read-answer.js';
 
-export type CacheConnectionOptions = Readonly<{
-  /** The cache's URL, such as `https://localhost:6443`. */
-  cache: string;
+export type CacheConnectionBounds = Readonly<{
   timeoutMs: number;
   answerBytesMax: number;
   connectionsMax: number;
   questionsMax: number;
 }>;
+
+/** `cache`: the cache's URL, such as `https://localhost:6443`. */
+export type CacheConnectionOptions = CacheConnectionBounds & Readonly<{ cache: string }>;
 
 export type CacheMethod = 'GET' | 'POST' | 'DELETE';
 

@@ -25,7 +25,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { unreachable } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { formatGroupResource } from '../domain/resource.js';
-import type { CacheConnectionOptions } from './cache-connection.js';
+import type { CacheConnectionBounds } from './cache-connection.js';
 import { CacheFault } from './cache-fault.js';
 import {
   freshnessOn,
@@ -293,7 +293,7 @@ function notFound({ group, resource, name }: ObjectRef): string {
   return `${formatGroupResource({ group, resource })} ${JSON.stringify(name)} not found`;
 }
 
-export type LookupBounds = Omit<CacheConnectionOptions, 'cache'> & CacheReaderOptions & WatchedTypeOptions;
+export type LookupBounds = CacheConnectionBounds & CacheReaderOptions & WatchedTypeOptions;
 
 /** `answerBytesMax` is ample: a page of a list usually has a few hundred kilobytes. */
 export const defaultLookupBounds: LookupBounds = Object.freeze({

@@ -36,7 +36,7 @@ import type { IntakeRules } from '../intake/push/receiver-state.js';
 import type { HeldRemovals } from '../intake/shards/held-removals.js';
 import type { PushSessions } from '../intake/push/push-sessions.js';
 import { Forgetting } from './forgetting.js';
-import { Link, type LinkOptions, type LinkParts, type LinkState } from './links/link.js';
+import { Link, type LinkBounds, type LinkParts, type LinkState } from './links/link.js';
 import { LinkSession, type LinkPeer, type LinkSessionParts } from './links/link-session.js';
 import type { LinkSenderOptions } from './links/link-sender.js';
 import { LogChunks } from './links/log-chunks.js';
@@ -67,7 +67,7 @@ export type TreeParts = Readonly<{
 }>;
 
 export type TreeOptions = LinkSenderOptions &
-  Omit<LinkOptions, 'hello'> &
+  LinkBounds &
   Readonly<{
     name: string;
     /** When this process started, in milliseconds since 1970. */

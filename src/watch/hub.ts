@@ -27,11 +27,11 @@ import type { Resource } from '../domain/resource.js';
 import type { Revision } from '../domain/revision.js';
 import { CatchUp, timeShare } from './catch-up.js';
 import { FanOut } from './fan-out.js';
-import { Watcher, type ChangeStream, type WatcherLimits, type WatcherParts } from './watcher.js';
+import { Watcher, type ChangeStream, type WatcherContext, type WatcherLimits } from './watcher.js';
 
 export type HubLimits = WatcherLimits & Readonly<{ bookmarkIntervalMs: number; periodFactor: number; periodMsMax: number }>;
 
-export type HubParts = Omit<WatcherParts, 'stream'> & Readonly<{ clock: Clock; commits: Commits }>;
+export type HubParts = WatcherContext & Readonly<{ clock: Clock; commits: Commits }>;
 
 const bookmarkBeforeEndMs = 2000;
 

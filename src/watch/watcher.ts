@@ -56,8 +56,8 @@ export interface ChangeStream {
   writeSoon(watcher: Watcher): boolean;
 }
 
-export type WatcherParts = Readonly<{
-  stream: ChangeStream;
+/** What all watchers of a hub share. */
+export type WatcherContext = Readonly<{
   revisions: Revisions;
   history: History;
   objects: Objects;
@@ -70,6 +70,8 @@ export type WatcherParts = Readonly<{
    */
   observe: Readonly<{ fellBack: () => void; sent: (events: number) => void }>;
 }>;
+
+type WatcherParts = WatcherContext & Readonly<{ stream: ChangeStream }>;
 
 type InitialStart = Extract<WatchStart, { kind: 'initial' }>;
 

@@ -18,12 +18,12 @@ import type { ByeReason } from '../../frames/bye.js';
 import { firstFrame, type FrameConnection } from '../../frames/frame-connection.js';
 import type { Frame, FrameOf } from '../../frames/frame.js';
 import { connectPath } from '../../frames/socket-options.js';
-import { PushSession, type PushSessionParts } from './push-session.js';
+import { PushSession, type PushContext } from './push-session.js';
 
 /** A peer that has sent its hello; `frames` has the frames after it. */
 export type Greeting = Readonly<{ hello: FrameOf<'hello'>; frames: AsyncIterator<Frame>; caller: Caller }>;
 
-export type EndpointParts = Omit<PushSessionParts, 'log' | 'turn'> &
+export type EndpointParts = PushContext &
   Readonly<{
     log: Log;
     /** Accepts a child cache. Resolves once its connection is closed. */

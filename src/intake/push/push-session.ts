@@ -42,18 +42,23 @@ import type { IntakeRules, ReceiverContext } from './receiver-state.js';
 import { byeTo, parsePusherHello, type PusherHello } from './session.js';
 import type { Standbys } from './standbys.js';
 
-export type PushSessionParts = Readonly<{
+/** What the endpoint passes on to each of its sessions. */
+export type PushContext = Readonly<{
   store: Pick<Store, 'cacheId' | 'epoch' | 'revisions' | 'state'>;
   sessions: PushSessions;
   removals: HeldRemovals;
   clock: Clock;
-  turn: () => Promise<void>;
-  /** Shared by all sessions, to bound their log lines together. */
-  log: BoundedLog;
   metrics: Pick<Metrics, 'refusals' | 'framesReceived' | 'pushes'>;
   standbys: Standbys;
   rules: IntakeRules;
 }>;
+
+export type PushSessionParts = PushContext &
+  Readonly<{
+    turn: () => Promise<void>;
+    /** Shared by all sessions, to bound their log lines together. */
+    log: BoundedLog;
+  }>;
 
 type Held = Readonly<{ shard: ShardName; holder: Holder; lane: PushLane; named: PusherSlices; following: Subscription }>;
 

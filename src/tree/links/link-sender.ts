@@ -44,7 +44,8 @@ import type { SliceSync } from '../syncs/slice-sync.js';
 import { locatePosition, Tail } from './tail.js';
 import type { FreshnessChange } from './freshness-changes.js';
 
-export type LinkSenderParts = Readonly<{
+/** What the tree passes on to the sending half of each link. */
+export type LinkSenderContext = Readonly<{
   store: Pick<Store, 'objects' | 'revisions' | 'commits' | 'paths' | 'state'>;
   /** Reads the change log through the chunks that all links of this cache share. */
   history: Pick<History, 'everyChange'>;
@@ -54,7 +55,6 @@ export type LinkSenderParts = Readonly<{
   canArrive: (slice: Slice) => boolean;
   /** Asks the shard's via about a slice that the other end holds and this cache does not know. */
   unknown: (slice: Slice) => void;
-  connection: FrameConnection;
   freshnessOf: FreshnessOf;
   /**
    * Whether all neighbours that this cache ever had, except `but`, are connected and know all
@@ -67,8 +67,9 @@ export type LinkSenderParts = Readonly<{
   log: Log;
   /** For events that a peer can cause as often as it likes. */
   boundedLog: BoundedLog;
-}> &
-  Pick<OutgoingClaimsParts, 'inventory' | 'claimFor'>;
+}>;
+
+type LinkSenderParts = LinkSenderContext & Readonly<{ connection: FrameConnection }> & Pick<OutgoingClaimsParts, 'inventory' | 'claimFor'>;
 
 export type LinkSenderOptions = LinkSenderBounds &
   Readonly<{

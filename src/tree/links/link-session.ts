@@ -27,13 +27,13 @@ import { LinkFilters, formatEndPolicy, parseEndPolicy, type EndPolicy, type Equa
 import { Inventory, PeerInventory } from './inventory.js';
 import { slicesPerTurn } from '../syncs/slice-syncs.js';
 import { LinkReceiver, type LinkReceiverTally, type LinkReceiverParts } from './link-receiver.js';
-import { LinkSender, type LinkSenderOptions, type LinkSenderParts } from './link-sender.js';
+import { LinkSender, type LinkSenderContext, type LinkSenderOptions } from './link-sender.js';
 import { PolicyRemovals } from './policy-removals.js';
 import { UncoveredSlices } from './uncovered-slices.js';
 import type { FreshnessChange } from './freshness-changes.js';
 import type { Routes } from '../routes.js';
 
-export type LinkSessionParts = Omit<LinkSenderParts, 'connection' | 'claimFor' | 'inventory'> &
+export type LinkSessionParts = LinkSenderContext &
   Pick<LinkReceiverParts, 'metrics' | 'reported'> &
   Readonly<{
     rules: IntakeRules;
@@ -321,7 +321,7 @@ export class LinkSession {
     // slice stale.
     if (this.#parts.isRolledBack(neighbour, this.#position)) return void (this.#position = undefined);
     const receiver = { position: this.#position, held: this.#peerInventory, credit: capCredit(credit, creditMax), limits };
-    const claimFor: LinkSenderParts['claimFor'] = (to, shard) => this.#parts.routes.claimFor(to, shard);
+    const claimFor = (to: Neighbour, shard: ShardName) => this.#parts.routes.claimFor(to, shard);
     const parts = { ...this.#parts, connection: this.#connection, inventory: this.#inventory, claimFor };
     this.#linkSender = new LinkSender(parts, { to: neighbour, filters: this.#filters, receiver }, this.#options);
     // The claims follow the inventory. The other end's sending half needs both, and starts only

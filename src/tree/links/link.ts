@@ -45,12 +45,16 @@ export type LinkParts = Readonly<{
   open: (connection: FrameConnection, peer: LinkPeer) => LinkSession;
 }>;
 
-export type LinkOptions = ReconnectBounds &
+export type LinkBounds = ReconnectBounds &
   Readonly<{
     urls: readonly string[];
     welcomeTimeoutMs: number;
     /** The delay after the parent has refused this cache for good. */
     refusedRetryMs: number;
+  }>;
+
+export type LinkOptions = LinkBounds &
+  Readonly<{
     hello: Readonly<{ name: string; cacheId: string; term: number; agent: string; credit: Credit; limits: FrameLimits }>;
   }>;
 
