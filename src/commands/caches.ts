@@ -6,11 +6,10 @@ import { formatDuration } from '../config/options/quantity.js';
 import { operatorOptions } from '../config/options/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
 import { childNeighbour, parseCacheName, type Neighbour } from '../domain/via.js';
-import type { LinkConnection, LinkStatus, StatusReport } from '../domain/status.js';
+import { parseStatusReport, type LinkConnection, type LinkStatus, type StatusReport } from '../domain/status.js';
 import { alignedRows } from './terminal-text.js';
 import { answered, requestCache, requestStatus, countOf } from './cache-request.js';
 import { command, type Command } from './command.js';
-import { parseStatusReport } from './parse-status-report.js';
 
 /**
  * `shards`, `objects`: received from that cache. `claims`: the shards that the cache claims while

@@ -4,10 +4,12 @@
  */
 import { operatorOptions } from '../config/options/command-options.js';
 import { formatDuration } from '../config/options/quantity.js';
+import { number, object, text } from '../domain/schema.js';
 import { answered, requestOver } from './cache-request.js';
 import { openCacheAccess } from './cache-access.js';
 import { command, type Command } from './command.js';
-import { numberOf, recordOf, textOf } from './members.js';
+
+const link = object({ path: text, expiresInMs: number });
 
 export const consoleLink: Command = command({
   words: ['console'],
@@ -17,8 +19,8 @@ export const consoleLink: Command = command({
   run: async ({ options }, { print, clock }) => {
     const access = await openCacheAccess(options);
     const answer = await requestOver({ clock }, access, { method: 'POST', path: '/console/links' });
-    const members = recordOf(JSON.parse(answer));
-    const [url, expiresInMs] = [new URL(textOf(members['path']), access.cache).href, numberOf(members['expiresInMs'])];
+    const { path, expiresInMs } = link(JSON.parse(answer));
+    const url = new URL(path, access.cache).href;
     const good = formatDuration(expiresInMs);
     const sentence = `The link works once, within ${good}. Its session lasts an hour and may read what this certificate may read.`;
     print(answered(options, JSON.stringify({ url, expiresInMs }), `${url}\n\n${sentence}`));

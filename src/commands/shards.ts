@@ -1,11 +1,11 @@
 /** `strata shards …`: lists the shards that a cache knows, or removes one with its objects. */
 import { operatorOptions } from '../config/options/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
+import { list, number, object, text } from '../domain/schema.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
+import { parseStatusReport } from '../domain/status.js';
 import { answered, requestCache, requestStatus, countOf } from './cache-request.js';
 import { command, type Command } from './command.js';
-import { listOf, numberOf, recordOf, textOf } from './members.js';
-import { parseStatusReport } from './parse-status-report.js';
 import { formatShardList } from './status-table.js';
 
 export const shardsList: Command = command({
@@ -42,20 +42,21 @@ function shardNamed(text: string): ShardName {
   return shard;
 }
 
+const confirmation = object({ confirmed: list(object({ removes: number, type: text })) });
+
 /** `strata removals …`: confirms removals that a cache holds because they are large. */
 export const removalsConfirm: Command = command({
   words: ['removals', 'confirm'],
   operands: '<shard> [type]',
   help: 'Confirm the large removals that a cache holds back: of one type of a shard, or of all',
   options: operatorOptions,
-  run: async ({ operands: [text = '', type], options }, { print, clock }) => {
-    const shard = shardNamed(text);
+  run: async ({ operands: [name = '', type], options }, { print, clock }) => {
+    const shard = shardNamed(name);
     const held = `/services/cache/shards/${encodeURIComponent(shard)}/held`;
     const path = type === undefined ? held : `${held}/${encodeURIComponent(type)}`;
     const answer = await requestCache({ clock }, options, { method: 'DELETE', path });
-    const confirmed = listOf(recordOf(JSON.parse(answer))['confirmed']).map(recordOf);
-    const sentences = confirmed.map(
-      (one) => `Confirmed: ${numberOf(one['removes'])} objects of ${textOf(one['type'])} of the shard ${shard} leave the cache.`,
+    const sentences = confirmation(JSON.parse(answer)).confirmed.map(
+      ({ removes, type: removed }) => `Confirmed: ${removes} objects of ${removed} of the shard ${shard} leave the cache.`,
     );
     print(answered(options, answer, sentences.join('\n')));
   },

@@ -2,9 +2,9 @@
 import { statusOptions } from '../config/options/command-options.js';
 import { CacheError } from '../domain/errors.js';
 import { pause } from '../domain/base/promises.js';
+import { parseStatusReport } from '../domain/status.js';
 import { requestStatus } from './cache-request.js';
 import { command, type Command } from './command.js';
-import { parseStatusReport } from './parse-status-report.js';
 import { formatStatusTable } from './status-table.js';
 
 const watchMs = 2_000;

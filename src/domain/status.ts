@@ -1,7 +1,7 @@
 /**
  * The status report, which `GET /services/cache/status` returns. Ages are durations, never clock
- * times, because the clocks of two machines never agree. Members are only ever added; a reader
- * ignores unknown ones.
+ * times, because the clocks of two machines never agree. Members are only ever added: `later` has
+ * what a reader takes for a member that an older cache does not send.
  *
  *  {"cache": {"id": "c-1", "version": "0.1.0", "epoch": 1234567, "resourceVersion": "…",
  *     "ready": true},
@@ -26,209 +26,226 @@
  *     "name": "example.com/cordon", "objects": 1}]}
  */
 import type { Term } from './push.js';
-import type { ShardName } from './shard.js';
-import type { Via } from './via.js';
+import { later, list, number, object, oneOf, optional, orNull, parsed, text, truth, variants, type Infer } from './schema.js';
+import { parseShardName } from './shard.js';
+import { childNeighbour, childOf, parseCacheName, type Via } from './via.js';
 
-export type StatusReport = Readonly<{
-  cache: Readonly<{
-    id: string;
-    version: string;
-    epoch: number;
-    resourceVersion: string;
-    /** The same as /readyz. */
-    ready: boolean;
-  }>;
-  /** Undefined: the cache runs a version without a tree. */
-  tree: TreeStatus | undefined;
-  /**
-   * The certificates that this process uses. Also empty if the cache's version does not report
-   * them.
-   */
-  certificates: readonly CertificateStatus[];
-  shards: readonly ShardStatus[];
-  /**
-   * Kept names on this cache's copies, by slice and name. Also empty if the cache's version does
-   * not report them.
-   */
-  kept: readonly KeptStatus[];
-}>;
-
-/**
- * How many objects of a slice have a kept name that was set on the copy. `name`:
- * `example.com/cordon`, or `label example.com/zone` (kept-names.ts).
- */
-export type KeptStatus = Pick<SliceStatus, 'group' | 'resource' | 'identity' | 'objects'> & Readonly<{ shard: ShardName; name: string }>;
-
-/**
- * `use`: `serving`, `client-ca`, `requestheader-ca` or `parent`. `notAfter` is from the
- * certificate. `expiresInMs` is by the cache's clock, negative once expired.
- */
-export type CertificateStatus = Readonly<{
-  use: string;
-  file: string;
-  subject: string;
-  notAfter: string;
-  expiresInMs: number;
-}>;
-
-/** The tree as far as this cache knows it: its neighbours, and the ids of the caches above it. */
-export type TreeStatus = Readonly<{
-  /** The name by which the parent knows this cache; null without a parent. */
-  name: string | null;
-  /** Ids of caches: this one, its parent, and so on, as far as the caches above have sent them. */
-  route: readonly string[];
-  /** The number of caches above this one; null while a configured parent has not sent its route. */
-  hops: number | null;
-  /**
-   * Whether this cache knows every shard that any cache of the tree knows: every neighbour that it
-   * ever had is connected, and complete as well.
-   */
-  complete: boolean;
-  parent: ParentStatus | null;
-  /** By name, including disconnected ones. */
-  children: readonly ChildStatus[];
-}>;
-
-export type LinkStatus = Readonly<{
-  /** The id of the cache at the other end; null if none ever connected. */
-  cacheId: string | null;
-  connection: LinkConnection;
-  /**
-   * A resourceVersion of the cache at the other end: everything that it lets through up to this
-   * position is durable here. Null if there is none yet.
-   */
-  position: string | null;
-  /** Null while the link is down, or has only just opened. */
-  sending: SendingStatus | null;
-  receiving: ReceivingStatus;
-  /** `other`: null while unknown. */
-  policies: Readonly<{ own: PolicyTexts; other: PolicyTexts | null }>;
-}>;
-
-export type LinkConnection = Exclude<ShardConnection, { kind: 'plain' }>;
-
-export type ParentStatus = LinkStatus &
-  Readonly<{
-    url: string;
-    /** Failed attempts in a row to connect to the parent. */
-    failures: number;
-    /** Why the last connection ended or failed; null if there is nothing to report. */
-    message: string | null;
-  }>;
-
-/** `agent`: the child's program and version, while it is connected. */
-export type ChildStatus = LinkStatus & Readonly<{ name: string; agent: string | null }>;
-
-/** The traffic from this cache over a link. Counts are since the link opened. */
-export type SendingStatus = Readonly<{
-  slices: number;
-  /** Slices that the other end holds completely and that changes alone keep up to date. */
-  current: number;
-  /** Changes of this cache that the link's sender has not examined yet. */
-  behind: number;
-  /** Time since the oldest unacknowledged change was sent. */
-  lagMs: number;
-  /** How often the other end has requested a resync. */
-  resynced: number;
-  /** Slices of which the other end refuses objects. */
-  refused: number;
-}>;
-
-/**
- * The traffic to this cache over a link. Counts of objects and comparisons are since the link
- * opened.
- */
-export type ReceivingStatus = Readonly<{
-  /** Shards that the neighbour claims for an origin behind it, while the link is open. */
-  claims: number;
-  /** Slices of shards whose via is this link. */
-  slices: number;
-  current: number;
-  /** Refused objects. */
-  refused: number;
-  /**
-   * How often both ends compared a slice, how long ago they last did (null: never), and how often
-   * the copies differed.
-   */
-  compared: number;
-  comparedAgoMs: number | null;
-  differed: number;
-  /** Claims that were ignored. */
-  claimsIgnored: number;
-}>;
-
-/** Rules as JSON text, truncated if very long. */
-export type PolicyTexts = Readonly<{ up: string; down: string }>;
-
-export type ShardStatus = Readonly<{
-  shard: ShardName;
-  /** The source of the shard's objects; null if the shard has no via. */
-  via: Via | null;
-  /**
-   * The term of the pusher that has the shard; left out if the shard is written over plain HTTP, or
-   * unknown.
-   */
-  term?: Term;
-  /** Whether an operator removed the shard and nobody has claimed it since. */
-  removed: boolean;
-  connection: ShardConnection;
-  /** How many pushers wait at this cache until the shard's pusher is gone. */
-  standbys: number;
-  /**
-   * Types sent for the shard that this cache does not know, so that none of their objects is
-   * stored. As `RESOURCE.GROUP`, a declared one with `:IDENTITY`; the first hundred.
-   */
-  unknownTypes: readonly string[];
-  slices: readonly SliceStatus[];
-}>;
+const shardName = parsed('the name of a shard', parseShardName);
 
 /**
  * Whether the pusher of a shard is connected, and how long that has been known. The pusher is at
- * this cache, or at one that reports it over a link.
+ * this cache, or at one that reports it over a link. `peer`: an address, or the name or id of the
+ * cache through which the shard is reached.
  */
-export type ShardConnection =
-  /** `peer`: an address, or the name or id of the cache through which the shard is reached. */
-  Readonly<{ kind: 'connected'; forMs: number; peer: string }> | Readonly<{ kind: 'away'; forMs: number }> | Readonly<{ kind: 'plain' }>;
+const shardConnection = variants('a connection', { connected: { forMs: number, peer: text }, away: { forMs: number }, plain: {} });
+export type ShardConnection = Infer<typeof shardConnection>;
 
 /**
  * `removes`: the number of objects. The removal happens in `releaseInMs`, or when an operator
  * confirms it.
  */
-export type HeldRemovalStatus = Readonly<{ removes: number; forMs: number; releaseInMs: number }>;
+const heldRemoval = object({ removes: number, forMs: number, releaseInMs: number });
+export type HeldRemovalStatus = Infer<typeof heldRemoval>;
 
-export type SliceStatus = Readonly<{
-  group: string;
-  resource: string;
-  identity: string;
-  everSynced: boolean;
+const sliceStatus = object({
+  group: text,
+  resource: text,
+  identity: text,
+  everSynced: truth,
   /**
    * Whether this cache has every object that the shard had `lagMs` ago, so that an object that is
    * not here does not exist.
    */
-  whole: boolean;
+  whole: later(truth, false),
   /**
    * Whether the shard's present term synced the slice, an earlier term did, or none. `assumed`: the
    * shard's plain writer sends no `end`.
    */
-  syncedIn: 'this-term' | 'earlier' | 'never' | 'assumed';
+  syncedIn: oneOf('how a slice was synced', ['this-term', 'earlier', 'never', 'assumed']),
   /**
    * Whether changes alone keep the slice up to date over its link; null if the shard's via is no
    * link.
    */
-  current: boolean | null;
-  objects: number;
-  bytes: number;
+  current: later(orNull(truth), null),
+  objects: number,
+  bytes: number,
   /** Equal in all caches with the same objects; null if no cache reports it. */
-  digest: string | null;
+  digest: later(orNull(text), null),
   /** Null if the slice never changed. */
-  changedAgoMs: number | null;
+  changedAgoMs: orNull(number),
   /**
    * The age of the pusher's oldest change that is not durable at the cache it pushes to; null if
    * nobody reports it.
    */
-  lagMs: number | null;
+  lagMs: orNull(number),
   /** Whether the pusher is connected to its source; null if nobody reports it. */
-  sourceConnected: boolean | null;
+  sourceConnected: orNull(truth),
   /** A held removal of much of the slice; null if there is none. */
-  held: HeldRemovalStatus | null;
-}>;
+  held: later(orNull(heldRemoval), null),
+});
+export type SliceStatus = Infer<typeof sliceStatus>;
+
+const shardStatus = object({
+  shard: shardName,
+  /** The source of the shard's objects; null if the shard has no via. */
+  via: later(orNull(parsed('a via', parseVia)), null),
+  /**
+   * The term of the pusher that has the shard; left out if the shard is written over plain HTTP, or
+   * unknown.
+   */
+  term: optional<Term>(number),
+  /** Whether an operator removed the shard and nobody has claimed it since. */
+  removed: truth,
+  connection: shardConnection,
+  /** How many pushers wait at this cache until the shard's pusher is gone. */
+  standbys: later(number, 0),
+  /**
+   * Types sent for the shard that this cache does not know, so that none of their objects is
+   * stored. As `RESOURCE.GROUP`, a declared one with `:IDENTITY`; the first hundred.
+   */
+  unknownTypes: later(list(text), []),
+  slices: list(sliceStatus),
+});
+export type ShardStatus = Infer<typeof shardStatus>;
+
+/**
+ * How many objects of a slice have a kept name that was set on the copy. `name`:
+ * `example.com/cordon`, or `label example.com/zone` (kept-names.ts).
+ */
+const keptStatus = object({ shard: shardName, group: text, resource: text, identity: text, name: text, objects: number });
+export type KeptStatus = Infer<typeof keptStatus>;
+
+/**
+ * `use`: `serving`, `client-ca`, `requestheader-ca` or `parent`. `notAfter` is from the
+ * certificate. `expiresInMs` is by the cache's clock, negative once expired.
+ */
+const certificateStatus = object({ use: text, file: text, subject: text, notAfter: text, expiresInMs: number });
+export type CertificateStatus = Infer<typeof certificateStatus>;
+
+const linkConnection = variants('a connection', { connected: { forMs: number, peer: text }, away: { forMs: number } });
+export type LinkConnection = Infer<typeof linkConnection>;
+
+/** The traffic from this cache over a link. Counts are since the link opened. */
+const sendingStatus = object({
+  slices: number,
+  /** Slices that the other end holds completely and that changes alone keep up to date. */
+  current: number,
+  /** Changes of this cache that the link's sender has not examined yet. */
+  behind: number,
+  /** Time since the oldest unacknowledged change was sent. */
+  lagMs: number,
+  /** How often the other end has requested a resync. */
+  resynced: number,
+  /** Slices of which the other end refuses objects. */
+  refused: number,
+});
+export type SendingStatus = Infer<typeof sendingStatus>;
+
+/**
+ * The traffic to this cache over a link. Counts of objects and comparisons are since the link
+ * opened.
+ */
+const receivingStatus = object({
+  /** Shards that the neighbour claims for an origin behind it, while the link is open. */
+  claims: later(number, 0),
+  /** Slices of shards whose via is this link. */
+  slices: number,
+  current: number,
+  /** Refused objects. */
+  refused: number,
+  /**
+   * How often both ends compared a slice, how long ago they last did (null: never), and how often
+   * the copies differed.
+   */
+  compared: number,
+  comparedAgoMs: orNull(number),
+  differed: number,
+  /** Claims that were ignored. */
+  claimsIgnored: number,
+});
+export type ReceivingStatus = Infer<typeof receivingStatus>;
+
+/** Rules as JSON text, truncated if very long. */
+const policyTexts = object({ up: text, down: text });
+export type PolicyTexts = Infer<typeof policyTexts>;
+
+const ofLink = {
+  /** The id of the cache at the other end; null if none ever connected. */
+  cacheId: orNull(text),
+  connection: linkConnection,
+  /**
+   * A resourceVersion of the cache at the other end: everything that it lets through up to this
+   * position is durable here. Null if there is none yet.
+   */
+  position: orNull(text),
+  /** Null while the link is down, or has only just opened. */
+  sending: orNull(sendingStatus),
+  receiving: receivingStatus,
+  /** `other`: null while unknown. */
+  policies: object({ own: policyTexts, other: orNull(policyTexts) }),
+};
+const linkStatus = object(ofLink);
+export type LinkStatus = Infer<typeof linkStatus>;
+
+const parentStatus = object({
+  url: text,
+  /** Failed attempts in a row to connect to the parent. */
+  failures: number,
+  /** Why the last connection ended or failed; null if there is nothing to report. */
+  message: orNull(text),
+  ...ofLink,
+});
+export type ParentStatus = Infer<typeof parentStatus>;
+
+/** `agent`: the child's program and version, while it is connected. */
+const childStatus = object({ name: text, agent: orNull(text), ...ofLink });
+export type ChildStatus = Infer<typeof childStatus>;
+
+/** The tree as far as this cache knows it: its neighbours, and the ids of the caches above it. */
+const treeStatus = object({
+  /** The name by which the parent knows this cache; null without a parent. */
+  name: orNull(text),
+  /** Ids of caches: this one, its parent, and so on, as far as the caches above have sent them. */
+  route: list(text),
+  /** The number of caches above this one; null while a configured parent has not sent its route. */
+  hops: orNull(number),
+  /**
+   * Whether this cache knows every shard that any cache of the tree knows: every neighbour that it
+   * ever had is connected, and complete as well.
+   */
+  complete: later(truth, false),
+  parent: orNull(parentStatus),
+  /** By name, including disconnected ones. */
+  children: list(childStatus),
+});
+export type TreeStatus = Infer<typeof treeStatus>;
+
+const statusReport = object({
+  /** `ready`: the same as /readyz. */
+  cache: object({ id: text, version: text, epoch: number, resourceVersion: text, ready: truth }),
+  /** Undefined: the cache runs a version without a tree. */
+  tree: optional(treeStatus),
+  /**
+   * The certificates that this process uses. Also empty if the cache's version does not report
+   * them.
+   */
+  certificates: later(list(certificateStatus), []),
+  shards: list(shardStatus),
+  /**
+   * Kept names on this cache's copies, by slice and name. Also empty if the cache's version does
+   * not report them.
+   */
+  kept: later(list(keptStatus), []),
+});
+export type StatusReport = Infer<typeof statusReport>;
+
+/** Parses the report of a cache, which may be older or newer than this program. Throws CacheError. */
+export function parseStatusReport(report: string): StatusReport {
+  return statusReport(JSON.parse(report));
+}
+
+function parseVia(value: string): Via | undefined {
+  if (value === 'local' || value === 'parent') return value;
+  const name = parseCacheName(childOf(value) ?? '');
+  return name === undefined ? undefined : childNeighbour(name);
+}

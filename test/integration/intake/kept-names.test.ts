@@ -5,7 +5,7 @@
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { formatStatusTable } from '../../../src/commands/status-table.js';
-import { parseStatusReport } from '../../../src/commands/parse-status-report.js';
+import { parseStatusReport } from '../../../src/domain/status.js';
 import type { PushedObject } from '../../../src/frames/frame.js';
 import type { StatusReport } from '../../../src/domain/status.js';
 import { KubeError, type KubeObject } from '../../support/kube-client.js';

@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { parseStatusReport } from '../../../src/commands/parse-status-report.js';
+import { parseStatusReport } from '../../../src/domain/status.js';
 import type { StatusReport } from '../../../src/domain/status.js';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { aSlice } from '../../support/pushes.js';

@@ -16,7 +16,7 @@ import { Authority } from '../../../src/certificates/authority.js';
 import { callerOf } from '../../../src/certificates/caller-from-certificate.js';
 import { systemClock } from '../../../src/clock.js';
 import type { Command } from '../../../src/commands/command.js';
-import { parseStatusReport } from '../../../src/commands/parse-status-report.js';
+import { parseStatusReport } from '../../../src/domain/status.js';
 import { cachesForget, cachesList, formatCaches, knownCaches } from '../../../src/commands/caches.js';
 import { resolve } from '../../../src/commands/resolve.js';
 import { removalsConfirm, shardsList, shardsRemove } from '../../../src/commands/shards.js';
