@@ -34,7 +34,8 @@ await build({
   platform: 'node',
   format: 'esm',
   target: 'node20',
-  external: ['better-sqlite3', 'better-sqlite3-napi'],
+  // SQLite is native, and piscina starts a thread from a file beside its own.
+  external: ['better-sqlite3', 'better-sqlite3-napi', 'piscina'],
   // CommonJS libraries call `require` for Node's own modules.
   banner: { js: `import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);` },
   plugins: [ownAddresses],

@@ -2,6 +2,7 @@
  * What clients, pushers and operators see of servers whose etcd has no quorum, is full, loses its
  * data, or outlives a server's lease.
  */
+import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import { freeze, thaw } from '../../support/freeze.js';
@@ -36,6 +37,16 @@ async function codeOf(asked: Promise<unknown>): Promise<number> {
     if (error instanceof KubeError) return error.status;
     throw error;
   }
+}
+
+/** The keys of servers in etcd, with the revision and the lease of each. */
+async function recordsOf(etcd: EtcdMembers): Promise<readonly string[]> {
+  const client = etcd.client();
+  const { kvs } = await client.range({ key: Buffer.from('/cache/'), rangeEnd: Buffer.from('/cache0') });
+  client.close();
+  return kvs
+    .map(({ key, revision, lease }) => `${Buffer.from(key).toString()} ${revision} ${lease}`)
+    .filter((key) => /leader|server|heartbeat/.test(key));
 }
 
 async function lifeOf(client: KubeClient): Promise<Readonly<{ id: string; epoch: number }>> {
@@ -176,7 +187,9 @@ test('a server that was frozen for longer than its lease follows the new leader,
   await freeze(first.pid);
   try {
     await until(async () => /peers\.leads/.test(await second.log()), 60_000).catch(async (error: unknown) => {
-      for (const server of [first, second]) t.log(await server.log());
+      for (const server of [first, second])
+        t.log(await server.log(), (await readFile(`/proc/${server.pid}/stat`, 'utf8').catch(String)).slice(0, 40));
+      t.log(await ready(second).catch(String), await recordsOf(etcd));
       throw error;
     });
     await second.client().create(path, anExport('meanwhile'));
