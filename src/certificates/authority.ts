@@ -82,8 +82,8 @@ export class Authority {
   }
 
   /**
-   * A certificate for `user` as a member of `groups`. With `speaksFor` and the group `strata`, its
-   * bearer speaks for a shard or a client.
+   * A certificate for `user` as a member of `groups`. With the group `strata`, its bearer acts as
+   * the shard, cache, reader or syncer in `speaksFor`.
    */
   async issueClient({
     user,
@@ -145,7 +145,7 @@ function subject(commonName: string, organizations: readonly string[]): x509.Nam
 
 /**
  * Two bits are fixed. The first is clear, because a serial is positive (RFC 5280, 4.1.2.2). The
- * second is set, so that no leading zero is trimmed.
+ * second is set, because DER allows no leading zero byte.
  */
 function randomSerial(): string {
   const bytes = webcrypto.getRandomValues(new Uint8Array(serialBytes));

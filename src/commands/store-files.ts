@@ -1,6 +1,6 @@
 /**
- * `strata backup`, `restore` and `check`: an operator's commands on the files of a store. They run
- * as a user who may read these files. Only `backup` works while a server uses them.
+ * `strata backup`, `restore` and `check`: an operator's commands on the files of a store, to which
+ * the user needs access. Only `backup` works while a server uses them. `check` also checks etcd.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

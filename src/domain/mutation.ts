@@ -9,12 +9,11 @@ import type { Revision } from './revision.js';
  * must find: 'absent' for a create, a revision for an update of exactly that state, 'any' for a
  * delete of any state.
  *
- * A write to a shard that nobody has makes the shard local. For a shard that comes from a
- * neighbour, this needs `takes`; the shard then gets a term above every former one. If a pusher has
- * or had the shard, a write makes the slice count as not synced, so that the pusher syncs it again.
- * Exempt are writes of the shard itself (`bySource`), and those that change only kept names
- * (`keeps`, kept-names.ts). Writes with `keeps` do not confirm the object in a sync under way,
- * because the shard may not have the object any more.
+ * A write to a shard that is not local makes it local, with a term above every former term. If the
+ * shard's origin is another cache, the write needs `takes`. If a pusher has or had the shard, a
+ * write makes the slice unsynced, so that the pusher syncs it again. A write of the shard itself
+ * (`bySource`), or of kept names only (`keeps`, kept-names.ts), does not. Writes with `keeps` do
+ * not confirm the object in a sync under way, because the shard may not have it any more.
  */
 export type Mutation =
   | Readonly<{
@@ -38,7 +37,7 @@ export type Outcome =
   | Readonly<{ kind: 'refused'; why: 'exists' | 'absent' | 'changed' | 'elsewhere' }>
   /** Nothing was decided or stored: the queue is full, or the disk accepts no writes. */
   | Readonly<{ kind: 'unavailable'; refusal: Refusal }>
-  /** The storage backend has not answered: the write is stored, or may be later, or never. */
+  /** The storage backend has not answered: it may have stored the write, or may still store it. */
   | Readonly<{ kind: 'unknown'; refusal: Refusal }>;
 
 /**

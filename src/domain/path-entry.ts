@@ -1,19 +1,18 @@
 /**
  * Path entries: the members of a LogicalCluster or Workspace that path resolution needs, a few
  * dozen bytes instead of an object of 2.5 kB. Agents push them as slices of two types that no
- * client sees. A link lets them cross only where a policy names the type.
+ * client sees. A link passes them only if a policy names their type.
  *
  *  logicalclusters.paths.strata   in cluster C, name "cluster"; members that are false are left out
  *      {"path":"root:org","parentless":true,"migrating":true}
  *  workspaces.paths.strata        in the parent's cluster; with "unavailable":true where it is so
  *      {"cluster":"2hkmx5l3ov9dd7vw","shard":"birch"} or {"url":"https://…"}
  *
- * v1, first: an entry as above without "shard". Since then: "shard" of a Workspace; an older reader
- * ignores it.
+ * The first v1 had no "shard" of a Workspace. A reader of that v1 ignores it.
  *
- * The Workspace is in the parent, so the parent decides to which logical cluster a name leads, and
- * on which shard that cluster is. The owner that a logical cluster names for itself is ignored. A
- * logical cluster is found by the path in its own entry only if it has no owner.
+ * A Workspace is in the parent logical cluster. So the parent decides to which logical cluster a
+ * name leads, and on which shard that cluster is. The owner that a LogicalCluster names is ignored:
+ * its entry says only whether there is one.
  *
  * PATH-1 An entry is small and validated on arrival, so that readers need no checks. Unknown
  *    members are kept and ignored.

@@ -8,11 +8,12 @@
  * W5 A watcher that joins gets everything that is published from then on.
  * W6 A watcher gets the changes in order, each once.
  * W7 A place (the groups of one scope) keeps its changes until its slowest group has them, up to
- *    `waitingMax` and `waitingBytesMax`. Beyond that the groups furthest behind use the log again.
+ *    `waitingMax` and `waitingBytesMax`. Beyond that the slowest groups read the change log.
  * W10 A piece holds whole revisions, because a watcher's position is a revision. In etcd one
  *    revision may have many changes.
- * W11 The fan-out does not send a revision with more than `revisionChangesMax` changes of a place,
- *    or `revisionBytesMax` of objects for a group. The watchers of that group get 410.
+ * W11 If a revision has more than `revisionChangesMax` changes or `revisionBytesMax` of new objects
+ *    in a place, the place's watchers get 410. If a group's events of a revision, DELETED included,
+ *    have more than `revisionBytesMax` of objects, the group's watchers get 410.
  */
 import { bytesOf, firstAbove, type Change } from '../domain/change.js';
 import { expired, Refused } from '../domain/errors.js';
@@ -72,8 +73,7 @@ export class FanOut<Member extends Receiver> {
   }
 
   join(view: View, member: Member): void {
-    // Flush first: a member without room leaves during the flush, which removes a group without
-    // members.
+    // Flush before the join: the flush may make the last member leave, which removes the group.
     this.flush(view);
     this.#index.groupOf(view, this.#revision).members.add(member);
   }
@@ -195,7 +195,7 @@ export class FanOut<Member extends Receiver> {
     if (group.place.due === 0) keep(group.place, []);
   }
 
-  /** Moves a group with many changes behind the others, so that they need not wait for it. */
+  /** Puts a group that still has changes to deliver last, so that no other group waits for it. */
   #putLast(group: Group<Member>): void {
     const due = this.#dueOf(group);
     due.delete(group);

@@ -125,8 +125,8 @@ export function formatHelpOfFlags(
 const besideColumnsMin = 40;
 
 /**
- * Like commander's, but puts a description on the next line if commander would not wrap it beside a
- * long flag.
+ * Like commander's, but puts a description on the next line if a long flag leaves it fewer than
+ * `besideColumnsMin` columns.
  */
 const formatItem: Help['formatItem'] = (term, termWidth, description, helper) => {
   const { helpWidth = 80 } = helper;
@@ -154,10 +154,10 @@ function commanderOption(declaration: OptionDeclaration): CommanderOption {
 }
 
 /**
- * Passes each value to commander as the argument after its flag, and a boolean without a value as
- * `true`. Commander would otherwise use the next argument as the value of a boolean. Commander also
- * suggests the nearest option only for `--bind-adress x`, not for `--bind-adress=x`. A flag has the
- * same kind in every command that has it.
+ * Passes each value to commander as the argument after its flag, because commander suggests the
+ * nearest option for `--bind-adress x` but not for `--bind-adress=x`. Passes a boolean without a
+ * value as `true`, because commander would use the next argument as its value. No flag is boolean
+ * in one command and not in another.
  */
 function detachValues(args: readonly string[], commands: readonly DeclaredCommand[]): readonly string[] {
   const placeholders: ReadonlyMap<string, string> = new Map(

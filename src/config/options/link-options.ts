@@ -1,7 +1,7 @@
 /**
- * The options of the links that join caches to a tree: the URLs of the parent, this cache's
- * certificate and name there, and time limits. Policies decide which objects pass a link. They have
- * their own form, and only the configuration file can set them (config-file.ts).
+ * The options of the links that join caches to a tree: the URLs of the parent, the certificate and
+ * name that this cache shows the parent, and limits. Policies decide which objects pass a link.
+ * They have their own form, and only the configuration file can set them (config-file.ts).
  */
 import { parseCacheName } from '../../domain/via.js';
 import { count, duration, file, name, several } from './option.js';
