@@ -18,17 +18,17 @@
  *  anything else                                 nothing: it is shut out, because another process
  *                                                took the shard after it
  *
- * A claim carries its path, the caches that forwarded it. Each cache keeps the last claim of every
- * open link, and chooses:
+ * A claim carries its path, the caches that forwarded it. A path is reached while all its links are
+ * open. Each cache keeps the last claim of every open link, and chooses:
  *
  *  the highest known claim    choice
  *  is a removal               nobody has the shard
  *  names this cache           the shard stays local. If this cache lost the claim with its disk,
  *                             nobody has the shard until its writer claims it again. A plain writer
  *                             never claims: its shard stays local, one term higher
- *  names another cache        a neighbour whose path does not contain this cache; preferred
- *                             are a reached path, then the shorter one, then the present via
- *  has no reached path        the via stays. Without a via: a neighbour whose path begins at
+ *  names another cache        a neighbour whose path does not contain this cache. The cache prefers
+ *                             a reached path, then the shorter one, then the present via
+ *  came by no reached path    the via stays. Without a via: a neighbour whose path begins at
  *                             the origin and does not contain this cache
  *
  * R1 The highest claim that a cache knows of a shard is never replaced by a lower one.
@@ -85,7 +85,7 @@ export type Arrival = Readonly<{ shard: ShardName; process: string; term: Term; 
 
 /**
  * The last claim of an open link. `path`: ids of caches, from the origin to the neighbour. `held`:
- * the origin has a pusher that may keep the shard.
+ * the origin has a pusher that may keep the shard, so no other pusher gets it.
  */
 export type Offer = GrantedTerm & Readonly<{ path: readonly string[]; reached: boolean; held: boolean }>;
 
@@ -103,7 +103,7 @@ export function compareClaims(one: ClaimOrder, other: ClaimOrder): number {
  * above any clock.
  */
 const clockMax = 2 ** 42;
-/** A peer may name a term at most this far above the known one, or above a higher `clockMax`. */
+/** How far a term that a peer names may be above the higher of the known term and `clockMax`. */
 const aboveKnownMax = 2 ** 20;
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Work on whole documents, passed as bytes. `heavy/` does this work, which takes up to seconds, in
- * proportion to their length.
+ * Work on whole documents, passed as bytes. `heavy/` does this work, which may take seconds if the
+ * documents are long.
  */
 /** The patch types that a cache accepts. A strategic patch merges by the schema of its type. */
 export type PatchLanguage = Readonly<{ kind: 'json' } | { kind: 'merge' } | { kind: 'strategic'; group: string; resource: string }>;

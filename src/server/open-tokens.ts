@@ -1,4 +1,4 @@
-/** Opens the token readers of the front door: files that its options name, issuers, a webhook. */
+/** Opens the front door's token readers: of files that options name, of issuers, of a webhook. */
 import { checkAuthorities, readAuthorities, readText } from '../certificates/pair-files.js';
 import { readCheckedFile } from '../config/files/checked-file.js';
 import { tokenOptions } from '../config/options/command-options.js';

@@ -4,8 +4,8 @@
  *
  *   put, delete   Refused if the shard's origin is another cache, unless the mutation `takes` it.
  *                 A shard that is not local becomes local and plain, with the next term.
- *                 In a shard that is not plain, a write makes the slice unsynced, unless it comes
- *                 from the shard itself or changes only kept names.
+ *                 In a shard that is not plain, a write makes the slice unsynced. A write of the
+ *                 shard itself, or of kept names only (domain/kept-names.ts), does not.
  *   speaker       A pusher speaks for a local shard that has the pusher's term. A link speaks for a
  *                 shard whose via is the link's neighbour. Every other speaker is fenced.
  *   begin         The slice is unsynced until its `end`. A `begin` of one logical cluster
@@ -20,10 +20,10 @@
  *   meet          If the other end is another cache than before, no slice that came over the link
  *                 is current. If that link leads to the parent, the shards that came over it have
  *                 no via.
- *   reach         With an empty position, no slice that came over the link is current.
+ *   reach         If the link cannot resume (position ''), no slice that came over it is current.
  *   leave         The store forgets the link, and the shards that came over it have no via.
  *   clear, drop   The slices count as never synced, and their objects are removed. Objects written
- *                 after the removal began, or after its `through`, stay.
+ *                 after the revision `through`, or after the removal began, stay.
  *   assume        The objects of a plain writer count as synced.
  *
  * DC1 When a shard's via changes or ends, none of the shard's slices counts as synced, and its

@@ -4,9 +4,9 @@
  *
  *  everybody ─▶ everybody but masters ─▶ one caller ─▶ one of its connections
  *
- * A budget holds at most `max`. A larger amount fits only into an empty budget, so that no allowed
- * body is excluded forever. Each full budget serves its waiters first come, first served: a small
- * request does not overtake a large one. `tryReserve` and `add` cannot wait, and ignore waiters.
+ * A budget holds at most `max`. A larger amount, which would otherwise wait forever, fits into an
+ * empty budget. Each full budget serves its waiters first come, first served: a small request does
+ * not overtake a large one. `tryReserve` and `add` cannot wait, and ignore waiters.
  */
 export class Budget {
   readonly #max: number;

@@ -9,8 +9,8 @@ export function isHeaderValue(text: string): boolean {
 }
 
 /**
- * A cache sends this header with every response, so that an agent notices if its source is no
- * shard.
+ * A cache sends this header with every response. An agent must read from a shard, and fails if it
+ * receives this header.
  */
 export const serverHeader = 'x-strata-server';
 export const cacheServer = 'cache';

@@ -56,8 +56,8 @@ export class Liveness {
   }
 
   /**
-   * After a pause of this process: when the peer was last seen, if that is longer ago than the gap
-   * between two timely answers. Otherwise undefined, because the peer counts as present.
+   * When the peer was last seen, if the peer has not answered since a pause of this process, and
+   * was silent for longer than a live peer is. Undefined: the peer counts as present.
    */
   silentSinceMs(): number | undefined {
     this.#detectPause();

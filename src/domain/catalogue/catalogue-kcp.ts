@@ -72,7 +72,7 @@ export const kcpTypes: readonly TableType[] = [
   type('admissionregistration.k8s.io', 'validatingwebhookconfigurations', 'ValidatingWebhookConfiguration', admission, version('v1')),
   type('admissionregistration.k8s.io', 'validatingadmissionpolicies', 'ValidatingAdmissionPolicy', admission, version('v1')),
   type('admissionregistration.k8s.io', 'validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding', admission, version('v1')),
-  // Every shard waits until its informer on CustomResourceDefinitions has synced, even with an
-  // empty list.
+  // Shards never replicate these objects. But every shard waits until its informer on them has
+  // synced, which needs the type.
   type('apiextensions.k8s.io', 'customresourcedefinitions', 'CustomResourceDefinition', { categories: ['api-extensions'], shortNames: ['crd', 'crds'], replicated: 'never' }, version('v1')),
 ];

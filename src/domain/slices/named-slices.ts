@@ -1,7 +1,7 @@
 /**
  * Counts the slices that are kept for a peer because the peer named them, and the total length of
- * their names. The bound of the count is above any real shard, but names of 253 characters in each
- * part could take hundreds of megabytes.
+ * their names. No real shard has `countMax` slices. But so many names of 253 characters a part
+ * would take hundreds of megabytes, so their length is bounded too.
  */
 const countMax = 200_000;
 const charactersMax = 48 * 1024 * 1024;

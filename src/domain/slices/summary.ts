@@ -1,12 +1,12 @@
 /**
  * Summarises a slice as SHA-256 digests of its objects in key order, one for each bucket. Two
  * caches with equal digests hold the same objects, equal in all bytes but their resourceVersions.
- * The sum in digest.ts can be updated with every change, but can be forged; these digests cannot.
+ * Unlike the sum in digest.ts, a digest here cannot be forged, and a change cannot update it.
  *
  *  256 buckets ─▶ at least one digest, and about one for 32 objects
  *
- * A coarse digest is the SHA-256 of the fine digests that it combines. So a cache that has the fine
- * digests can compare with a summary of any length.
+ * The digest of several buckets is the SHA-256 of the digests of these buckets. So a cache that has
+ * one digest for each bucket can compare with a summary of any length.
  */
 import { createHash, type Hash } from 'node:crypto';
 import { bucketCount, bucketOf, bucketSet, type BucketSet } from './buckets.js';

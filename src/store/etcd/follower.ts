@@ -237,7 +237,7 @@ export class Follower {
     if (this.#isClosed) return;
     if (created) this.#isAnnounced = true;
     // The confirmation does not reset the limit of silence: the first events may be too large to
-    // arrive within the normal one.
+    // arrive within the normal limit.
     else if (events.length > 0 || revision > this.#position || !this.#waiters.hasWaiters) {
       this.#recordProgress();
       this.#silenceMsMax = this.#options.silentMs;

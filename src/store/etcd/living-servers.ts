@@ -1,7 +1,7 @@
 /**
- * Finds out whether another server of this etcd runs, before a start begins a life of the cache. A
- * running server keeps writing its heartbeat (peers.ts). Records and leases prove nothing, because
- * a restored etcd has those of former servers.
+ * Finds out whether another server of this etcd runs. If none runs, the start begins a new epoch of
+ * the cache. A running server keeps writing its heartbeat (peers.ts). Records and leases prove
+ * nothing, because a restored etcd has those of former servers.
  *
  * Bound: a lease of `probeLeaseSeconds` for each check.
  */

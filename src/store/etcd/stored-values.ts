@@ -23,7 +23,7 @@ import { ownBuffer, type Allocate } from '../../json/text-edits.js';
 const membersMax = 20_000;
 const lineBreak = 0x0a;
 /**
- * Another kind would end the watch of a Go client. The kinds of declared types are not known here.
+ * A wrong kind would end the watch of a Go client. The kinds of declared types are not known here.
  */
 const builtInKinds: ReadonlyMap<string, string> = new Map(kcpTypes.map((type) => [formatGroupResource(type), type.kind]));
 

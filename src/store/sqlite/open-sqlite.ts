@@ -56,8 +56,8 @@ async function startCommitterThread(options: CommitterOptions): Promise<Committe
 type Read = (...parameters: unknown[]) => unknown;
 
 /**
- * A read-only connection. A read that meets damage calls `damaged` and throws. The store then ends
- * and serves nothing more; the next start checks it, because it was not closed.
+ * A read-only connection. A read that meets damage calls `damaged` and throws. The store then fails
+ * and serves nothing more. The next start checks the database, because the store did not close it.
  */
 function openGuardedReader(file: string, damaged: (error: Error) => void): Connection {
   const reader = openReader(file);

@@ -61,7 +61,7 @@ export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
 async function follow(call: Call, ports: KubePorts, request: WatchRequest): Promise<void> {
   const { exchange, bound } = call;
   const open = ports.watches.open(request);
-  // Without any of these, no commit changes which objects the URL means.
+  // If all three are undefined, no commit can change the meaning of the URL.
   const canShowOthers = [bound.path, bound.shownBy, bound.declaredBy].some((leads) => leads !== undefined);
   const moves = canShowOthers
     ? ports.commits.subscribe((commit) => {
