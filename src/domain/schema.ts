@@ -18,6 +18,8 @@ type Flat<T> = { readonly [N in keyof T]: T[N] };
 type ObjectOf<F extends Fields> = Flat<
   { [N in Exclude<keyof F, OptionalName<F>>]: Infer<F[N]> } & { [N in OptionalName<F>]?: Infer<F[N]> }
 >;
+type Variants = Readonly<Record<string, Fields>>;
+type VariantOf<V extends Variants> = { [Kind in keyof V & string]: Flat<Readonly<{ kind: Kind }> & ObjectOf<V[Kind]>> }[keyof V & string];
 
 export const text = primitive<string>('string', 'a string');
 export const number = primitive<number>('number', 'a number');
@@ -63,16 +65,12 @@ export function parsed<T>(name: string, parse: (text: string) => T | undefined):
 }
 
 /** An object whose `kind` says which members it has. */
-export function variants<V extends Readonly<Record<string, Fields>>>(
-  name: string,
-  fieldsOf: V,
-): Schema<{ [Kind in keyof V & string]: Flat<Readonly<{ kind: Kind }> & ObjectOf<V[Kind]>> }[keyof V & string]> {
-  type Variant = { [Kind in keyof V & string]: Flat<Readonly<{ kind: Kind }> & ObjectOf<V[Kind]>> }[keyof V & string];
+export function variants<V extends Variants>(name: string, fieldsOf: V): Schema<VariantOf<V>> {
   const kinds = new Map(Object.entries(fieldsOf).map(([kind, fields]) => [kind, object(fields)]));
   return (value) => {
     const kind = isObject(value) && typeof value['kind'] === 'string' ? value['kind'] : '';
     const schema = kinds.get(kind) ?? fail(name);
-    return { kind, ...schema(value) } as Variant;
+    return { kind, ...schema(value) } as VariantOf<V>;
   };
 }
 

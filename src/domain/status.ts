@@ -32,12 +32,14 @@ import { childNeighbour, childOf, parseCacheName, type Via } from './via.js';
 
 const shardName = parsed('the name of a shard', parseShardName);
 
+const connectedOrAway = { connected: { forMs: number, peer: text }, away: { forMs: number } };
+
 /**
  * Whether the pusher of a shard is connected, and how long that has been known. The pusher is at
  * this cache, or at one that reports it over a link. `peer`: an address, or the name or id of the
  * cache through which the shard is reached.
  */
-const shardConnection = variants('a connection', { connected: { forMs: number, peer: text }, away: { forMs: number }, plain: {} });
+const shardConnection = variants('a connection', { ...connectedOrAway, plain: {} });
 export type ShardConnection = Infer<typeof shardConnection>;
 
 /**
@@ -122,7 +124,7 @@ export type KeptStatus = Infer<typeof keptStatus>;
 const certificateStatus = object({ use: text, file: text, subject: text, notAfter: text, expiresInMs: number });
 export type CertificateStatus = Infer<typeof certificateStatus>;
 
-const linkConnection = variants('a connection', { connected: { forMs: number, peer: text }, away: { forMs: number } });
+const linkConnection = variants('a connection', connectedOrAway);
 export type LinkConnection = Infer<typeof linkConnection>;
 
 /** The traffic from this cache over a link. Counts are since the link opened. */
