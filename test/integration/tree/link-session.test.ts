@@ -33,6 +33,17 @@ async function aPair(t: ExecutionContext, pushes: readonly Push[] = []) {
   return { rig, root, east, lane };
 }
 
+/** A root that welcomes each child and has nothing; returns its end of each connection. */
+function aWelcomingRoot(rig: TreeRig): readonly ConnectionEnd[] {
+  const ends: ConnectionEnd[] = [];
+  rig.listen('root', (end) => {
+    ends.push(end);
+    end.send(aWelcome());
+    for (const frame of aBeginning()) end.send(frame);
+  });
+  return ends;
+}
+
 function digestAt({ known }: RigCache): string {
   return known.slice(exports)?.digest ?? formatDigest(emptyDigest);
 }
@@ -181,12 +192,7 @@ test('a cache that starts empty becomes ready once it has what its parent has, a
 
 test('a slice that the parent reports as whole does not count here until the claim of its shard is decided', async (t) => {
   const rig = new TreeRig();
-  const ends: ConnectionEnd[] = [];
-  rig.listen('root', (end) => {
-    ends.push(end);
-    end.send(aWelcome());
-    for (const frame of aBeginning()) end.send(frame);
-  });
+  const ends = aWelcomingRoot(rig);
   const east = await rig.cache('east', { urls: ['root'] });
   t.teardown(() => east.stop());
   await rig.settle();
@@ -208,12 +214,7 @@ test('a cache whose parent has nothing is ready at once', async (t) => {
 
 test('a shard counts as seen while it is connected; a shard not known yet, since the link opened', async (t) => {
   const rig = new TreeRig();
-  const ends: ConnectionEnd[] = [];
-  rig.listen('root', (end) => {
-    ends.push(end);
-    end.send(aWelcome());
-    for (const frame of aBeginning()) end.send(frame);
-  });
+  const ends = aWelcomingRoot(rig);
   const east = await rig.cache('east', { urls: ['root'] });
   t.teardown(() => east.stop());
   await rig.advance(50_000);
