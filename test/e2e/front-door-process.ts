@@ -12,7 +12,7 @@ import { freePorts } from '../support/free-ports.js';
 import { KubeClient } from '../support/kube-client.js';
 import { builtMain } from '../support/project.js';
 import type { StrataProcess } from '../support/strata-process.js';
-import { spawn } from '../support/children.js';
+import { pidOf, spawn } from '../support/children.js';
 
 /** Files that kcp's own front proxy is started with. */
 export type FrontDoorFiles = Readonly<{ mapping: string; clientCa: string; certificate: string; key: string }>;
@@ -66,8 +66,9 @@ export class FrontDoorProcess {
     return door;
   }
 
+  /** Throws if the process does not run. */
   get pid(): number {
-    return this.#child?.pid ?? 0;
+    return pidOf(this.#child);
   }
 
   /** Starts the process. Resolves with the milliseconds until /readyz answers 200. */

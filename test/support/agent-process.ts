@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { builtMain } from './project.js';
 import type { StrataProcess } from './strata-process.js';
 import type { Certificate } from './test-authority.js';
-import { spawn } from './children.js';
+import { pidOf, spawn } from './children.js';
 
 /** `urls`: the URLs at which the agent reaches the cache; by default the cache's own. */
 export type AgentOptions = Readonly<{
@@ -59,8 +59,9 @@ export class AgentProcess {
     return agent;
   }
 
+  /** Throws if the agent does not run. */
   get pid(): number {
-    return this.#child?.pid ?? 0;
+    return pidOf(this.#child);
   }
 
   resume(): void {

@@ -18,6 +18,15 @@ process.once('exit', () => {
 const setpriv = '/usr/bin/setpriv';
 const prefix: readonly string[] = process.platform === 'linux' && existsSync(setpriv) ? [setpriv, '--pdeathsig', 'KILL', '--'] : [];
 
+/**
+ * For `process.kill`, which with pid 0 signals every process of our own group: all tests and their
+ * servers. Throws if the child does not run.
+ */
+export function pidOf(child: ChildProcess | undefined): number {
+  if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) throw new Error('the process does not run');
+  return child.pid;
+}
+
 /** Has the signature of Node's `spawn`. The program is a path, or is found in PATH. */
 export const spawn = ((program: string, args: readonly string[], options: object) => {
   const [command = program, ...rest] = [...prefix, program, ...args];

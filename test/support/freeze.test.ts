@@ -31,6 +31,8 @@ test('no thread of a frozen process does anything until it goes on', async (t) =
   for (let round = 0; round < 20; round += 1) {
     await freeze(child.pid!);
     const before = bytes();
+    // The pid of a process that does not run; `kill` would signal every process of our own group.
+    t.throws(() => thaw(0), { message: /does not run/ });
     await sleep(20);
     t.is(bytes(), before);
     thaw(child.pid!);

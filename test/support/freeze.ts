@@ -14,9 +14,7 @@ const stopMsMax = 10_000;
 
 /** Resolves once no thread of the process runs; at once where there is no /proc. */
 export async function freeze(pid: number): Promise<void> {
-  // `kill` with pid 0 signals every process of our own group.
-  if (pid <= 0) throw new Error('the process does not run');
-  process.kill(pid, 'SIGSTOP');
+  signal(pid, 'SIGSTOP');
   if (process.platform !== 'linux') return;
   for (const untilMs = performance.now() + stopMsMax; !(await isStopped(pid)); await sleep(1)) {
     if (performance.now() < untilMs) continue;
@@ -27,7 +25,13 @@ export async function freeze(pid: number): Promise<void> {
 
 /** Lets the process continue: SIGCONT takes effect as soon as it is sent. */
 export function thaw(pid: number): void {
-  process.kill(pid, 'SIGCONT');
+  signal(pid, 'SIGCONT');
+}
+
+/** `kill` with pid 0 signals every process of our own group: it would thaw what others froze. */
+function signal(pid: number, name: 'SIGSTOP' | 'SIGCONT'): void {
+  if (pid <= 0) throw new Error('the process does not run');
+  process.kill(pid, name);
 }
 
 /**

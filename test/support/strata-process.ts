@@ -21,7 +21,7 @@ import { freePorts } from './free-ports.js';
 import { KubeClient, type KubeClientOptions } from './kube-client.js';
 import { builtMain } from './project.js';
 import { TestAuthority, type Certificate } from './test-authority.js';
-import { spawn } from './children.js';
+import { pidOf, spawn } from './children.js';
 
 const startMsMax = 30_000;
 const stopMsMax = 15_000;
@@ -114,8 +114,9 @@ export class StrataProcess {
     return readFileSync(this.certificateFile, 'utf8');
   }
 
+  /** Throws if the server does not run. */
   get pid(): number {
-    return this.#child?.pid ?? 0;
+    return pidOf(this.#child);
   }
 
   /**
@@ -169,6 +170,8 @@ export class StrataProcess {
 
     const exited = once(child, 'exit');
     child.kill('SIGTERM');
+    // A failed test may have left it frozen.
+    child.kill('SIGCONT');
     const late = setTimeout(() => child.kill('SIGKILL'), stopMsMax);
     await exited;
     clearTimeout(late);

@@ -28,7 +28,6 @@ test.serial('a server that is paused again and again under load keeps every prom
   await using server = await StrataProcess.start({ flags: [...hurry, `--bookmark-interval=${bookmarkMs}ms`] });
   const load = await WatchedLoad.begin(t, server, seed);
   const bookmarks = await seenBookmarks(t, server);
-  t.teardown(() => thaw(server.pid));
 
   for (let round = 1; round <= 3; round += 1) {
     const writing = new AbortController();
@@ -52,7 +51,6 @@ test.serial('a server that is paused again and again under load keeps every prom
 
 test.serial('the time in which a server was paused does not count as absence of a shard with a plain writer', async (t) => {
   await using server = await StrataProcess.start({ flags: ['--shard-away-max=2s'] });
-  t.teardown(() => thaw(server.pid));
   const client = server.client();
   const created = await client.create(aPath(), anApiExport());
   const one = aPath({ name: 'one' });

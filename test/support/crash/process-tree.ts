@@ -165,7 +165,6 @@ export class ProcessTree {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const cache of this.#caches.toReversed()) {
       cache.uplink.cut();
-      if (cache.process.pid > 0) cache.thaw();
       await cache.process[Symbol.asyncDispose]();
       await cache.uplink.close();
     }
