@@ -8,6 +8,10 @@
  * besides those whose end was announced. A connection is closed if it leaves a ping unanswered, or
  * had no request between two pings. A stream without a reader fills its own window, `windowBytes`,
  * and delays no other stream, because Node extends the connection's window as bytes arrive.
+ *
+ * If a write to a TLS connection fails and another follows before Node reads, Node neither writes
+ * nor reads any more, and reports nothing. So a request that is unanswered for `stallMsMax` causes
+ * a ping, and a connection is closed if nothing could be written for `stallMsMax` after a ping.
  */
 import {
   connect as connectSession,
@@ -66,6 +70,7 @@ const patientSessions: Http2SessionsOptions = Object.freeze({
 const connectionWindowBytes = 1024 * 1024;
 /** The limit of requests on a connection, even if the server allows more. */
 const streamsMax = 1_000;
+const stallMsMax = 5_000;
 /** Even a server with many names sends only a few origins. */
 const originsMax = 128;
 /**
@@ -76,9 +81,9 @@ const http1MsMax = 60_000;
 
 /**
  * `requests`: the number under way. `allowed`: their maximum. `isIdle`: there was no request at the
- * last ping or since.
+ * last ping or since. `ping`: sends a ping now, unless one is unanswered.
  */
-type Session = { readonly socket: TLSSocket; requests: number; allowed: number; isIdle: boolean };
+type Session = { readonly socket: TLSSocket; requests: number; allowed: number; isIdle: boolean; ping: () => void };
 
 export class Http2Sessions {
   readonly #parts: Http2SessionsParts;
@@ -160,7 +165,10 @@ export class Http2Sessions {
     if (of === undefined) return { stream, body };
     of.requests += 1;
     of.isIdle = false;
+    const cancelPing = this.#parts.clock.after(stallMsMax, of.ping);
+    stream.once('response', cancelPing);
     stream.once('close', () => {
+      cancelPing();
       of.requests -= 1;
       if (this.#isClosed && this.#waiting === 0) this.#end();
     });
@@ -202,7 +210,7 @@ export class Http2Sessions {
       // Once the connection is open, its requests report the error.
       session.on('error', reject);
     });
-    const of: Session = { socket, requests: 0, allowed: allowedBy(session), isIdle: false };
+    const of: Session = { socket, requests: 0, allowed: allowedBy(session), isIdle: false, ping: () => {} };
     if (of.allowed === 0) {
       session.destroy();
       throw new CacheError('the server allows no requests on a connection');
@@ -211,7 +219,7 @@ export class Http2Sessions {
     limitOrigins(session);
     session.setLocalWindowSize(connectionWindowBytes);
     this.#sessions.set(session, of);
-    const stopPinging = this.#ping(session, of);
+    const stopPinging = this.#keepPinging(session, of);
     socket.once('close', () => {
       stopPinging();
       this.#sessions.delete(session);
@@ -219,39 +227,57 @@ export class Http2Sessions {
   }
 
   /** Returns a function that stops the pings. */
-  #ping(session: ClientHttp2Session, of: Session): () => void {
+  #keepPinging(session: ClientHttp2Session, of: Session): () => void {
     const { clock } = this.#parts;
     const { pingIntervalMs, pingMsMax } = this.#options;
+    const { socket } = of;
     let cancel = (): void => {};
+    let cancelStall = (): void => {};
+    let isUnanswered = false;
     let isOver = false;
     const later = (delayMs: number, task: () => void): void => {
       if (!isOver) cancel = clock.after(delayMs, task);
     };
+    const end = (why: string): void => {
+      session.destroy(new CacheError(why));
+      // The session leaves the socket open until Node has written everything.
+      socket.destroy();
+    };
     // On a slow link, the answer to the ping waits behind other bytes. A server that sends any
     // bytes is alive.
     const judgeLater = (): void => {
-      const heardBytes = of.socket.bytesRead;
+      const heardBytes = socket.bytesRead;
       later(pingMsMax, () => {
-        if (of.socket.bytesRead > heardBytes) judgeLater();
-        else session.destroy(new CacheError('the server did not answer a ping'));
+        if (socket.bytesRead > heardBytes) judgeLater();
+        else end('the server did not answer a ping');
       });
     };
-    const ask = (): void => {
+    of.ping = (): void => {
+      if (isUnanswered || isOver) return;
+      cancel();
       if (of.isIdle) session.close();
       of.isIdle = of.requests === 0;
       // Both ends have agreed to close. If the peer then sends nothing, the socket stays open and
       // the session reports nothing.
-      if (session.destroyed) return later(pingMsMax, () => of.socket.destroy());
+      if (session.destroyed) return later(pingMsMax, () => socket.destroy());
+      isUnanswered = true;
       judgeLater();
+      const sentBytes = socket.bytesWritten;
+      cancelStall = clock.after(stallMsMax, () => {
+        if (socket.bytesWritten === sentBytes) end('nothing can be written to the connection');
+      });
       session.ping(() => {
+        isUnanswered = false;
         cancel();
-        later(pingIntervalMs, ask);
+        cancelStall();
+        later(pingIntervalMs, of.ping);
       });
     };
-    later(pingIntervalMs, ask);
+    later(pingIntervalMs, of.ping);
     return () => {
       isOver = true;
       cancel();
+      cancelStall();
     };
   }
 }
