@@ -58,23 +58,30 @@ export type WatchPolicies = (publish: (policies: LinkPolicies) => void) => Reloa
 
 const eventLoop = { resolutionMs: 5, windowMs: 10_000 };
 
-/** Resolves when the server listens. */
+/** Resolves when the server listens. If it cannot, closes the store and what was opened over it. */
 export async function openCache(settings: Settings, parts: CacheParts): Promise<OpenServer> {
-  const { store, log, clock, metrics, health, certificates, quotas, frontDoor, lastLines } = parts;
   const closers = new Closers();
-  closers.add(store);
-  const scopes = await TypeScopes.open(parts.typesFile.types, store).catch(async (error: unknown) => {
-    await closers.close();
+  closers.add(parts.store);
+  try {
+    return await openOverStore(settings, { ...parts, closers });
+  } catch (error) {
+    // A further error, while they close, would hide the cause.
+    await closers.close().catch(() => {});
     throw error;
-  });
+  }
+}
+
+async function openOverStore(settings: Settings, parts: CacheParts & Readonly<{ closers: Closers }>): Promise<OpenServer> {
+  const { store, log, clock, metrics, health, certificates, quotas, frontDoor, lastLines, closers } = parts;
+  const scopes = await TypeScopes.open(parts.typesFile.types, store);
   const catalogue = new Catalogue(parts.typesFile.types, pathTypes);
-  const watches = openWatches(settings, { ...parts, closers });
+  const watches = openWatches(settings, parts);
   const { newest, hub } = watches;
-  const replication = await openReplication(settings, { ...parts, catalogue, hub, closers });
+  const replication = await openReplication(settings, { ...parts, catalogue, hub });
   const { tree, removals, shards, endpoint } = replication;
   const freshness = openFreshness(parts, { catalogue, watches, replication });
   const paths = openPaths({ store, freshness, changedAt: (type) => newest.of(type), metrics, clock, log });
-  const ports = openKubePorts(settings, { ...parts, ...watches, catalogue, intake: replication.intake, freshness, closers });
+  const ports = openKubePorts(settings, { ...parts, ...watches, catalogue, intake: replication.intake, freshness });
   const console = settings.console
     ? closers.add(openConsole({ cacheId: store.cacheId, freshness, catalogue, metrics, lastLines, clock, log }))
     : undefined;

@@ -4,7 +4,7 @@
  */
 import { spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -179,6 +179,7 @@ test('an error about a port in use names the option that chooses another port', 
   const elsewhere = serve('--bind-address=192.0.2.1', '--secure-port=0');
   t.deepEqual(await elsewhere.exited, [1, null]);
   t.regex(elsewhere.stderr(), /cannot listen at 192\.0\.2\.1:0: .*--bind-address \(STRATA_BIND_ADDRESS\)/);
+  t.is(statSync(join(folder, 'data', 'strata.db-wal')).size, 0, 'the store is closed in order');
 });
 
 test('a server reports a serving certificate as made only once it is in its file', async (t) => {
