@@ -1,5 +1,5 @@
 /**
- * The real time behind `Clock`. Rooms receive it as a parameter; only main.ts and client.ts import
+ * The real time behind `Clock`. Modules receive it as a parameter; only main.ts and client.ts import
  * it.
  */
 import type { Clock } from './domain/ports.js';

@@ -1,5 +1,5 @@
 /**
- * The interfaces through which rooms use each other, except the store's, which are in
+ * The interfaces through which modules use each other, except the store's, which are in
  * store-port.ts.
  */
 import type { Refusal } from './errors.js';

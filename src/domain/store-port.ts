@@ -1,5 +1,5 @@
 /**
- * The store's interfaces for the other rooms, which an engine implements. Reads of objects, and
+ * The store's interfaces for the other modules, which an engine implements. Reads of objects, and
  * writes, are asynchronous, so that an engine need not be SQLite. They refer to the store at its
  * *published* revision: a write finds the state that lists, GETs and watches have shown.
  */

@@ -38,8 +38,8 @@ export function docsViolations(documented: Documented, text: string): readonly s
 }
 
 /**
- * Every key, variable and metric name in the tables that a room exports. They are found by their
- * shape, so that no room depends on this test.
+ * Every key, variable and metric name in the tables that a module exports. They are found by their
+ * shape, so that no module depends on this test.
  */
 export function tablesIn(exported: Readonly<Record<string, unknown>>): readonly Readonly<Record<string, unknown>>[] {
   return Object.values(exported)

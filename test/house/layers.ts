@@ -1,11 +1,11 @@
 /**
- * The arrows and fences of the house (_Rooms and arrows_ of src/ARCHITECTURE.md), as data, and the
- * check that enforces them.
+ * What each module of src/ may import (_Modules_ of src/ARCHITECTURE.md), and the check that
+ * enforces it.
  *
- * A room is a folder of src/; each file beside the rooms is a room of its own. Anything that is in
- * no table is a violation, so a new room or library must first be entered here. A folder or a file
- * of a room has the arrows of its room, unless it has its own here. Its own arrows also name what
- * it may import of its room.
+ * A module is a folder of src/, or a file directly in it. A module or a library that is in no table
+ * is a violation, so enter a new one here first. A folder or a file of a module may import what its
+ * module may, unless it has a list of its own. That list also names what it may import of its
+ * module.
  */
 import { builtinModules } from 'node:module';
 import { importsOf, packageOf, resolveImport } from './imports.js';
@@ -13,10 +13,10 @@ import { codeOf, lineOf } from './source-text.js';
 import type { Source } from './sources.js';
 
 /**
- * The rooms that each room may import, besides itself. An entry may also name a folder or a file of
- * a room, or, as `store/*`, the files of a room that are in none of its folders.
+ * The modules that each module may import, besides itself. An entry may also name a folder or a
+ * file of a module, or, as `store/*`, the files of a module that are in none of its folders.
  */
-const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
+const moduleImports: Readonly<Record<string, readonly string[] | 'all'>> = {
   'main.ts': ['diagnostics', 'config', 'clock.ts', 'program.ts'],
   'program.ts': ['domain', 'config', 'commands', 'regular-file.ts', 'server/run-server.ts', 'version.ts'],
   'client.ts': ['domain', 'diagnostics', 'frames', 'lookup', 'sender', 'clock.ts', 'version.ts'],
@@ -89,8 +89,8 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
   'web/views': ['domain', 'json', 'web/discovery', 'web/kube'],
 };
 
-/** The rooms that may import each library. */
-const fences: Readonly<Record<string, readonly string[]>> = {
+/** The modules that may import each library. */
+const libraryImporters: Readonly<Record<string, readonly string[]>> = {
   'better-sqlite3': ['store/sqlite'],
   'better-sqlite3-napi': ['store/sqlite'],
   '@grpc/grpc-js': ['store/etcd'],
@@ -119,8 +119,8 @@ const fences: Readonly<Record<string, readonly string[]>> = {
   uplot: ['console'],
 };
 
-/** Rooms that only compute, and reach nothing outside. */
-const pureRooms: readonly string[] = ['domain', 'json'];
+/** Modules that only compute, and reach nothing outside. */
+const pureModules: readonly string[] = ['domain', 'json'];
 /** Node's modules that only compute, and reach nothing outside. */
 const pureBuiltins: readonly string[] = ['node:assert', 'node:buffer', 'node:crypto'];
 const builtins = new Set(builtinModules.flatMap((name) => [name, `node:${name}`]));
@@ -131,50 +131,50 @@ export function layerViolations(sources: readonly Source[]): readonly string[] {
     .flatMap((source) => [...importViolations(source), ...processViolations(source)]);
 }
 
-export function unfencedLibraries(dependencies: readonly string[]): readonly string[] {
+export function unknownLibraries(dependencies: readonly string[]): readonly string[] {
   return dependencies
-    .filter((name) => fences[name] === undefined)
-    .map((name) => `${name} lives in no room: give it a fence in test/house/layers.ts`);
+    .filter((name) => libraryImporters[name] === undefined)
+    .map((name) => `${name} may be imported by no module: test/house/layers.ts must name one`);
 }
 
-/** The rooms, and parts of rooms, that have arrows but do not exist. */
-export function missingRooms(sources: readonly Source[]): readonly string[] {
-  return Object.keys(arrows)
+/** The modules, and parts of modules, that have a list but do not exist. */
+export function missingModules(sources: readonly Source[]): readonly string[] {
+  return Object.keys(moduleImports)
     .filter((place) => !sources.some(({ path }) => isWithin(path, place)))
-    .map((place) => `there is no ${place}: test/house/layers.ts has arrows for it`);
+    .map((place) => `there is no ${place}: test/house/layers.ts lists its imports`);
 }
 
 function importViolations(source: Source): readonly string[] {
   const part = partOf(source.path);
-  const allowed = arrows[part];
-  if (allowed === undefined) return [`${source.path}: the room ${roomOf(source.path)} has no arrows in test/house/layers.ts`];
+  const allowed = moduleImports[part];
+  if (allowed === undefined) return [`${source.path}: the module ${moduleOf(source.path)} has no list in test/house/layers.ts`];
 
   return importsOf(source.text).flatMap(({ specifier, line }) => {
     const target = resolveImport(source, specifier);
-    const why = target === undefined ? libraryViolation(source.path, specifier) : arrowViolation(part, { target, allowed });
+    const why = target === undefined ? libraryViolation(source.path, specifier) : moduleViolation(part, { target, allowed });
     return why === undefined ? [] : [`${source.path}:${line}: ${why}`];
   });
 }
 
-function arrowViolation(part: string, { target, allowed }: { target: string; allowed: readonly string[] | 'all' }): string | undefined {
+function moduleViolation(part: string, { target, allowed }: { target: string; allowed: readonly string[] | 'all' }): string | undefined {
   if (!target.startsWith('src/')) return `${target} is outside src`;
   if (isWithin(target, part) || allowed === 'all' || allowed.some((place) => isWithin(target, place))) return undefined;
-  const room = roomOf(target);
-  return `${part} may not import ${part.startsWith(`${room}/`) ? partOf(target) : room}`;
+  const module = moduleOf(target);
+  return `${part} may not import ${part.startsWith(`${module}/`) ? partOf(target) : module}`;
 }
 
 function libraryViolation(path: string, specifier: string): string | undefined {
   const name = packageOf(specifier);
-  const room = roomOf(path);
-  if (builtins.has(name)) return builtinViolation(room, name.startsWith('node:') ? name : `node:${name}`);
-  const places = fences[name];
-  if (places === undefined) return `${name} lives in no room`;
-  return places.some((place) => isWithin(path, place)) ? undefined : `${name} lives in ${places.join(' and ')}, not in ${partOf(path)}`;
+  const module = moduleOf(path);
+  if (builtins.has(name)) return builtinViolation(module, name.startsWith('node:') ? name : `node:${name}`);
+  const places = libraryImporters[name];
+  if (places === undefined) return `${name} may be imported by no module`;
+  return places.some((place) => isWithin(path, place)) ? undefined : `only ${places.join(' and ')} may import ${name}, not ${partOf(path)}`;
 }
 
-function builtinViolation(room: string, name: string): string | undefined {
-  if (name === 'node:process' && room !== 'main.ts') return 'only main.ts knows the process';
-  if (pureRooms.includes(room) && !pureBuiltins.includes(name)) return `${room} is pure and may not import ${name}`;
+function builtinViolation(module: string, name: string): string | undefined {
+  if (name === 'node:process' && module !== 'main.ts') return 'only main.ts knows the process';
+  if (pureModules.includes(module) && !pureBuiltins.includes(name)) return `${module} is pure and may not import ${name}`;
   return undefined;
 }
 
@@ -194,18 +194,18 @@ function processViolations({ path, text }: Source): readonly string[] {
   );
 }
 
-function roomOf(path: string): string {
+function moduleOf(path: string): string {
   return path.split('/')[1] ?? '';
 }
 
-/** The smallest part of a room that has arrows and contains the file. */
+/** The smallest part of a module that has a list and contains the file. */
 function partOf(path: string): string {
   const names = path.split('/').slice(1);
   const parts = names.map((_, i) => names.slice(0, names.length - i).join('/'));
-  return parts.find((part) => arrows[part] !== undefined) ?? roomOf(path);
+  return parts.find((part) => moduleImports[part] !== undefined) ?? moduleOf(path);
 }
 
-/** `place`: a room, a folder or a file of it, or `room/*`. */
+/** `place`: a module, a folder or a file of it, or `module/*`. */
 function isWithin(path: string, place: string): boolean {
   if (place.endsWith('/*')) return path.slice(0, path.lastIndexOf('/')) === `src/${place.slice(0, -2)}`;
   return path === `src/${place}` || path.startsWith(`src/${place}/`);

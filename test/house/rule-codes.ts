@@ -70,8 +70,8 @@ function headerOf(text: string): string {
 function testedBy(path: string, all: readonly string[]): readonly string[] {
   const file = path.replace(/\.test\.ts$/, '.ts');
   if (file === path) return [];
-  const room = posix.dirname(file).replace(/^test\/(?:unit|integration)/, 'src');
-  return [file, ...all.filter((other) => other.startsWith(`${room}/`) && posix.basename(other) === posix.basename(file))];
+  const module = posix.dirname(file).replace(/^test\/(?:unit|integration)/, 'src');
+  return [file, ...all.filter((other) => other.startsWith(`${module}/`) && posix.basename(other) === posix.basename(file))];
 }
 
 function passagesOf({ path, text }: Source): readonly Passage[] {

@@ -44,7 +44,7 @@ const rules: readonly Rule[] = [
     where: inSource,
     except: files,
   },
-  { banned: /\bEventEmitter\b/g, instead: 'an AsyncIterable or a port: rooms share no emitters', where: inSource },
+  { banned: /\bEventEmitter\b/g, instead: 'an AsyncIterable or a port: modules share no emitters', where: inSource },
   { banned: /(?:[:<|&]|\bas)\s*any\b(?![:(])|\bany\[\]/g, instead: 'unknown, and a parser', where: everywhere },
   {
     banned: /@ts-(?:ignore|nocheck|expect-error)\b/g,
@@ -64,7 +64,7 @@ const rules: readonly Rule[] = [
   { banned: /\benum\s+\w+\s*\{|\bnamespace\s+\w+\s*\{/g, instead: 'a union with a kind', where: everywhere },
 ];
 
-const junkRooms = /(?:^|\/)(?:index|utils?|helpers?|common|types|misc)\.ts$|\/(?:utils?|helpers?|common|types|misc)\//;
+const junkNames = /(?:^|\/)(?:index|utils?|helpers?|common|types|misc)\.ts$|\/(?:utils?|helpers?|common|types|misc)\//;
 const linesMax = 500;
 /** The demo is no test, and ends the processes that it starts. */
 const startsChildren = /^test\/(?:support\/children\.ts$|demo\/)/;
@@ -111,7 +111,7 @@ function ruleViolations(
 
 function fileViolations({ path, text }: Source): readonly string[] {
   const violations: string[] = [];
-  if (junkRooms.test(path)) violations.push(`${path}: name the file after its one noun`);
+  if (junkNames.test(path)) violations.push(`${path}: name the file after its one noun`);
   const lines = text.trimEnd().split('\n').length;
   if (inSource.test(path) && lines > linesMax) violations.push(`${path}: ${lines} lines; split it`);
   if (path.startsWith('test/') && !startsChildren.test(path) && text.includes('child_process'))

@@ -16,7 +16,7 @@ const heightPixels = 90;
 const axisPixels = 44;
 const msPerSecond = 1_000;
 
-type Chart = Readonly<{ plot: uPlot; room: HTMLElement; value: HTMLElement }>;
+type Chart = Readonly<{ plot: uPlot; container: HTMLElement; value: HTMLElement }>;
 
 export class Charts {
   readonly element = document.createElement('div');
@@ -26,7 +26,7 @@ export class Charts {
     this.element.className = 'charts';
     this.#charts = new Map(activityNames.map((name) => [name, this.#draw(name)]));
     const resized = new ResizeObserver(() => {
-      for (const { plot, room } of this.#charts.values()) plot.setSize({ width: widthOf(room), height: heightPixels });
+      for (const { plot, container } of this.#charts.values()) plot.setSize({ width: widthOf(container), height: heightPixels });
     });
     resized.observe(this.element);
     // uPlot draws colours onto a canvas, so a change of theme needs a redraw.
@@ -46,15 +46,15 @@ export class Charts {
 
   #draw(name: ActivityName): Chart {
     const figure = document.createElement('figure');
-    const room = document.createElement('div');
+    const container = document.createElement('div');
     const caption = document.createElement('figcaption');
     const value = document.createElement('strong');
     caption.append(value, ` ${titles[name]}`);
-    figure.append(caption, room);
+    figure.append(caption, container);
     this.element.append(figure);
     const plot = new uPlot(
       {
-        width: widthOf(room),
+        width: widthOf(container),
         height: heightPixels,
         legend: { show: false },
         cursor: { show: false },
@@ -72,14 +72,14 @@ export class Charts {
         series: [{}, { stroke: () => colour('--accent'), fill: () => colour('--tint'), width: 1.5, points: { show: false } }],
       },
       [[], []],
-      room,
+      container,
     );
-    return { plot, room, value };
+    return { plot, container, value };
   }
 }
 
-function widthOf(room: HTMLElement): number {
-  return Math.max(120, room.clientWidth);
+function widthOf(container: HTMLElement): number {
+  return Math.max(120, container.clientWidth);
 }
 
 function colour(property: string): string {

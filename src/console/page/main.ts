@@ -32,10 +32,10 @@ function happen(event: Event): void {
 function draw(): void {
   render(page(state), document.body);
   const { route, overview } = state;
-  const room = document.querySelector('#charts');
-  if (room === null || overview === undefined || route.kind !== 'overview') return;
+  const container = document.querySelector('#charts');
+  if (container === null || overview === undefined || route.kind !== 'overview') return;
   charts ??= new Charts();
-  if (charts.element.parentElement !== room) room.append(charts.element);
+  if (charts.element.parentElement !== container) container.append(charts.element);
   charts.show(overview.activity);
 }
 

@@ -100,19 +100,19 @@ export function parseRecordKey(prefix: string, text: string): RecordKey | undefi
   const place = text.slice(start.length);
   if (place === 'cache' || place === 'leader' || place === 'swept') return { kind: place };
   const cut = place.indexOf('/');
-  const [room, rest] = [place.slice(0, cut), place.slice(cut + 1)];
-  if (room === 'rewrites') return { kind: 'rewrite', of: rest };
-  if (room === 'written') return { kind: 'written', of: rest };
-  if (room === 'links') return parseLink(rest);
-  if (room === 'servers') return { kind: 'server', id: rest };
-  if (room === 'fences') return { kind: 'fence', id: rest };
-  if (room === 'heartbeats') return { kind: 'heartbeat', id: rest };
-  const [name = '', type = ''] = room === 'slices' ? rest.split('/') : [rest];
+  const [folder, rest] = [place.slice(0, cut), place.slice(cut + 1)];
+  if (folder === 'rewrites') return { kind: 'rewrite', of: rest };
+  if (folder === 'written') return { kind: 'written', of: rest };
+  if (folder === 'links') return parseLink(rest);
+  if (folder === 'servers') return { kind: 'server', id: rest };
+  if (folder === 'fences') return { kind: 'fence', id: rest };
+  if (folder === 'heartbeats') return { kind: 'heartbeat', id: rest };
+  const [name = '', type = ''] = folder === 'slices' ? rest.split('/') : [rest];
   const shard = parseShardName(name);
   if (shard === undefined) return undefined;
-  if (room === 'shards') return { kind: 'shard', shard };
+  if (folder === 'shards') return { kind: 'shard', shard };
   const [, resource, group = '', identity = ''] = resourcePattern.exec(type) ?? [];
-  return room === 'slices' && resource !== undefined
+  return folder === 'slices' && resource !== undefined
     ? { kind: 'slice', slice: { shard, resource: { group, resource, identity } } }
     : undefined;
 }
