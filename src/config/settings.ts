@@ -4,7 +4,7 @@
  *
  * An unknown flag, key or variable, or a value out of its bounds, is an error that names its
  * source. All errors are reported at once. Variables that Kubernetes sets for a service named
- * strata are recognised (variables.ts).
+ * strata are ignored (variables.ts).
  */
 import { join } from 'node:path';
 import { keptNames, type KeptNames } from '../domain/kept-names.js';
@@ -31,8 +31,8 @@ export type SettingsSources = Readonly<{
   environment: Readonly<Record<string, string | undefined>>;
   readFile: (path: string) => string;
   /**
-   * Keyed by flag: defaults that replace those of the options when the program runs in place of
-   * kcp's.
+   * Keyed by flag: defaults that replace those of the options when the program runs in place of a
+   * program of kcp.
    */
   defaults?: Readonly<Record<string, string>>;
   /** The policy for following the parent if the file has none. */

@@ -18,7 +18,7 @@ export type PageFiles = Readonly<{
   assets: ReadonlyMap<string, PageFile>;
 }>;
 
-/** The imports of the page's modules, and the file of the package for each. */
+/** The file of a package for each name that the page's modules import. */
 const packages: Readonly<Record<string, string>> = {
   'lit-html': 'lit-html/lit-html.js',
   'lit-html/directives/repeat.js': 'lit-html/directives/repeat.js',

@@ -1,6 +1,6 @@
 /**
- * A logical cluster (a stable id) and a canonical path (`root:org:team`, an index to a logical
- * cluster that may move).
+ * The name of a logical cluster, a stable id; and a canonical path, such as `root:org:team`, which
+ * leads to a logical cluster. Another logical cluster may get the path later.
  *
  * A URL may have either in the same place. A text that contains ':' and does not begin with
  * `system:` is a path.

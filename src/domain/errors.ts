@@ -1,6 +1,6 @@
 /**
- * Why a request is refused. A refusal is a value until a thin shell throws it as `Refused`; one
- * place turns refusals into Statuses. Faults are `CacheError`s; bugs are assertions.
+ * Why a request is refused. A check returns a refusal as a value, or throws it as `Refused`;
+ * web/formats/status.ts makes it a Status. Faults are `CacheError`s; bugs are assertions.
  */
 import { formatGroupResource } from './resource.js';
 
@@ -127,13 +127,13 @@ export function unreachable(value: never): never {
   throw new Error(`unreachable: ${String(value)}`);
 }
 
-/** One line with the whole chain of causes, for readers without a log. */
+/** One line: the message of the error, then those of its causes. */
 export function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message}: ${explain(error.cause)}`;
 }
 
-/** Nobody needs more causes, and a body of 3 MiB could have hundreds of thousands. */
+/** A body of 3 MiB could have hundreds of thousands of invalid fields; nobody needs more causes. */
 const causesMax = 100;
 
 /** The invalid object. `kind` is the Kind, or the plural resource where Kubernetes puts that. */

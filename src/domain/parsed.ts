@@ -1,6 +1,6 @@
 /**
- * The result of a parser of untrusted input: the value, or a refusal, which no caller can forget.
- * Only `attempt` handles parsers that throw a refusal.
+ * The result of a parser of untrusted input: the value, or a refusal. The type makes every caller
+ * check for a refusal. Only `attempt` handles parsers that throw a refusal.
  */
 import { Refused } from './errors.js';
 import type { Refusal } from './errors.js';

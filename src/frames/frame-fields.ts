@@ -4,8 +4,8 @@
  * long messages.
  *
  * A reader throws a BadFrame such as ' is not a string'. `readMember` puts the name of the member
- * in front. Bodies are views of the message. Slices are parsed, because they become keys. The
- * logical cluster, namespace and name of a pushed key are not validated here.
+ * in front. Bodies are views of the message. Slices are parsed, because their texts become parts of
+ * keys. The logical cluster, namespace and name of a pushed key are not validated here.
  */
 import { parseShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';

@@ -1,7 +1,7 @@
 /**
- * The value of a plain YAML scalar, as sigs.k8s.io/yaml (goyaml v2) reads it, because upstream's
- * `application/yaml` uses that. It is YAML 1.2's core schema plus, from 1.1, `yes`, `on`, `0b11`,
- * `1_000` and octal `017`. Dates are strings.
+ * The value of a plain YAML scalar, as sigs.k8s.io/yaml (goyaml v2) reads it, because
+ * kube-apiserver reads `application/yaml` with it. It is YAML 1.2's core schema plus, from 1.1,
+ * `yes`, `on`, `0b11`, `1_000` and octal `017`. Dates are strings.
  *
  * Numbers lose nothing: a decimal keeps its digits, and only its form changes to JSON's (`+5` is 5,
  * `.5` is 0.5).

@@ -7,14 +7,14 @@
  *      │           └──▶ LIST, page by page ─┘ │   a failed page is requested again
  *      └──────────── revision gone ───────────┘   a new sync, from `begin`
  *
- * R1 A read that its consumer has not accepted counts as not read. The position advances only
- *    once the consumer has accepted everything before it.
+ * R1 The position advances only once the consumer has accepted everything before it. The reader
+ *    reads again what the consumer has not accepted.
  * R2 A page or a watch that breaks off does not lose earlier reads. read-step.ts decides the
  *    next step.
  * R3 After a failure without progress the reader waits, longer each time, and at least as long as
  *    the server asks. After progress it continues at once. A new sync always waits, longer each
- *    time until a sync lasts. Progress is a page, the end of a sync, a new revision, or a watch of
- *    `steadyMs`; a bookmark that repeats a revision is none.
+ *    time; a minute without a new sync resets the wait. Progress is a page, the end of a sync, a
+ *    new revision, or a watch of `steadyMs`; a bookmark that repeats a revision is none.
  * R4 A server whose revision falls has lost some of its history. A watch that is ahead of the
  *    server gets neither events nor an error, so the reader syncs again.
  *
@@ -79,7 +79,7 @@ type Place = {
 
 /** client-go's timeout: five to ten minutes. */
 const watchSecondsMin = 300;
-/** Longer than any server works on an answer. */
+/** Longer than kube-apiserver's default request timeout, 60 s. */
 const silenceMs = 75_000;
 /** A watch that lasted this long did not fail, even without an event. */
 const steadyMs = 1_000;
@@ -150,7 +150,7 @@ export class KubeReader {
     this.#accepted(place);
     const openedMs = this.#parts.clock.now();
     let syncing = step.kind === 'watch-list';
-    // Yield at once: everything read before is outdated, and the server may answer late.
+    // Yield now, not with the first event, which may come late: everything read before is outdated.
     if (syncing) yield [{ kind: 'begin' }];
     let reads: Read[] = [];
     for await (const batch of lines(chunks, objectBytesMax)) {
@@ -161,8 +161,8 @@ export class KubeReader {
         if (event.type === 'ERROR') failure = refusalOf(0, decoder.decode(event.object));
         if (failure !== undefined) break;
         const object = readSourceObject(event.object);
-        // No watch could resume there: a watch from '' starts at the present, so deletes in between
-        // would be missed.
+        // No watch could resume after this event: a watch from '' starts at the present, and would
+        // miss deletes in between.
         if (object.resourceVersion === '') failure = new CacheError('an event of the watch has no resourceVersion');
         if (failure !== undefined) break;
         if (event.type === 'BOOKMARK') {
@@ -264,8 +264,8 @@ export class KubeReader {
   }
 
   /**
-   * The wait after a first failure is between zero and its bound; after each further one, at least
-   * half of its bound.
+   * The bound of the wait grows with the failures in a row. The first wait is between zero and its
+   * bound; each later wait is at least half of its bound.
    */
   #retryMs({ failures }: Place): number {
     const { random, absent } = this.#parts;

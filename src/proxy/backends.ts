@@ -60,8 +60,8 @@ export type BackendAnswer = Readonly<{
   body: Readable;
   isCutOff: () => boolean;
   /**
-   * Stops a request that is still being sent. The front door calls it after a whole answer, because
-   * the backend says nothing more about the request.
+   * Stops a request that is still being sent. The front door calls this after the end of the
+   * answer, because the backend says nothing more about the request.
    */
   endRequest: () => void;
 }>;
@@ -74,8 +74,8 @@ const sessions: Http2SessionsOptions = Object.freeze({
   windowBytes: 256 * 1024,
 });
 /**
- * Watches have their own connections, with smaller windows, because many watches may have no
- * reader.
+ * Watches have their own connections, with smaller windows, because the clients of many watches may
+ * not read.
  */
 const lasting: Http2SessionsOptions = Object.freeze({ ...sessions, windowBytes: 64 * 1024 });
 const originsMax = 1_000;

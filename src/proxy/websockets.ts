@@ -129,7 +129,7 @@ function join(
   passAlong(socket, client, clock);
 }
 
-/** Written as the bytes that the backend sent (HEADERS-3). */
+/** In latin1, because each character is one byte that the backend sent (HEADERS-3). */
 function headOf(code: number, headers: HeaderLines): Buffer {
   const lines = Object.entries(headers).flatMap(([name, value]) =>
     (typeof value === 'string' ? [value] : value).map((each) => `${name}: ${each}\r\n`),

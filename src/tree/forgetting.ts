@@ -1,7 +1,8 @@
 /**
  * On an operator's request, forgets a disconnected child that will not reconnect. The store drops
- * its id and its position, and this cache drops its reports. Its shards lose their via: this cache
- * serves their objects unchanged until a cache claims the shards or an operator removes them.
+ * its id and its position, and this cache drops its reports. The child's shards then have no via:
+ * this cache serves their objects unchanged until a cache claims the shards or an operator removes
+ * them.
  *
  * M1 A child cannot connect while it is being forgotten.
  */

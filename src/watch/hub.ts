@@ -1,8 +1,8 @@
 /**
  * Delivers commits to the open watches. Live watches are served in time slices of the event loop.
- * If the reader of a live watch keeps up, the hub writes to its exchange directly. `CatchUp` serves
- * the watches that are behind, and hands a watch back in the tick in which it has everything
- * published.
+ * If the client of a live watch keeps up, the hub writes to its HTTP exchange directly. `CatchUp`
+ * serves the watches that are behind. It hands a watch back in the tick in which the watch has
+ * received everything published.
  *
  *   commit ─▶ at once ─▶ written to every socket
  *   commit ─┐
@@ -12,8 +12,8 @@
  * at most `periodMsMax` after it. So a few watches get each commit at once. With many watches, a
  * flood of small commits becomes a few writes to each socket.
  *
- * Before a watch joins or ends, the hub sends its group everything published. A bookmark names the
- * revision up to which its watch has received everything.
+ * Before a watch joins or ends, the hub sends everything published to the watches of its group
+ * (scope-index.ts). A bookmark names the revision up to which its watch has received everything.
  *
  * A watch with bookmarks gets one every `bookmarkIntervalMs` while it is live, and one
  * `bookmarkBeforeEndMs` before its timeout.
@@ -182,8 +182,8 @@ export class Hub implements Watches, ChangeStream {
   #deliver(): void {
     const { clock } = this.#parts;
     this.#roundSinceMs ??= clock.now();
-    // Sinks are written in a later turn than the one that publishes, so that writers get their
-    // answers first.
+    // The hub writes to sockets in a later turn than the one that publishes, so that the clients
+    // that wrote get their answers first.
     if (this.#toWrite.length > 0) this.#writeOut(timeShare(clock));
     else this.#live.deliver(timeShare(clock));
     const isDone = this.#live.isIdle && this.#toWrite.length === 0;

@@ -54,7 +54,7 @@ type Read = Readonly<{ at: Revision; shard: ShardName | undefined; code: number;
 
 const reportsMax = 4;
 /**
- * Caches the texts, because callers share a report on all shards, which may list a hundred of them.
+ * Formats each report once, because many callers share a report, which may list a hundred shards.
  */
 const textsOfReports = new WeakMap<TypeFreshnessReport, string>();
 

@@ -41,8 +41,8 @@ export type NeighbourView = Readonly<{
 }>;
 
 /**
- * `fresh`: the cache has every object of the shard, but for the lag. `partial`: some objects are
- * missing.
+ * `fresh`: the cache has every object of the shard, except changes within the lag. `partial`: some
+ * objects are missing.
  */
 export type ShardState = 'fresh' | 'partial' | 'held' | 'away' | 'removed';
 

@@ -1,5 +1,6 @@
 /**
- * Reads the spec of a review from JSON, YAML or protobuf, without the members that decide nothing.
+ * Reads the spec of a review from JSON, YAML or protobuf, without its selectors, which change no
+ * answer.
  */
 import { badRequest, invalid, Refused } from '../../domain/errors.js';
 import { jsonValue } from '../../json/json-value.js';
