@@ -15,8 +15,8 @@ import { parseSpokenFor, speakersGroup } from './spoken-for.js';
 type Vouching = Readonly<{ vouchesFor: (certificate: X509Certificate) => boolean }>;
 
 /**
- * The authorities that the handshake accepts: those of clients, and those of authenticating
- * proxies. A proxy's certificate must have one of `names`; if `names` is empty, any name.
+ * The authorities that the handshake accepts, for clients and for authenticating proxies. A proxy's
+ * certificate must have one of `names`; if `names` is empty, any name.
  */
 export type TrustedKinds = Readonly<{ clients: Vouching | undefined; proxies: Vouching; names: readonly string[] }>;
 

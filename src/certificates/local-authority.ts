@@ -55,8 +55,8 @@ export class LocalAuthority {
   }
 
   /**
-   * Writes `NAME.crt` and `NAME.key`; NAME must not be that of the authority. Only `force` replaces
-   * files. `replaced` describes them. Throws CacheError.
+   * Writes `NAME.crt` and `NAME.key`; NAME must not be `ca`. Only `force` replaces files.
+   * `replaced` describes them. Throws CacheError.
    */
   write(
     { certificatePem, keyPem }: CertificateAndKey,

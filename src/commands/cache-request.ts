@@ -2,8 +2,7 @@
  * One request of an operator to a cache: over TLS, with a client certificate. The cache answers
  * JSON or a Status.
  *
- * Each error is one sentence that says what to check. The bounds are those of
- * `lookup/cache-connection.ts`.
+ * Each error is one sentence that says what to check. `lookup/cache-connection.ts` has the bounds.
  */
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';

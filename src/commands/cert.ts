@@ -3,8 +3,8 @@
  * that signs them is kept in a directory.
  *
  * Each command prints the rights of its certificate; a master's allows everything. File names begin
- * with the kind, so that they never collide with those of another kind, of the administrator or of
- * the authority (`ca`). `--force` replaces only the same pair:
+ * with the kind, so that they never collide with the files of another kind, of the administrator or
+ * of the authority (`ca`). `--force` replaces only the same pair:
  *
  *   shard-NAME.crt   cache-NAME.crt    reader-NAME.crt
  *   syncer-NAME.crt  serving-NAME.crt  admin.crt         with a .key beside each

@@ -1,6 +1,6 @@
 /**
  * `strata identities`: the identity hashes of APIExports, and how fresh they are. Without an
- * operand it lists the exports of root, which has those of kcp's own types.
+ * operand it lists the exports of root, which has the exports of kcp's own types.
  */
 import { operatorOptions } from '../config/options/command-options.js';
 import { CacheError } from '../domain/errors.js';

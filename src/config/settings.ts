@@ -31,7 +31,7 @@ export type SettingsSources = Readonly<{
   environment: Readonly<Record<string, string | undefined>>;
   readFile: (path: string) => string;
   /**
-   * Keyed by flag: defaults that replace those of the options when the program runs in place of a
+   * Keyed by flag: defaults that replace the options' own when the program runs in place of a
    * program of kcp.
    */
   defaults?: Readonly<Record<string, string>>;

@@ -297,7 +297,7 @@ export const agentMetricTable = {
 } as const satisfies MetricTable;
 
 /**
- * The metrics of a front door, beside those of a server. Names, labels and buckets are those of
+ * The metrics that a front door has beside a server's. Names, labels and buckets are the same as in
  * kcp's front proxy, because kcp's dashboards use them.
  */
 export const frontDoorMetricTable = {

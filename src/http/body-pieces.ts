@@ -3,8 +3,8 @@
  * DATA frames of one byte cost a hundred times as much as their bytes. Node does not count or
  * announce pieces, but passes each to `push`.
  *
- * The bytes that a piece lacks to `pieceBytesMin` count as buffered bytes of the caller until the
- * request ends. Longer pieces and ended requests reduce the count.
+ * If a piece is shorter than `pieceBytesMin`, the missing bytes count as buffered bytes of the
+ * caller until the request ends. Longer pieces and ended requests reduce the count.
  *
  * Bound: `shortBytesMax` of these bytes on a connection; beyond `shortBytesFree`, only while the
  * caller's budget is not full.

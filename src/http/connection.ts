@@ -144,7 +144,7 @@ export class Connection implements ExchangeOwner {
     this.sendTimeoutMs = options.sendTimeoutMs;
     this.pace = parts.pace;
     this.quota = parts.quotas.join(this.peer);
-    // The caller's budget, because the answer under way may need all of the connection's.
+    // The caller's budget, because the answer under way may need the connection's whole budget.
     this.#waiting = new WaitingRequests(this.quota.bufferedBytes);
     this.#pieces = new BodyPieces(this.quota.bufferedBytes);
     this.bufferedBytes = new Budget(options.connectionBufferedBytesMax, this.quota.bufferedBytes);

@@ -1,8 +1,8 @@
 /**
  * The memory of one exchange, from its connection's budget. At its end the exchange releases the
- * memory and ends every wait. After a wait its caller continues in a later turn. A closing
- * connection ends its exchanges one by one; each passes its memory to the next, which has ended by
- * that turn.
+ * memory and ends every wait. A wait that gets memory resolves in a later turn. A closing
+ * connection ends its exchanges one by one, and each passes its memory to the next. By that turn
+ * the next has ended, and the wait fails.
  */
 import type { Budget } from '../domain/base/budget.js';
 import type { MemoryReservation } from '../domain/base/memory-reservation.js';

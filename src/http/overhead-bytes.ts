@@ -20,14 +20,14 @@ const requestRecordBytes = 256;
  */
 const weightOfBody = 3;
 /**
- * The largest TLS overhead of bytes read, in records of 700 bytes, and of the confirmations for
- * bytes sent.
+ * The TLS overhead that is allowed for each byte read, in records of 700 bytes, and for confirming
+ * each byte sent.
  */
 const recordShare = 0.03;
 const confirmingShare = 0.01;
 /**
- * The largest TLS overhead of a connection that is no longer HTTP; the new protocol counts its own
- * bytes.
+ * The TLS overhead that is allowed for each byte read once the connection is no longer HTTP. The
+ * new protocol counts its own bytes.
  */
 const otherRecordShare = 4;
 const msPerSecond = 1000;

@@ -2,11 +2,10 @@
  * JSON Patch, RFC 6902, on the lossless tree.
  *
  * J1 All or nothing: the result is a new tree, and the target never changes. If an operation fails,
- *    the patch is refused, and the refusal names the operation (422, as upstream).
+ *    the patch is refused, and the refusal names the operation (422, as in Kubernetes).
  * J2 Values that no operation names are shared with the target, not copied.
- * J3 Work is bounded: 10,000 operations and 3 MiB of `copy` (both are upstream's numbers).
- *    Inserting and removing may shift 50 million array elements (about 0.1 s). Beyond a bound the
- *    answer is 413.
+ * J3 Work is bounded: 10,000 operations and 3 MiB of `copy` (both as in Kubernetes). Inserting and
+ *    removing may shift 50 million array elements (about 0.1 s). Beyond a bound the answer is 413.
  *
  * The packages fast-json-patch and rfc6902 patch plain objects in place, compare numbers as floats,
  * and have none of the bounds of J3.
@@ -237,7 +236,7 @@ function indexOf(name: string, max: number, label: string): number {
 }
 
 /**
- * The message begins with upstream's words. The causes name the operation again, because kubectl
+ * The message begins with Kubernetes' words. The causes name the operation again, because kubectl
  * prints them.
  */
 function failed(operation: string, reason: string): Refused {

@@ -39,8 +39,8 @@ export function chosen(names: NamesOfType, choose: Chosen): Kept {
 }
 
 /**
- * Adds those of `kept` that the body lacks, marked as set on the copy. A value that the pusher
- * sends wins over one that was set on the copy under the same name.
+ * Adds the members of `kept` that the body lacks, marked as set on the copy. A value that the
+ * pusher sends wins over one that was set on the copy under the same name.
  */
 export function withKept(body: Body, kept: Kept | undefined): Body {
   if (kept === undefined) return body;

@@ -1,10 +1,10 @@
 /**
- * The JSON that `metadata` may have: Go's ObjectMeta must decode it. Errors are those of Go's
+ * The JSON that `metadata` may have: Go's ObjectMeta must decode it. Errors have the words of Go's
  * decoder.
  *
  * The first byte of a value shows its type, so little is decoded. Go decodes every member,
  * including repeated ones. `null` is Go's zero value and is allowed anywhere except in labels and
- * annotations: there, some readers would read '' and others null. Integers are checked by their
+ * annotations, where some readers would read '' and others null. Integers are checked by their
  * text, because Go does not accept 1.0. An unknown member may have any value, unless its name is
  * another spelling of a known one.
  * https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/

@@ -10,7 +10,7 @@ const quote = 0x22;
 const openingBrace = 0x7b;
 
 /**
- * The text to insert at `revisionAt`. That is before a member that begins there, before the first
+ * The text to insert at `revisionAt`. This offset is at the beginning of a member, before the first
  * member and its white space, or after the last member.
  */
 export function revisionText({ bytes, marks: { revisionAt } }: Body, resourceVersion: string): string {

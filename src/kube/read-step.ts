@@ -16,7 +16,7 @@ import { KubeRefusal } from './kube-client.js';
 export type ReadStep =
   | Readonly<{ kind: 'watch-list' }>
   /**
-   * `continueToken`: '' at the first page. `revision`: that of the first page; undefined until it
+   * `continueToken`: '' at the first page. `revision`: the first page's; undefined until that page
    * was read. `isWhole`: the whole list in one answer.
    */
   | Readonly<{ kind: 'list'; continueToken: string; revision: string | undefined; isWhole: boolean }>

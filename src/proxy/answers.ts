@@ -17,7 +17,7 @@ export function forbidden(user: string, method: string, path: string, why = ''):
   return status(403, 'Forbidden', message, { headers: nosniff, details: {} });
 }
 
-/** The message is that of kcp's shards. */
+/** kcp's shards give the same message. */
 export function extraNotAllowed(key: string): OwnAnswer {
   const message = `forbidden: impersonating the extra key ${JSON.stringify(shown(key))} is not allowed for the requestor`;
   return status(403, 'Forbidden', message, { headers: nosniff, details: {} });

@@ -1,5 +1,5 @@
 /**
- * The headers for a backend, and those of the answer to a client. Pure.
+ * The headers of a request to a backend, and of the answer to the client. Pure.
  *
  * HEADERS-1 Only the proxy says who the caller is. Every identity header of the request is removed,
  *    in any case of letters, even if the proxy adds none.
@@ -101,7 +101,7 @@ export function headerBlockBytesMax(headers: HeaderLines): number {
 export const bodiless: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /**
- * `headers`: as Node provides those of an answer. Pseudo headers of HTTP/2 are left out. So is the
+ * `headers`: the backend's, as Node provides them. Pseudo headers of HTTP/2 are left out. So is the
  * length of a 204 or 205: these have no body, and HTTP/2 treats a length as an error.
  */
 export function answerHeaders(status: number, headers: Readonly<Record<string, string | string[] | number | undefined>>): HeaderLines {

@@ -1,6 +1,6 @@
 /**
  * The identity that a backend receives, from the certificate of the connection. Headers count only
- * if the certificate is that of an authenticating proxy, such as a shard that passes on a request
+ * if the certificate belongs to an authenticating proxy, such as a shard that passes on a request
  * for a mounted Workspace. In all cases only groups that may be passed on remain.
  *
  * IDENTITY-1 The backend reads exactly what was checked here. A certificate names nobody if a
@@ -25,8 +25,8 @@ const credentials = new WeakMap<object, string>();
 
 /**
  * `untrusted`: a certificate was shown, and no CA vouches for it (any more), or no header can carry
- * its names. Undefined: there is no certificate, or it is that of an authenticating proxy whose
- * headers name no user. The backend then requires a token.
+ * its names. Undefined: there is no certificate, or an authenticating proxy has it, and its headers
+ * name no user. The backend then requires a token.
  */
 export function identityOf(caller: Caller, request: IncomingMessage, groups: GroupRules): Identity | 'untrusted' | undefined {
   if (caller.isAuthenticatingProxy === true) return assertedIdentity(request.rawHeaders, groups);

@@ -3,8 +3,8 @@
  * name is read from the logical cluster `system:shard`, where newer kcp keeps Shards, else from
  * `root`.
  *
- * Any shard may push a Shard of any name. Only those of the shard `root` count, because their URLs
- * receive the requests for shards.
+ * Any shard may push a Shard of any name. Only the Shards from the shard `root` count, because
+ * their URLs receive the requests for shards.
  *
  * URLS-1 A result is cached until the next published revision. Every request needs it, and reading
  *    it takes longer than resolving the path.

@@ -52,7 +52,7 @@ export type CacheParts = ServingParts &
   }>;
 
 /**
- * Publishes link policies that replace those of the settings, until the caller closes the result.
+ * Publishes link policies in place of the settings' policies, until the caller closes the result.
  */
 export type WatchPolicies = (publish: (policies: LinkPolicies) => void) => Reloadable | undefined;
 

@@ -228,13 +228,13 @@ export class ShardAgent {
 }
 
 /**
- * Whether an agent can read its source. Two kubeconfigs are easily mistaken for that of a shard:
+ * Whether an agent can read its source. Two kubeconfigs are easily mistaken for a shard's:
  *
- * - That of a Strata cache. An agent that reads a cache pushes the objects of all shards as those
- *   of its own shard. If it pushes into the same cache, it reads each pushed object as a new
- *   change, without end. A cache names itself in a header of every response, and in `/version`,
- *   because an intermediary may remove headers.
- * - That of a front proxy, or of a user outside `system:masters`. kcp then forbids every request
+ * - A Strata cache's. An agent that reads a cache pushes the objects of all shards as its own
+ *   shard's. If it pushes into the same cache, it reads each pushed object as a new change, without
+ *   end. A cache names itself in a header of every response, and in `/version`, because an
+ *   intermediary may remove headers.
+ * - A front proxy's, or one of a user outside `system:masters`. kcp then forbids every request
  *   for all logical clusters at once, including `/version`.
  */
 const versionPath = '/clusters/*/version';

@@ -51,8 +51,8 @@ export function replicatedTypes(table: readonly TableType[]): readonly Replicate
 }
 
 /**
- * The order of the checks is that of kcp's controller: an object without its mark is gone, even if
- * finalizers are pending.
+ * The order of the checks is the same as in kcp's controller: an object without its mark is gone,
+ * even if finalizers are pending.
  */
 export function select(object: SourceObject, { marked, systemClusters, selectors }: SelectionRule): Selected {
   if (object.cluster.startsWith('system:') && !systemClusters.has(object.cluster)) return 'ignored';

@@ -9,7 +9,7 @@ export type ClaimMapping = Readonly<{ claim: string; prefix: string }>;
 
 export type IssuerRules = Readonly<{
   url: string;
-  /** A token must be for one of them. */
+  /** A token must be for one of these audiences. */
   audiences: readonly string[];
   username: ClaimMapping;
   groups: ClaimMapping | undefined;

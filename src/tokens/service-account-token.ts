@@ -146,7 +146,7 @@ function assertNow(claims: Members, nowMs: number): void {
     if (nowMs + clockSkewMs < (timeOf(claims, name) ?? -Infinity)) throw new InvalidToken('the token is not valid yet');
 }
 
-/** Converts the claims of a token in a Secret to those of a bound token. */
+/** Gives the claims of a token in a Secret the form that a bound token's claims have. */
 function legacyClaims(claims: Members): Members {
   const of = (name: string): string => textOf(claims, `kubernetes.io/serviceaccount/${name}`);
   const [namespace, name, uid] = [of('namespace'), of('service-account.name'), of('service-account.uid')];

@@ -1,8 +1,8 @@
 /**
  * Who may do what. Members of system:masters may do everything. A certificate of a shard, a cache
- * or a reader may read everything except views; that of a shard may also write its own shard. The
- * certificate of a syncer may read its view. Whoever may read may also review its own rights.
- * Everyone else may only read health, and the views that RBAC allows (view-callers.ts).
+ * or a reader may read everything except views; a shard's may also write its own shard. A syncer's
+ * may read the syncer's view. Callers who may read may also review their own rights. Everyone else
+ * may only read health, and the views that RBAC allows (view-callers.ts).
  */
 import { isMaster, mayRead, mayReadFor, mayWriteFor, type Caller } from '../domain/caller.js';
 import type { Refusal } from '../domain/errors.js';

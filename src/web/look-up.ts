@@ -4,14 +4,15 @@
  *   {"freshness": REPORT, "reportedAgoMs": 0, "code": 200, "body": OBJECT}
  *       what GET answers, and the freshness of the object's type on its shard
  *   {"freshness": REPORT, "reportedAgoMs": 70, "code": 404, "body": STATUS}
- *       … on all shards, or on the shard in the question; `whole`: whether 404 is proven
+ *       what GET answers, and the freshness on all shards, or on the shard in the question;
+ *       `whole`: whether 404 is proven
  *
  * LOOK-1 The answer shows the state at one revision, no older than the report. Either the object
  *    was read after the report, or nothing was published in between. Otherwise a shard could
  *    finish its sync after the read and before the report. The report would then seem to prove that
  *    an object of that sync does not exist. An old object would seem as fresh as the report. If
  *    several servers share a store, the read waits for everything acknowledged before the report.
- * LOOK-2 The rights are those of GET: the kube face reads the object at its URL.
+ * LOOK-2 The caller needs the rights of a GET, because the kube face reads the object at its URL.
  *
  *   1. Read the object: on which shard is it?
  *   2. Make a report on that shard, or on all shards if the object is on none or on several.

@@ -1,6 +1,6 @@
 /**
- * The file of `--types-file`: further types, and changes to those of the built-in table. A type is
- * written like a CustomResourceDefinition:
+ * The file of `--types-file`: further types, and changes to the types of the built-in table. A type
+ * is written like a CustomResourceDefinition:
  *
  *   types:
  *     - group: cache.kcp.io

@@ -20,7 +20,7 @@ import {
   type UpstreamTable,
 } from './upstream-flags.js';
 
-/** Defaults that differ from those of `strata serve` when the program runs in place of kcp's. */
+/** The defaults that differ from `strata serve` when the program runs in place of kcp's program. */
 export const cacheServerDefaults = { 'root-directory': '.kcp-cache' } as const;
 
 const embeddedEtcd = 'there is no embedded etcd here: the store is SQLite, or the etcd of --etcd-servers';

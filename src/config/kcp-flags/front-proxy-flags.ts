@@ -17,7 +17,7 @@ import {
   type UpstreamTable,
 } from './upstream-flags.js';
 
-/** Defaults that differ from those of `strata proxy` when the program runs in place of kcp's. */
+/** The defaults that differ from `strata proxy` when the program runs in place of kcp's program. */
 export const frontProxyDefaults = { 'root-directory': '.kcp', 'secure-port': '443' } as const;
 
 const asksNoShard = 'the front door learns from the cache above where a request goes, see --parent-urls';

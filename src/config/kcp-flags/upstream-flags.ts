@@ -4,7 +4,7 @@
  *
  * The grammar is pflag's: `--name value`, `--name=value`, a boolean alone or with `=false`, `-v 4`,
  * `-v4`, `-v=4`. `_` counts as `-`. The last value of a flag wins, but a list keeps all values.
- * Each flag of upstream (kcp dac74f59) has one fate:
+ * Each flag of kcp (commit dac74f59) has one of three effects here:
  * - It becomes an option of this program.
  * - It tunes a part that this program does not have: it is accepted with a warning, one per reason.
  * - It is refused if ignoring it would weaken security (ciphers, encryption, who has access) or
@@ -54,7 +54,7 @@ export const servingFlags: readonly (readonly [string, UpstreamFlag])[] = [
   ...Object.values(options).map(ofOption),
 
   ['disable-http2-serving', decidedBoolean('the opposite of --http2', (disabled) => [option('http2', String(!disabled))])],
-  // Upstream, zero means the default.
+  // In kcp, zero means the default.
   [
     'http2-max-streams-per-connection',
     decided(options.http2StreamsMax.help, (value) => (value === '0' ? [accepted] : [option('http2-max-streams-per-connection', value)])),

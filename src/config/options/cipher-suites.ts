@@ -1,7 +1,7 @@
 /**
- * The ciphers that TLS may use, as kcp's flag names them. Their names are those of Go, which are
- * IANA's, and two older ones that component-base keeps. OpenSSL has other names for suites of TLS
- * 1.2, and the same names for those of TLS 1.3.
+ * The ciphers that TLS may use, under the names that kcp's flag accepts: IANA's, which Go has too,
+ * and two older ones that component-base keeps. OpenSSL has other names for suites of TLS 1.2, and
+ * the same names for suites of TLS 1.3.
  *
  * CIPHER-1 TLS offers only suites that are named. A suite that cannot be offered is refused by
  *    name, because OpenSSL would silently skip it.

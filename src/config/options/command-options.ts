@@ -160,8 +160,8 @@ function parseClaims(text: string): ReadonlyMap<string, string> | undefined {
 }
 
 /**
- * How the front door checks tokens. Without any of these options the shards check them. The names
- * are those of kube-apiserver.
+ * How the front door checks tokens. Without any of these options the shards check them.
+ * kube-apiserver has the same names.
  */
 export const tokenOptions = {
   tokenFile: file({ flag: 'token-auth-file', help: 'A CSV file of static tokens, one on each line: token,user,uid,"group,group".' }),

@@ -1,4 +1,6 @@
-/** The options of a store in etcd. Those that kcp's cache server also has are spelled as there. */
+/**
+ * The options of a store in etcd. Options that kcp's cache server also has are spelled the same.
+ */
 import { bytes, count, duration, file, parsedBy, several } from './option.js';
 
 const prefixPattern = /^(?:\/[A-Za-z0-9._-]+)+$/;

@@ -14,9 +14,7 @@ export type Reading<Value> = Readonly<{ kind: 'read'; value: Value }> | Readonly
  * configuration file.
  */
 export type CommandOption<Value> = Readonly<{
-  /**
-   * The name without dashes. It is upstream's name if upstream's cache server has the same option.
-   */
+  /** The name without dashes. It is kcp's name if kcp's cache server has the same option. */
   flag: string;
   /**
    * As an operator would write it; `<root-directory>` means the value of `--root-directory`.
@@ -151,7 +149,7 @@ export function several<Value, P extends Place & Readonly<{ placeholder: string;
   return { ...rest, default: undefined, repeatable: true, read };
 }
 
-/** Empty means every interface, as in upstream. */
+/** Empty means every interface, as in kcp. */
 export function address<P extends Place & Readonly<{ default: string }>>(rest: P): P & Kind<string> {
   const acceptedValues = 'an IP address';
   const read = readBy(acceptedValues, (text) => (text === '' ? '0.0.0.0' : isIP(text) === 0 ? undefined : text));

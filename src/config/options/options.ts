@@ -1,7 +1,7 @@
 /**
  * Every option of the server. Each name ends with its unit, and each value has bounds.
  *
- * Flags that kcp's cache server also has are spelled as there.
+ * Flags that kcp's cache server also has are spelled the same.
  */
 import { logFormats, logLevels } from '../../diagnostics/log.js';
 import { cipherSuites } from './cipher-suites.js';

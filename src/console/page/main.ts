@@ -20,7 +20,7 @@ const timesWhatItTook = 10;
 
 let state = begin(parseRoute(location.hash));
 let charts: Charts | undefined;
-/** Cancels the requests of the list; `showing` cancels that of the open object. */
+/** Cancels the requests for the list; `showing` cancels the request for the open object. */
 let listing = new AbortController();
 let showing = new AbortController();
 

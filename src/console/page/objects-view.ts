@@ -111,8 +111,7 @@ function foundIn(pages: readonly PageOfType[], route: ObjectsRoute): TemplateRes
 }
 
 /**
- * Shard and cluster are columns if the list covers several of them. Otherwise they are those of the
- * route.
+ * Shard and cluster are columns if the list covers several of them. Otherwise the route names them.
  */
 function objectNames(columns: readonly Column[], { shard, cluster }: ObjectsRoute): (row: Row) => ObjectName {
   const [shardAt, clusterAt] = ['Shard', 'Cluster'].map((name) => columns.findIndex((column) => column.name === name)) as [number, number];

@@ -6,8 +6,8 @@
  *
  * F1 Unusable content is ignored: a half-written file, or a certificate with another key. Each
  *    problem is logged once.
- * F2 A kubeconfig that leads to another shard is ignored: the objects of that shard would be pushed
- *    as those of this one.
+ * F2 A kubeconfig that leads to another shard is ignored: the agent would push that shard's objects
+ *    as this shard's.
  */
 import { certificatesIn, type UsedCertificates } from '../../certificates/certificate-expiry.js';
 import { checkAuthorities, checkPair } from '../../certificates/pair-files.js';

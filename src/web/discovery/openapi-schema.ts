@@ -93,7 +93,7 @@ const otherFields: Readonly<Record<string, Readonly<Record<string, object>>>> = 
   APIResourceSchema: { spec: anyObject },
 };
 
-/** Only its shard defines a declared type, so none of its fields are known here. */
+/** A shard alone defines its declared types, so the cache knows none of their fields. */
 function fieldsOf({ kind, identity }: Documented): Readonly<Record<string, object>> {
   return identity === '' ? (otherFields[kind] ?? { spec: anyObject, status: anyObject }) : {};
 }

@@ -5,10 +5,7 @@ import type { ObjectForm } from './object-form.js';
 import { encode, join, type Part } from './parts.js';
 import { failure } from './status.js';
 
-/**
- * The elements of a list, each with a comma in front. Whoever opens the list drops the very first
- * comma.
- */
+/** The elements of a list, each with a comma in front. `listBytes` drops the very first comma. */
 export function listEncoding(form: ObjectForm): ListEncoding {
   return {
     id: `list ${form.id}`,

@@ -24,7 +24,7 @@ const trailerBytes = 8;
 export class Gzip {
   readonly #deflated = new WeakMap<Uint8Array, Promise<Deflated>>();
 
-  /** For each piece, reserves memory for the deflated bytes and releases that of the piece. */
+  /** For each piece, reserves memory for the deflated bytes and releases the piece's memory. */
   async *stream(
     pieces: AsyncIterable<Uint8Array>,
     memory: Pick<MemoryReservation, 'add' | 'release'>,

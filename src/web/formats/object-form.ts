@@ -16,7 +16,7 @@ export interface ObjectForm {
   readonly isOwn?: true;
   /** apiVersion and kind of one object in this form; `listKind`: the kind of a list of them. */
   readonly typeMeta: Readonly<{ apiVersion: string; kind: string; listKind: string }>;
-  /** The start of a list, up to and including the opening of the member with its objects. */
+  /** The start of a list, up to the bracket before its first object. */
   readonly listOpening: Uint8Array;
   element(object: StoredObject, resourceVersion: string): readonly Part[];
   single(object: StoredObject, resourceVersion: string): readonly Part[];
@@ -80,8 +80,8 @@ export function partialForm(type: ServedType, version: string, showsVersion: boo
 }
 
 /**
- * If an object is longer, its table row shows only the cells that need only the metadata. Parsing
- * the object for a few cells would delay other requests.
+ * If an object is longer, its table row shows only cells from the metadata. Parsing the object for
+ * a few more cells would delay other requests.
  */
 const cellsBytesMax = 64 * 1024;
 

@@ -82,7 +82,7 @@ export async function answer(asked: FaceRequest, ports: KubePorts, version: stri
   if (path.shard === undefined && !placeless.includes(path.rest[0] ?? '')) throw new Refused(prefixMissing('shard'));
 
   if (resource === undefined && !(await exchange.memory.reserve(discoveryBytesMax))) return { kind: 'streamed' };
-  // Wait before reading the view and the canonical path, which must come from the objects' state.
+  // Wait first, because the view and the canonical path must be as new as the objects.
   if (verb !== undefined && needsNewest(verb, query, ports.revisions)) await ports.revisions.reachNewest();
   const at = ports.revisions.published;
   const view = path.view && (await openView(path.view, ports));
@@ -132,7 +132,7 @@ function leavesIdentityOpen(asked: ResourcePath, type: Pick<ServedType, 'identit
   return asked.identity === undefined && type.identity !== '';
 }
 
-/** Whether the URL covers only the admitted cluster; '*' becomes that cluster on its shard. */
+/** Whether the URL names no cluster but the admitted one. For '*' only that cluster is read. */
 function isWithin(admitted: ClusterOnShard, cluster: KubePath['cluster']): boolean {
   return cluster === undefined || cluster.kind === 'all' || (cluster.kind === 'name' && cluster.name === admitted.cluster);
 }

@@ -1,5 +1,5 @@
 /**
- * Parses the path of a request: `[/services/cache]/shards/S/clusters/C/<rest>`, or that of a view
+ * Parses the path of a request: `[/services/cache]/shards/S/clusters/C/<rest>`, or a view's path
  * (view-path.ts). A missing part of the prefix is undefined; the parser still reads the rest, and
  * kube-face.ts refuses with `prefixMissing`.
  */
@@ -12,7 +12,7 @@ import { parseViewPath, type ViewPath } from '../views/view-path.js';
 /** One logical cluster, all of them, or the one with a canonical path. */
 export type RequestedCluster = Readonly<{ kind: 'name'; name: ClusterName } | { kind: 'path'; path: CanonicalPath } | { kind: 'all' }>;
 
-/** `view`: undefined unless the path is that of a view. */
+/** `view`: undefined unless the path leads to a view. */
 export type KubePath = Readonly<{
   shard: ShardName | '*' | undefined;
   cluster: RequestedCluster | undefined;

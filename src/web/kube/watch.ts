@@ -8,7 +8,7 @@
  *   above            ERROR 410                     ERROR 504: the client lists     ERROR 410
  *   below            ERROR 410                     the present state, then live    ERROR 410
  *
- * "Ours", "above" and "below" are those of `Located` in `domain/revision.ts`.
+ * `Located` in `domain/revision.ts` defines "ours", "above" and "below".
  */
 import { expired, resourceVersionTooLarge, type Refusal } from '../../domain/errors.js';
 import type { Revision } from '../../domain/revision.js';

@@ -2,9 +2,9 @@
  * Decodes a review in protobuf. For its built-in types, kubectl sends protobuf only, and no refusal
  * makes it send JSON. A library would be too much for five messages of texts.
  *
- * The field numbers are those of generated.proto in k8s.io/api and k8s.io/apimachinery. Unknown
- * fields are ignored. As in Go, the parts of a message are merged, and the last of several texts
- * counts. A known field of another wire type is an error.
+ * The field numbers are from generated.proto in k8s.io/api and k8s.io/apimachinery. Unknown fields
+ * are ignored. As in Go, the parts of a message are merged, and the last of several texts counts. A
+ * known field of another wire type is an error.
  * https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding
  */
 import { isUtf8 } from 'node:buffer';

@@ -1,6 +1,6 @@
 /**
  * POST of a review: what the caller may do, or who the caller is. Every answer comes from the code
- * that decides about real requests: `authorize.ts`, and the checks of a write's place.
+ * that decides about real requests: `authorize.ts`, and the checks of a write's shard and cluster.
  */
 import { formatSpokenFor, type Caller } from '../../domain/caller.js';
 import { unreachable, type Refusal } from '../../domain/errors.js';

@@ -3,7 +3,7 @@
  * replicates the ClusterRoles and ClusterRoleBindings that this needs. The checks are those that
  * kcp makes for its own view:
  *
- *   its LogicalCluster serves content, and requires no   ┐ by the objects in the export's logical
+ *   the LogicalCluster serves content, and requires no   ┐ by the objects in the export's logical
  *   group that the caller is not in                      │ cluster, on the one shard that has
  *   verb=access on /                                     │ the export
  *   the request's verb on apiexports/content, by name    ┘

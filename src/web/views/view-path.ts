@@ -19,7 +19,7 @@ export type ViewPath =
 /** An object for a syncer has a label of this prefix followed by the syncer's id. */
 const syncerLabelPrefix = 'state.workload.kcp.io/';
 
-/** `rest`: the segments from `clusters` on. Undefined if the path is not that of a view. */
+/** `rest`: the segments from `clusters` on. Undefined if the path leads to no view. */
 export function parseViewPath(segments: readonly string[]): Parsed<Readonly<{ view: ViewPath; rest: readonly string[] }>> | undefined {
   const [services, kind, ...own] = segments;
   if (services !== 'services') return undefined;

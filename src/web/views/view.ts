@@ -3,7 +3,7 @@
  * place.
  *
  * VIEW-1 A view of an APIExport shows only objects of the APIs that the export has, under the
- *    identity with which it exports them. This identity is the export's own, or that of the
+ *    identity with which it exports them. This identity is the export's own, or the identity of the
  *    resource that is cached for it (`storage.virtual`). It never shows a type without identity,
  *    whatever the export says.
  * VIEW-2 The identity is read for each request. A change of the APIExport ends the watches with
@@ -35,8 +35,8 @@ export interface View {
 const verbs: readonly Verb[] = ['get', 'list', 'watch'];
 
 /**
- * Throws Refused: 404 if the APIExport does not exist or its identity is not that of the URL, 409
- * if several shards have the APIExport.
+ * Throws Refused: 404 if the APIExport does not exist or the URL has another identity, 409 if
+ * several shards have the APIExport.
  */
 export async function openView(
   path: ViewPath,
@@ -47,7 +47,7 @@ export async function openView(
   const scope = { ...exportType, shard: '*', cluster, namespace: '', name } as const;
   const found = await objects.find(scope);
   const [only, ...others] = found;
-  // The cache cannot prove which shard owns the logical cluster, and one of them may lie.
+  // The cache cannot prove which shard owns the logical cluster, and a shard may lie.
   if (others.length > 0)
     throw new Refused(
       ambiguousName(
