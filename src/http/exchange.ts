@@ -162,7 +162,9 @@ export class Exchange {
     if (!this.#isEnded) this.#cancelDeadline = this.#owner.clock.after(timeMs, late);
   }
 
-  /** Whether writing must wait until the peer receives something. */
+  /**
+   * Whether writing must wait until the peer receives something. Also true if the exchange is over.
+   */
   get isFull(): boolean {
     return this.isOver || this.#transport.isFull;
   }
@@ -183,7 +185,7 @@ export class Exchange {
 
   /**
    * Resolves in a later turn of the event loop, when the server may read a body or a page for the
-   * caller, or if the exchange is over.
+   * caller. The exchange may be over by then.
    */
   turn(): Promise<void> {
     return this.#owner.turn();

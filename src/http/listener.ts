@@ -4,8 +4,9 @@
  *
  * One address may have `handshakesPerAddressMax` handshakes under way, and
  * `anonymousConnectionsPerAddressMax` connections without a certificate. The second limit does not
- * apply if such callers may have tokens. Beyond a limit, and when the server is full, the oldest of
- * these connections is closed. So these connections never keep out a peer with a certificate.
+ * apply if such callers may have tokens. Beyond a limit, the oldest of these connections from that
+ * address is closed; when the server is full, the oldest from the address with the most. So they
+ * never keep out a peer with a certificate.
  *
  * A stop first refuses new connections, and sends GOAWAY on every HTTP/2 session and `Connection:
  * close` on HTTP/1.1. Then the watches end, and the writes finish. If watches ended first, clients

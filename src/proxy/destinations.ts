@@ -1,6 +1,7 @@
 /**
- * Decides by its path which server gets a request, or what the proxy answers instead. As in kcp's
- * proxy, the decision precedes authentication.
+ * Decides which server gets a request, or what the proxy answers instead: by the path, and by the
+ * logical cluster that a service account's token names. As in kcp's proxy, the decision precedes
+ * authentication.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { isObject, membersOf } from '../domain/base/members.js';
@@ -47,8 +48,8 @@ export class Destinations {
       case 'local':
         return route;
       case 'redirect':
-        // A client repeats a redirected request, so writes are not redirected. The clean form of a
-        // mistyped path may name a whole collection.
+        // Writes are not redirected: the client would repeat them, and the clean form of a mistyped
+        // path may name a whole collection.
         return instead(asked.method === 'GET' || asked.method === 'HEAD' ? redirect(route.location) : malformed);
       case 'malformed':
         return instead(malformed);

@@ -64,7 +64,7 @@ export const stopping = new NotSent('the front door stops');
 
 /**
  * `corsOrigins`: origins of pages that may send requests across origins. `requestTimeoutMs`: the
- * limit of a request that is no watch.
+ * limit of a request that is not long-running.
  */
 export type FrontDoorOptions = Readonly<{ corsOrigins: readonly RegExp[]; requestTimeoutMs: number }>;
 
@@ -175,7 +175,8 @@ const [statusMin, statusMax] = [200, 599];
 const gatheredBytesMax = 16 * 1024;
 
 /**
- * No caller is exempt: a shard that is reached through the front door treats no caller as a master.
+ * Even a master's request must have no such key: through the front door, no caller is a master to a
+ * shard.
  */
 export function reservedExtraOf({ rawHeaders }: IncomingMessage): string | undefined {
   return reservedExtra(linesOf(rawHeaders).map(([name]) => name));

@@ -21,7 +21,7 @@ import { DamagedStore } from '../store/damaged-store.js';
 import type { StartCommitter } from '../store/sqlite/committer-messages.js';
 import { Quotas } from '../http/quotas.js';
 
-/** Bytes of requests that wait for a turn of the event loop, which takes milliseconds. */
+/** Bytes of requests that wait, for milliseconds, for a turn of the event loop. */
 const waitingBytesMax = 64 * 1024 * 1024;
 /** Bytes of backend answers that a front door holds because no client has read them yet. */
 const unreadBytesMax = 256 * 1024 * 1024;

@@ -16,8 +16,8 @@ const yamlBytesMax = 256 * 1024;
 const acceptedBodies = 'application/json, application/yaml';
 
 /**
- * Throws Refused: 413 beyond `bytesMax`, 429 if this client already has too much in memory, 400 if
- * the sender breaks off.
+ * Throws Refused: 413 beyond `bytesMax`, 415 for a compressed body, 429 if this client already has
+ * too much in memory, 400 if the sender breaks off.
  */
 export async function readBody(exchange: Exchange, bytesMax: number): Promise<Uint8Array> {
   const { request, memory } = exchange;

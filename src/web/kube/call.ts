@@ -193,7 +193,8 @@ export function namespaceOf({ type, path }: Call): string {
 /**
  * The scope and the selector of a list, a watch or a delete of a collection. A term of the selector
  * for one name or namespace moves into the scope, where it is cheaper. Throws Refused: 404 if type
- * and path disagree, 400 for the namespace of a cluster-scoped type.
+ * and path disagree, 400 if the selector names another object than the path, or a namespace for a
+ * cluster-scoped type.
  */
 export function narrow(call: Call, selector: Selector): { scope: Scope; selector: Selector } {
   const { verb, type, identity, shard, cluster, path } = call;

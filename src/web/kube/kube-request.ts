@@ -131,7 +131,8 @@ export function wildcardWrite(what: 'shard' | 'cluster'): Refusal {
  *   not published here     waits: another server may have shown it
  *
  * Updates, patches and deletes wait, because the published state decides whether they are refused
- * or change nothing. Creates do not wait here: the store itself waits before it refuses one.
+ * or change nothing. Creates wait only for a dry run: otherwise the store itself waits before it
+ * refuses one.
  *
  * `query` need not be valid.
  */

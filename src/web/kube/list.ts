@@ -70,7 +70,7 @@ async function hasChanged({ shownBy }: Call['bound'], { objects }: KubePorts): P
 
 /**
  * Sends a list once its first piece is known, so that an earlier error still becomes a Status. A
- * list of more than one piece is sent as JSON even if the client prefers YAML. Conversion would
+ * list from `longBytesMin` on is sent as JSON even if the client prefers YAML. Conversion would
  * need memory for the whole list, and delay other requests.
  */
 export async function answerList(

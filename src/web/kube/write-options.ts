@@ -1,7 +1,4 @@
-/**
- * The options of a write, from its query. Pure; each function throws Refused with every error in
- * the query.
- */
+/** The options of a write: from its query and, for a DELETE, also from its body. */
 import { badRequest, invalidValue, Refused, tooLong, type Cause } from '../../domain/errors.js';
 import type { Duplicates } from '../../domain/heavy-task.js';
 import { mustParse } from '../../domain/parsed.js';
