@@ -71,7 +71,7 @@ export class HeavyThread implements HeavyWorks {
     };
   }
 
-  /** Refuses all tasks that wait or run. */
+  /** Makes all tasks that wait or run fail. */
   async close(): Promise<void> {
     await this.#pool.destroy();
   }

@@ -75,7 +75,10 @@ export function unmarked(text: ObjectText): ObjectText {
   return scanObject(applyEdits(bytes, edits), Infinity);
 }
 
-/** Removes all of the names and marks, and `labels` itself if no other label is left. */
+/**
+ * Removes the annotations and labels with these names, and the marks. Removes `labels` itself if no
+ * other label is left.
+ */
 export function withoutNames(body: Body, names: Pick<NamesOfType, Place>): Body {
   const { metadata, annotations, labels } = scanObject(body.bytes, Infinity);
   const areOthers = labels?.list.some(({ name }) => !names.labels.includes(name)) ?? false;

@@ -27,7 +27,7 @@ import { failure } from '../web/formats/status.js';
  */
 const bufferedBytesLow = 64 * 1024;
 const bufferedBytesMax = 16 * 1024 * 1024;
-/** How long a pusher may take to close its side. */
+/** How long a pusher or child may take to close its side. */
 const closeGraceMs = 2_000;
 export function openEndpoint(
   settings: Settings,

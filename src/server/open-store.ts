@@ -45,7 +45,7 @@ export async function openStore(settings: Settings, parts: StoreParts, startComm
 }
 
 /**
- * Each server begins with another endpoint. Otherwise all servers would watch at one member, and
+ * Each server begins with a random endpoint. Otherwise all servers would watch at one member, and
  * lose their watches together if it stalled while history is compacted.
  */
 function rotatedAtRandom(endpoints: readonly string[], random: () => number): readonly string[] {

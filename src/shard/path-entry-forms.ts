@@ -50,8 +50,8 @@ export const pathEntryForms: readonly PathEntryForm[] = [
 
 function formOf(resource: Resource, entryOf: (object: SourceObject) => PathEntry | undefined): PushedForm {
   /**
-   * Undefined if the object has no entry: a Workspace without a logical cluster, or one that no
-   * path can name.
+   * Undefined if the object has no entry: a Workspace that is not scheduled yet or leads nowhere,
+   * or one that no path can name.
    */
   const bytesOf = (object: SourceObject): Uint8Array | undefined => {
     const entry = entryOf(object);

@@ -14,7 +14,7 @@ import type { KubeReader, Read } from '../kube/kube-reader.js';
 import type { Selected } from './selection.js';
 import type { SourceObject } from '../kube/source-object.js';
 
-/** Sees all objects of a slice as they are on the shard, before selection. */
+/** Sees the shard's own objects of a slice, before selection. */
 export interface ReadObserver {
   observe(read: Read): void;
 }

@@ -1,6 +1,6 @@
 /**
- * Finds the path, the caller, the type, the scope and the verb of a request, then calls the verb.
- * Throws Refused.
+ * Finds the path, the type, the scope and the verb of a request, authorizes its caller, then calls
+ * the verb. Throws Refused.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Caller } from '../../domain/caller.js';

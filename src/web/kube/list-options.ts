@@ -1,6 +1,6 @@
 /**
- * The options of lists and watches, parsed and checked as Kubernetes does. A refusal names every
- * wrong option.
+ * The options of lists and watches, parsed and checked as Kubernetes does. A refusal with 422 names
+ * every wrong option.
  */
 import { badRequest, invalid, Refused, type Cause, type Refusal } from '../../domain/errors.js';
 import { attempt, mustParse, type Parsed } from '../../domain/parsed.js';
