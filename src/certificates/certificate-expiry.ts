@@ -13,8 +13,8 @@ import type { CertificateStatus } from '../domain/status.js';
 import { certificateBlocks } from './pair-files.js';
 
 /**
- * All certificates of one file, because a chain is invalid once one of them has expired. `warnMs`:
- * how long before the end the warnings begin.
+ * All certificates of one file, because a chain is invalid once one certificate has expired.
+ * `warnMs`: how long before the end the warnings begin.
  */
 export type UsedCertificates = readonly (Named & Readonly<{ notBefore: string; warnMs: number }>)[];
 

@@ -26,7 +26,7 @@ import { pollFiles } from './polled-files.js';
 
 export type ClientAuthoritiesParts = Readonly<{ clock: Clock; log: Log }>;
 
-/** More than any rotation needs. */
+/** No rotation needs so many. */
 const certificatesMax = 256;
 const chainMax = 10;
 /** The critical extensions that are checked here; `checkIssued` checks keyUsage. */

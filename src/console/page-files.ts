@@ -1,6 +1,6 @@
 /**
- * The files of the console's page, read once: its own, and those of lit and uPlot from their
- * packages. The page loads nothing from other hosts, and its Content-Security-Policy forbids it.
+ * The files of the console's page, read once: the page's own, and files of the packages lit and
+ * uPlot. The page loads nothing from other hosts, and its Content-Security-Policy forbids it.
  * Browsers find the packages by an import map in the page; the policy has the hash of that map.
  */
 import { createHash } from 'node:crypto';

@@ -22,7 +22,9 @@ const shortBytesMax = 4_096 * pieceBytesMin;
  * a short body.
  */
 const shortBytesFree = 256 * pieceBytesMin;
-/** Subtracted for each ended request, because even a short body has a few short pieces. */
+/**
+ * Each ended request reduces the count by this, because even a short body has a few short pieces.
+ */
 const shortBytesOfRequest = 16 * pieceBytesMin;
 
 export class BodyPieces<Request> {

@@ -63,8 +63,8 @@ const ticketKeyBytes = 48;
 /** Checking a signature takes a tenth of a millisecond. */
 const checkedInOneTurn = 64;
 /**
- * How often, at least, Node checks for slow HTTP/1.1 connections. Its default of 30 s would triple
- * a shorter limit.
+ * How often, at least, Node checks for slow HTTP/1.1 connections. By its default of 30 s, a limit
+ * of 15 s could become 45 s.
  */
 const checkingIntervalMaxMs = 5000;
 /**

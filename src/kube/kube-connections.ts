@@ -2,7 +2,7 @@
  * Connections to a server that are kept and used again: HTTP/2, or HTTP/1.1 if a proxy speaks
  * nothing else. The server authenticates a connection when it is opened. So a connection is used
  * only by requests with the certificates that it was made with. Connections with other certificates
- * are closed as soon as they are idle; a watch on one of them continues until it ends.
+ * are closed as soon as they are idle; their watches continue until they end.
  */
 import { Agent, request } from 'node:https';
 import { constants, type IncomingHttpHeaders } from 'node:http2';
@@ -74,7 +74,7 @@ export class KubeConnections {
     }
   }
 
-  /** Closes idle connections; those in use close when the signals of their requests abort. */
+  /** Closes idle connections. A connection in use closes when its last request has ended. */
   close(): void {
     if (this.#kept !== undefined) retire(this.#kept);
   }

@@ -2,8 +2,8 @@
 import type { HeaderLines } from './forwarded-headers.js';
 
 /**
- * Over HTTP/2 Node throws if one of `sentOnce` has several values. Only the first is sent, which is
- * the one that Go servers use.
+ * Over HTTP/2 Node throws if one of `sentOnce` has several values. Only the first value is sent,
+ * because Go servers use the first.
  */
 export function singly(headers: HeaderLines): Record<string, string | string[]> {
   return Object.fromEntries(

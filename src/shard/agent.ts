@@ -39,7 +39,7 @@ export type ShardAgentParts = Readonly<{ access: KubeAccess; sink: SliceSink; cl
 
 export type ShardAgentOptions = Readonly<{
   shard: ShardName;
-  /** The types that need no declaration, including those that are not replicated. */
+  /** The types that need no declaration, including types that are not replicated. */
   types: readonly TableType[];
   /** Logical clusters that are replicated although their name begins with `system:`. */
   systemClusters: readonly string[];

@@ -89,7 +89,7 @@ function isLabel([key, value]: Labels[number]): boolean {
   return labelKeyFlaws(key).length === 0 && labelValueFlaws(value).length === 0;
 }
 
-/** In the form of a URL's `labelSelector`. */
+/** Formats labels as a URL's `labelSelector`. */
 function formatLabels(labels: Labels): string {
   return labels
     .map(([key, value]) => `${key}=${value}`)

@@ -48,7 +48,7 @@ export type DeclaredSlicesOptions = DeclaringShard & Readonly<{ after: Slice; ru
  * `declaredTexts`: for each logical cluster, the declarations from which its reader was created.
  */
 type Declared = Readonly<{ slice: Slice; parts: PerClusterSource; declaredTexts: Map<ClusterName, string> }>;
-/** By logical cluster and name. */
+/** Keyed by logical cluster and name. */
 type Places = Map<string, CachedResource>;
 
 const unknownShownMax = 10;

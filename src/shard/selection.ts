@@ -33,7 +33,7 @@ export type SelectionRule = Readonly<{
    * `system:shard` since September 2026.
    */
   systemClusters: ReadonlySet<string>;
-  /** An object must match one of them; undefined: every object matches. */
+  /** An object must match one selector; undefined: every object matches. */
   selectors: readonly Labels[] | undefined;
 }>;
 

@@ -58,14 +58,14 @@ const reportBytesMax = 8 * 1024 * 1024;
  * between two shards.
  */
 const turnBytesMin = 512 * 1024;
-/** Enough for a hundred shards of one type. */
+/** A report on one type on a hundred shards is shorter. */
 const freshnessBytesMax = 64 * 1024;
 /**
  * Enough for one line for each shard on the longest possible path, and for each shard that is not
  * current.
  */
 const resolutionBytesMax = 64 * 1024;
-/** Enough to read the options, so that they can be refused with a reason. */
+/** Longer than any options, so that the server reads them and refuses them with a reason. */
 const optionsBytesMax = 16 * 1024;
 
 export function routes(

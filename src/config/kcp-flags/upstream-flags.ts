@@ -4,7 +4,7 @@
  *
  * The grammar is pflag's: `--name value`, `--name=value`, a boolean alone or with `=false`, `-v 4`,
  * `-v4`, `-v=4`. `_` counts as `-`. The last value of a flag wins, but a list keeps all values.
- * Each flag of kcp (commit dac74f59) has one of three effects here:
+ * What this program does with a flag of kcp (commit dac74f59):
  * - It becomes an option of this program.
  * - It tunes a part that this program does not have: it is accepted with a warning, one per reason.
  * - It is refused if ignoring it would weaken security (ciphers, encryption, who has access) or

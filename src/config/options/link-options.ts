@@ -91,7 +91,7 @@ export function parseCacheUrl(text: string): string | undefined {
   return protocol === 'https:' && isBare ? origin : undefined;
 }
 
-/** The origins without duplicates. Undefined if one of the texts is no URL of a cache. */
+/** The origins without duplicates. Undefined if a text is no URL of a cache. */
 export function parseCacheUrls(texts: readonly string[]): readonly string[] | undefined {
   const urls = texts.map(parseCacheUrl);
   const known = urls.filter((url) => url !== undefined);

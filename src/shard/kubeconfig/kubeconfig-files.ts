@@ -59,7 +59,8 @@ export class KubeconfigFiles {
   }
 
   /**
-   * Reads the files again. Returns the new content, or the former one if the new one is unusable.
+   * Reads the files again. Returns the new content, or the former content if the new one is
+   * unusable.
    */
   reload(): KubeconfigContent {
     const file = this.#options.path;

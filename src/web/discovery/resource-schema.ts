@@ -42,8 +42,8 @@ export function schemasNamedBy(apiExport: Uint8Array): readonly NamedSchema[] {
 }
 
 /**
- * `identity`: of the export; '' until kcp has made one. A resource has the export's identity, or
- * the identity of the resource that is cached for it (`storage.virtual`).
+ * `identity`: the export's; '' until kcp has made one. A resource has the export's identity, or the
+ * identity of the resource that is cached for it (`storage.virtual`).
  */
 export type Exported = Readonly<{ identity: string; resources: readonly Resource[] }>;
 

@@ -8,8 +8,8 @@
  *                                         └──describes──▶ WorkspaceType v1alpha1
  *
  * The first schema that describes a version counts, in the order of the APIExports' keys: name,
- * then shard. Whoever may read these documents may read the schemas too, because `authorize` has a
- * single right to read. Any shard can push such texts, but no decision depends on them.
+ * then shard. A caller who may read these documents may read the schemas too, because `authorize`
+ * has a single right to read. Any shard can push such texts, but no decision depends on them.
  *
  * Bounds: at most `exportsMax` APIExports and `exportBytesMax` of them are read, and `triedMax`
  * schemas of one type. A text beyond `textBytesMax` is not kept, so all texts stay below two

@@ -106,7 +106,9 @@ function parseSelector(query: URLSearchParams, limits: SelectorLimits): Selector
   };
 }
 
-/** Bounded, because every open watch keeps its selector and applies it to every change. */
+/**
+ * The text is bounded, because every open watch keeps its selector and applies it to every change.
+ */
 function selectorText(query: URLSearchParams, parameter: string, { selectorBytesMax }: SelectorLimits): string {
   const text = query.get(parameter) ?? '';
   const bytes = Buffer.byteLength(text);

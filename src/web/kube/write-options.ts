@@ -70,7 +70,7 @@ function dryRunCauses(query: URLSearchParams): readonly Cause[] {
     .map((text) => notSupported('dryRun', text, '"All"'));
 }
 
-/** Short enough for the serving thread to parse. */
+/** The serving thread parses these options, so they must be short. */
 const optionsBytesMax = 16 * 1024;
 
 /**

@@ -87,7 +87,9 @@ function changed(
   return intake.update(textFor, { ...asked, caller: exchange.caller, asker: exchange, type, version: path.version }, heavy);
 }
 
-/** Checked before any read, because after 415 the client tries another patch type. */
+/**
+ * The caller checks this before any read, because after 415 the client tries another patch type.
+ */
 function patchLanguage({ request, type }: Call): PatchLanguage {
   const taken = new Map<string, PatchLanguage>([
     ['application/json-patch+json', { kind: 'json' }],

@@ -12,7 +12,7 @@ import { mediaType, readBody, readJsonBody } from '../formats/body.js';
 import { decodeReview } from './review-protobuf.js';
 import type { ReviewType } from './review-types.js';
 
-/** Short enough for the serving thread to parse. */
+/** The serving thread parses a review, so it must be short. */
 const reviewBytesMax = 16 * 1024;
 const protobuf = 'application/vnd.kubernetes.protobuf';
 

@@ -1,7 +1,7 @@
 /**
  * Whom RBAC lets read a view of an APIExport, besides masters (`--view-callers=rbac`). kcp
- * replicates the ClusterRoles and ClusterRoleBindings that this needs. The checks are those that
- * kcp makes for its own view:
+ * replicates the ClusterRoles and ClusterRoleBindings that this needs. kcp makes the same checks
+ * for its view:
  *
  *   the LogicalCluster serves content, and requires no   ┐ by the objects in the export's logical
  *   group that the caller is not in                      │ cluster, on the one shard that has
