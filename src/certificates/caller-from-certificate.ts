@@ -1,5 +1,5 @@
 /**
- * The caller at the other end of a TLS connection, and for whom it speaks.
+ * The caller at the other end of a TLS connection, and the shard or client for which it speaks.
  *
  * Only a certificate that a trusted CA signed names a caller. `authorized` alone is not enough:
  * Node also sets it for a resumed TLS 1.3 session without any certificate. Names are read from the

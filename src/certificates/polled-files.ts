@@ -15,7 +15,7 @@ export type PolledFiles = Readonly<{
   /** The file that the log names. */
   file: string;
   /**
-   * Reads the files and applies changes. Returns false if there are none; throws if the files
+   * Reads the files and applies changes. Returns false if nothing has changed; throws if the files
    * cannot be used.
    */
   take: () => boolean;

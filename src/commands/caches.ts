@@ -1,5 +1,5 @@
 /**
- * `strata caches …`: lists the parent and the children that a cache knows, and forgets a cache that
+ * `strata caches …`: lists the parent and the children that a cache knows, and forgets a child that
  * is gone for good.
  */
 import { formatDuration } from '../config/options/quantity.js';

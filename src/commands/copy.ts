@@ -1,4 +1,6 @@
-/** `strata copy`: moves a cache between engines while no server runs on either store. */
+/**
+ * `strata copy`: copies a store from one engine to the other while no server runs on either store.
+ */
 import { copyOptions, type StoreName } from '../config/options/command-options.js';
 import type { CommandValues } from '../config/command-line/command-values.js';
 import { formatBytes } from '../config/options/quantity.js';

@@ -49,7 +49,7 @@ export class EvictableSockets {
 
   /**
    * Closes the oldest socket of a network, by default of the network with the most sockets. Prefers
-   * a socket that has not sent a byte. Returns false if there is none.
+   * a socket that has not sent a byte. Returns false if the network has no socket.
    */
   dropOldest(network = this.#largest()): boolean {
     let oldest: string | undefined;

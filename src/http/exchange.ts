@@ -5,7 +5,7 @@
  *     └──────────┴───────────┴─ time is up, the reader stopped, the connection is gone ────▶ ended
  *
  * X1 An exchange keeps its slot, its deadline and its memory until the peer has received the last
- *    byte or the stream is destroyed. It returns all of them at its end, whatever Node emits.
+ *    byte or the stream is destroyed. It releases all three at its end, whatever Node emits.
  * X2 An exchange ends once, and then releases everybody who waits for it.
  * X3 The rest of the body is dropped only after the peer has received the whole answer. At most
  *    `dropMs` of it is read.

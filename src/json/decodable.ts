@@ -14,7 +14,7 @@
  * D5 No object has a member `items`. Go's decoders for values without a Go type, such as kubectl's,
  *    take an object with `items` for a list.
  *
- * Whether the rest decodes as its kind is up to the shard that owns the object.
+ * The shard that owns the object decides whether the object's other members fit its kind.
  */
 import { isUtf8 } from 'node:buffer';
 import { hasRepeats } from './duplicate-members.js';

@@ -49,8 +49,8 @@ const shapes: ReadonlyMap<string, Shape> = new Map([
 ]);
 
 /**
- * Types that differ from the others of their group: the variables of a MutatingAdmissionPolicy are
- * replaced whole.
+ * Types that differ from the other types of their group: the variables of a MutatingAdmissionPolicy
+ * are replaced whole.
  */
 const shapesOfTypes: ReadonlyMap<string, Shape> = new Map([
   ['mutatingadmissionpolicies.admissionregistration.k8s.io', members({ metadata, spec: members({ matchConditions: named }) })],

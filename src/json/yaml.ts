@@ -224,8 +224,8 @@ const jsonPart = /"[^"\\]*(?:\\.[^"\\]*)*":?|[^"]+/gy;
 
 type Block = readonly JsonTree[] | JsonObject;
 /**
- * `lead` begins the first line, `pad` the others. They differ after "- ", where a collection begins
- * on the same line.
+ * `lead` begins the first line, `pad` the other lines. They differ after "- ", where a collection
+ * begins on the same line.
  */
 type Indent = Readonly<{ lead: string; pad: string; depth: number }>;
 

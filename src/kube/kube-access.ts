@@ -15,8 +15,8 @@ export type KubeAccess = Readonly<{
   insecure: boolean;
   /**
    * Called before every request, because files are replaced, tokens expire and plugins issue new
-   * ones. Rejects with CacheError if there are none, and with the signal's reason once the signal
-   * is aborted.
+   * ones. Rejects with CacheError if there are no credentials, and with the signal's reason once
+   * the signal is aborted.
    */
   credentials: (signal: AbortSignal) => Promise<Credentials>;
 }>;
@@ -26,7 +26,7 @@ export type KubeAccess = Readonly<{
  * was made with other certificates.
  */
 export type Credentials = Readonly<{
-  /** The authorities for the server's certificate; absent: those that Node trusts. */
+  /** The authorities for the server's certificate; absent: the authorities that Node trusts. */
   ca?: string;
   certificate?: string;
   key?: string;
@@ -34,7 +34,7 @@ export type Credentials = Readonly<{
   authorization?: string;
   /**
    * Called when the server answers 401, so that these credentials are not returned again. Absent if
-   * nothing can issue others.
+   * nothing can issue other credentials.
    */
   drop?: () => void;
 }>;

@@ -16,8 +16,8 @@ import { KubeConnections, type KubeAnswer } from './kube-connections.js';
 
 /**
  * The server answered with a status other than 200. `reason`: '' if the body was no Status.
- * `continueToken`: continues, at a newer revision, a list whose token expired; '' if there is none.
- * `retryAfterMs`: 0 if the server requires no wait.
+ * `continueToken`: continues, at a newer revision, a list whose token expired; '' if the server
+ * sent none. `retryAfterMs`: 0 if the server requires no wait.
  */
 export class KubeRefusal extends Error {
   readonly status: number;

@@ -1,7 +1,7 @@
 /**
  * The metrics of a front door, under the names that kcp uses (metric-table.ts). No text that a
  * client or a backend chooses becomes a label. A method or code that HTTP does not have is
- * `unknown`, and a shard label is always a shard of the installation.
+ * `unknown`. A shard label is a shard of the installation, or `unknown`.
  */
 import { STATUS_CODES } from 'node:http';
 import type { frontDoorMetricTable } from '../diagnostics/metric-table.js';

@@ -12,7 +12,7 @@ export class Closers {
     return opened;
   }
 
-  /** Closes everything, the last first. Resolves when all are closed. */
+  /** Closes all parts at the same time, beginning with the last. Resolves when all are closed. */
   async close(): Promise<void> {
     await Promise.all(this.#opened.toReversed().map((each) => ('close' in each ? each.close() : each.cancel())));
   }

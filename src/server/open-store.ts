@@ -29,7 +29,7 @@ const snapshotRowsMax = 128;
 const commitsOfPushesMax = 2;
 /**
  * Divides the size of a commit while several lanes write, because each lane waits for the commits
- * of the others. This cuts the delay to a fifth and costs a tenth of the rate.
+ * of the other lanes. This cuts the delay to a fifth and costs a tenth of the rate.
  */
 const sharedDivisor = 8;
 

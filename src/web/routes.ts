@@ -117,8 +117,8 @@ export function routes(
     jsonAnswer(200, JSON.stringify(await paths.answer(mustParse(parseResolveQuestion(query))))),
   );
   /**
-   * Routes the DELETE of a `what` whose name `parse` accepts. `done` returns undefined if there is
-   * none of that name. Options are refused, because the route supports none.
+   * Routes the DELETE of a `what` whose name `parse` accepts. `done` returns undefined if nothing
+   * has that name. Options are refused, because the route supports none.
    */
   const end = <Name extends string>(
     path: string,

@@ -1,7 +1,7 @@
 /**
- * The known word that a mistyped one probably meant; undefined if none is near. A truncated word
- * such as `STRATA_ROOTDIR` matches the shortest known word that begins with it, even if many
- * letters are missing.
+ * The known word that a mistyped word probably meant; undefined if no known word is near. A
+ * truncated word such as `STRATA_ROOTDIR` matches the shortest known word that begins with it, even
+ * if many letters are missing.
  */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   const words = [...known];

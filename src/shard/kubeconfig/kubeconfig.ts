@@ -11,8 +11,8 @@ import { KubeconfigFiles, type KubeconfigContent } from './kubeconfig-files.js';
 import type { Credentials, KubeAccess } from '../../kube/kube-access.js';
 
 /**
- * `certificates`: those from files that the agent presents to the shard, to monitor their expiry. A
- * plugin renews the certificates that it issues.
+ * `certificates`: the certificates in files that the agent presents to the shard, to monitor their
+ * expiry. A plugin renews the certificates that it issues.
  */
 export type KubeconfigAccess = KubeAccess & Readonly<{ certificates: () => UsedCertificates }>;
 

@@ -84,7 +84,7 @@ const x8 = 0x00800000;
 /**
  * Computes the CRC-32 of two concatenated texts from the checksum of each, as zlib's
  * `crc32_combine` does. Appending n bytes multiplies the checksum of the first text by x^8n. The
- * factors are polynomials over GF(2) modulo that of CRC-32, with the coefficient of x^0 in the
+ * factors are polynomials over GF(2) modulo CRC-32's polynomial, with the coefficient of x^0 in the
  * highest bit.
  */
 export function appended(first: Checksum, second: Checksum): Checksum {

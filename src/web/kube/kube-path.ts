@@ -9,7 +9,7 @@ import { parsed, refused, type Parsed } from '../../domain/parsed.js';
 import { parseShardName, type ShardName } from '../../domain/shard.js';
 import { parseViewPath, type ViewPath } from '../views/view-path.js';
 
-/** One logical cluster, all of them, or the one with a canonical path. */
+/** One logical cluster by its name, all logical clusters, or the one with a canonical path. */
 export type RequestedCluster = Readonly<{ kind: 'name'; name: ClusterName } | { kind: 'path'; path: CanonicalPath } | { kind: 'all' }>;
 
 /** `view`: undefined unless the path leads to a view. */

@@ -11,7 +11,7 @@ export type ResourceVersionMatch = 'Exact' | 'NotOlderThan';
 
 export type ListOptions = Readonly<{
   selector: Selector;
-  /** 0 if there is none. */
+  /** 0: no limit. */
   limit: number;
   continueToken: string | undefined;
   /** '' if not given; otherwise digits. */
