@@ -127,7 +127,7 @@ export function unreachable(value: never): never {
   throw new Error(`unreachable: ${String(value)}`);
 }
 
-/** One line: the message of the error, then those of its causes. */
+/** One line: the messages of the error and of its causes. */
 export function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message}: ${explain(error.cause)}`;
