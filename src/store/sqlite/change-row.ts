@@ -6,8 +6,8 @@
  *   revision … name │ checksum │ born │ version, marks │ body_checksum │ body
  *   └── checksum ───┘                 └── body_checksum, begun with `checksum` ──┘
  *
- * No checksum covers `born`, because compaction sets it to 0, and queries read it from an index,
- * without the row.
+ * No checksum covers `born`, because compaction sets it to 0, and walks read it from an index,
+ * without the row (walks.ts).
  */
 import { crc32 } from 'node:zlib';
 import type { Body, Marks } from '../../domain/object.js';
