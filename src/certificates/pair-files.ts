@@ -138,7 +138,7 @@ export function readClientTls(
 
 /**
  * Why the dates of the first certificate in `pem` forbid its use; undefined if they do not. A peer
- * that rejects the certificate does not say so.
+ * that rejects the certificate does not report the reason.
  *
  * The result is the end of a sentence that begins "the certificate …".
  */

@@ -50,8 +50,8 @@ export type EventItem = Readonly<{
   type: 'ADDED' | 'MODIFIED' | 'DELETED';
   object: StoredObject;
   /**
-   * The event's own resourceVersion: a DELETED has that of the delete, or of the update that left
-   * the selector.
+   * The event's own resourceVersion: a DELETED has that of the delete, or of the update by which
+   * the object left the selector.
    */
   resourceVersion: string;
 }>;
@@ -90,8 +90,8 @@ export interface ListEncoding {
  */
 export interface Snapshots {
   /**
-   * The state at the revision that is published at the call, or at a newer one, so that more
-   * readers share it.
+   * The state at the published revision. A call may wait for a newer one, so that more readers
+   * share the state.
    */
   present(scope: Scope, selector: Selector, encoding: ListEncoding): Promise<PresentState>;
   /**
@@ -140,7 +140,8 @@ export type WatchRequest = Readonly<{
 export interface OpenWatch extends AsyncIterable<readonly Uint8Array[]> {
   /**
    * Ends the watch, which sends nothing that is published after the call. A watch also ends by
-   * itself when its time is up. `why`: the last event; without it the client may resume.
+   * itself when its time is up. `why`: sent as the last event. Without it, the client may continue
+   * with a new watch.
    */
   end(why?: Refusal): void;
   /**
@@ -160,7 +161,7 @@ export interface Watches {
    */
   reportAbsent(key: Key): Promise<void>;
   /**
-   * Ends, cleanly, the watches of exactly that type and identity, but not those of every identity.
+   * Ends, cleanly, the watches of that type and identity. Watches of all identities (`*`) stay.
    */
   endOf(resource: Resource): void;
 }

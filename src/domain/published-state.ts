@@ -48,8 +48,8 @@ export interface PublishedState {
   slicesOfType(type: TypeOrIdentity): readonly ReadonlyMap<ShardName, SliceState>[];
   /**
    * Whether the shard's present term synced the slice in full, so that the cache has all of it. A
-   * plain writer sends no syncs. Once its writes count as synced, slices that it never wrote do
-   * too.
+   * plain writer sends no syncs. Once its writes count as synced, slices that it never wrote count
+   * as synced too.
    */
   isSynced(slice: Slice): boolean;
   /** Whether the writes of plain writers to the shard count as synced. */

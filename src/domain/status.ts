@@ -1,7 +1,7 @@
 /**
  * The status report, which `GET /services/cache/status` returns. Ages are durations, never clock
- * times, because the clocks of two machines never agree. Members are only ever added: `later` has
- * what a reader takes for a member that an older cache does not send.
+ * times, because the clocks of two machines never agree. Members are only ever added: `later` gives
+ * the value that a reader uses if an older cache does not send the member.
  *
  *  {"cache": {"id": "c-1", "version": "0.1.0", "epoch": 1234567, "resourceVersion": "…",
  *     "ready": true},
@@ -103,7 +103,7 @@ const shardStatus = object({
   standbys: later(number, 0),
   /**
    * Types sent for the shard that this cache does not know, so that none of their objects is
-   * stored. As `RESOURCE.GROUP`, a declared one with `:IDENTITY`; the first hundred.
+   * stored. Each is `RESOURCE.GROUP`, with `:IDENTITY` if it is declared. At most a hundred.
    */
   unknownTypes: later(list(text), []),
   slices: list(sliceStatus),
@@ -176,7 +176,7 @@ const ofLink = {
   cacheId: orNull(text),
   connection: linkConnection,
   /**
-   * A resourceVersion of the cache at the other end: everything that it lets through up to this
+   * A resourceVersion of the cache at the other end: everything that crosses the link up to this
    * position is durable here. Null if there is none yet.
    */
   position: orNull(text),

@@ -3,8 +3,8 @@
  * object is a fault.
  *
  *   200  an object                           found
- *   404  a Status, reason NotFound           absent: its details name the object, or only the type;
- *                                            for a path there are no details
+ *   404  a Status, reason NotFound           absent: the Status's details name the object, or only
+ *                                            its type; an absent path has no details
  *   409  a Status, reason Conflict           ambiguous: the path leads to several logical clusters,
  *                                            or several shards have the object
  *        any other Status                    refused
@@ -32,8 +32,8 @@ export type ReadAnswer = Readonly<
 >;
 
 /**
- * A look-up's answer. `report`: how fresh the cache was for it, `reportedAgoMs` before it answered;
- * undefined if the cache sent no readable report.
+ * A look-up's answer. `report`: the cache's freshness `reportedAgoMs` before it answered; undefined
+ * if the cache sent no readable report.
  */
 export type LookedUp = Readonly<{ answer: ReadAnswer; report: FreshnessReport | undefined; reportedAgoMs: number }>;
 
@@ -79,7 +79,7 @@ export function readList(answer: HttpAnswer): ListAnswer {
   return { kind: 'page', page: { objects, next: typeof next === 'string' && next !== '' ? next : undefined } };
 }
 
-/** The fault for any answer but 200 to a request that cannot be answered absent or ambiguous. */
+/** The fault for a response that is neither 200 nor, for this request, absent or ambiguous. */
 export function refusalOf({ status, text, retryAfterMs }: HttpAnswer): CacheFault {
   const received = jsonValue(text);
   if (textAt(received, 'kind') !== 'Status')

@@ -11,7 +11,7 @@ export interface MemoryReservation {
   add(bytes: number): void;
   release(bytes: number): void;
   /**
-   * Reserves exactly these bytes, the size of the finished response, instead of all earlier ones.
+   * Replaces all earlier reservations with exactly these bytes, the size of the finished response.
    */
   reserveExactly(bytes: number): void;
 }

@@ -5,11 +5,11 @@
  *
  * ClusterCachedResources of one type and one logical cluster wait as a group. While the shard is
  * not full, a group waits because its type or its logical cluster is full. While the shard is full,
- * a group may wait for the shard alone; `ready` has the type or the logical cluster of each such
- * group.
+ * a group may wait only because of the shard; `ready` has the type or the logical cluster of each
+ * such group.
  *
- * Cost: a removal examines at most one group more than there are full types, or full logical
- * clusters. About twenty of them fill the shard.
+ * Cost: the search for the next group of a type skips only full logical clusters; that of a logical
+ * cluster, only full types. About twenty of either fill the shard, so no more can be full.
  *
  * Bound: `waitingMax` wait for each shard. Any more are forgotten until a writer sends them again,
  * or the server restarts.
@@ -33,8 +33,8 @@ const defaultLimits: DeclarationLimits = {
 };
 
 /**
- * `former`: the declaration that was at the place. `ended`: those that no longer declare their
- * types. `begun`: those that start to. A declaration that is written again is in both lists.
+ * `former`: the declaration that was replaced. `ended`: those that no longer declare their types.
+ * `begun`: those that start to. A declaration that is written again is in both lists.
  */
 export type Replaced = Readonly<{ former: Declaration | undefined; ended: readonly Declaration[]; begun: readonly Declaration[] }>;
 
@@ -74,8 +74,8 @@ export class DeclarationQuotas {
 type Entry = Readonly<{ declaration: Declaration; type: Quota; cluster: Quota; declares: boolean }>;
 
 /**
- * The quota of a type or of a logical cluster. `waiting`: the waiting places, grouped by logical
- * cluster in the quota of a type, and by type in that of a logical cluster.
+ * The quota of a type or of a logical cluster. `waiting`: the places of waiting declarations,
+ * grouped by logical cluster in the quota of a type, and by type in that of a logical cluster.
  */
 type Quota = Readonly<{ name: string; max: number; waiting: Map<Quota, Set<string>> }> & { declaring: number };
 

@@ -1,5 +1,5 @@
 /**
- * Objects of slices that this end or the other refused, and has not accepted since. A slice with
+ * Objects that one end of a connection refused and has not accepted since, by slice. A slice with
  * such objects is incomplete, so the absence of an object from the slice proves nothing.
  *
  * Bound: `keysMax` objects. An object beyond them, or with a key of more than `keyCharactersMax`,

@@ -32,7 +32,7 @@ export function compareTexts(left: string, right: string): number {
 
 /**
  * Orders by the bytes in UTF-8, as SQLite and etcd do. That is the order of code units, except that
- * surrogates encode code points above U+FFFF, and so rank above all other code units.
+ * surrogates rank above all other code units, because they encode code points above U+FFFF.
  */
 export function compareUtf8(left: string, right: string): number {
   if (left === right) return 0;

@@ -7,7 +7,7 @@
  *                                            fenced, unavailable: bye ▶ over
  *   open     put delete begin end cluster…   receiver-step.ts
  *            status                          the freshness is stored
- *            types                           if these are all, other slices are removed
+ *            types                           once all slices are named, others are removed
  *            bye                             ▶ over
  *            any other                       bye ▶ over
  *
@@ -15,8 +15,8 @@
  *   checks both again.
  * SESSION-2 If the store was rolled back and lost acknowledged changes, the pusher resyncs the
  *    shard. The position in its hello shows the loss.
- * Bounds: one frame, and the credit of undecided frames. The session reads nothing while the
- * store's queue is full, or while the peer does not read its acks.
+ * Bounds: one frame in hand; the credit limits undecided frames. The session reads nothing while
+ * the store's queue is full, or while the peer does not read its acks.
  */
 import { shown, type BoundedLog } from '../../diagnostics/bounded-log.js';
 import type { Metrics } from '../../diagnostics/metrics.js';
@@ -235,9 +235,9 @@ export class PushSession {
   }
 
   /**
-   * A pusher that has had the shard, or takes it over, gets the shard or is fenced. Any other
-   * pusher waits for the present one. Returns undefined if the waiting pusher's connection closes
-   * first.
+   * The store decides at once on a pusher that has had the shard, or asks to take it over. Any
+   * other pusher waits for the present one. Returns undefined if the waiting pusher's connection
+   * closes first.
    */
   async #acquire(coming: PusherHello): Promise<Decided | undefined> {
     const { shard, term, takesOver } = coming;
@@ -280,8 +280,8 @@ export class PushSession {
       if (slice.shard === shard) this.#removeUnnamed().catch(() => this.#connection.terminate());
     });
     this.#held = { shard, holder, lane, named, following };
-    // Enter before any further publication, so that a commit that gives the shard away finds the
-    // session.
+    // Register the session before the next publication, so that a commit that gives the shard to
+    // another pusher finds the session and ends it.
     sessions.enter(shard, holder, clock.now());
     const synced = await this.#resumedSlices(shard, term, position);
     log.info('push.connected', { ...this.#who(), syncedTerm: synced.length });

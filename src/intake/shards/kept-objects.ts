@@ -1,8 +1,8 @@
 /**
- * The stored objects with names that are kept on copies (domain/kept-names.ts), for the status
+ * The stored objects that have kept annotations or labels (domain/kept-names.ts), for the status
  * report. Read at the start, then updated by each commit.
  *
- * Bound: the objects of the listed types that have such a name.
+ * Bound: the objects of the listed types that have a kept name.
  */
 import type { Change } from '../../domain/change.js';
 import { namesOfType, type KeptNames, type NamesOfType } from '../../domain/kept-names.js';

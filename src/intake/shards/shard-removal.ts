@@ -10,7 +10,7 @@
  *
  * L1 Only a DELETE of the Shard object itself proves that its shard is gone. A Shard object that a
  *    full sync omits, or that another removal deletes, proves nothing.
- * L2 A shard whose Shard object exists (still, or again) is not removed because of a deletion.
+ * L2 While the Shard object of a shard exists, no earlier DELETE of that object removes the shard.
  * L3 Whoever claims a shard during its removal keeps it.
  * L4 Only the root shard decides about other shards. kcp keeps all Shard objects in its logical
  *    cluster `root`, which is on the shard named `root` alone. Shard objects of other shards
@@ -68,8 +68,8 @@ export class ShardRemoval implements Shards {
    */
   readonly #deleted = new Map<ShardName, number>();
   /**
-   * The shard that this server is removing. A step may still fail after the store reports the shard
-   * as removed.
+   * The shard that this server is removing. Its entry in `#deleted` stays until all steps are done:
+   * a step may fail after the store has published the shard as removed.
    */
   #removing: ShardName | undefined;
   #isClosed = false;
@@ -111,8 +111,8 @@ export class ShardRemoval implements Shards {
     if (outcome?.kind !== 'swept') throw new Error(`clearing a shard ended as ${outcome?.kind}`);
     const { removed } = outcome;
     const state = this.#parts.state.shard(shard);
-    // Whoever has claimed the shard since keeps it. Without a fence, its pusher must resync the
-    // objects that it pushed meanwhile.
+    // With a fence, a pusher that has claimed the shard since keeps it. Without one, the shard's
+    // pusher must resync, because the cache may have removed objects that the pusher has.
     if (!fence)
       sessions.evict(shard, { reason: 'unavailable', message: `the shard ${shard} was emptied, please sync it again`, retryAfterMs: 0 });
     else if (state !== undefined) sessions.evictOlder(shard, state, `the shard ${shard} was removed`);

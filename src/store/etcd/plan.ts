@@ -11,10 +11,10 @@ export type Decision = PushDecision | Extract<Outcome, { kind: 'refused' }>;
 export type Plan = Readonly<
   | { kind: 'decided'; decision: Decision }
   /**
-   * `next`: the plan once the write is applied and published here. `otherwise`: the plan once a
-   * change of something that the decision rests on is published; undefined: the whole request is
-   * decided again. `deletes`: for a delete, the mark of its namesakes; a namesake that is left is
-   * written again after the delete.
+   * `next`: the plan once this server has applied and published the write. `otherwise`: the plan
+   * if a comparison fails, once this server has published the change; if undefined, the server
+   * decides the whole request again. `deletes`: the client key of the object that the write
+   * deletes. The store writes a surviving namesake again after the delete.
    */
   | {
       kind: 'write';
@@ -26,7 +26,7 @@ export type Plan = Readonly<
     }
   /**
    * Takes the walk one step further, and passes the number of removed objects to `next`. `by`: the
-   * speaker that began the walk. `isFenced`: that speaker no longer speaks for the shard.
+   * pusher or link that began the walk. `isFenced`: it no longer holds the shard.
    */
   | { kind: 'sweep'; walk: Walk; by: Speaker | undefined; next: (removed: number, isFenced: boolean) => Plan }
 >;

@@ -41,10 +41,12 @@ export type Decided =
  */
 export type CompactedStep = Omit<CompactionStep, 'bytes'> & Readonly<{ settled: boolean }>;
 
-/** A change by the store itself: a rewrite of a survivor, or a sweep's delete. */
+/**
+ * A change that no request named: the rewrite of a deleted object's namesake, or a sweep's delete.
+ */
 export type Byproduct = Readonly<{ key: Key; revision: Revision; replaced: Revision }>;
 
-/** How the change of that revision moved the canonical path of its logical cluster. */
+/** How the change at `revision` moved the canonical path of its logical cluster. */
 export type PathMove = MovedPath & Readonly<{ revision: Revision }>;
 
 export type Committed = Readonly<{
@@ -61,8 +63,8 @@ export type Committed = Readonly<{
   links: readonly LinkState[];
   logBytes: number;
   /**
-   * The epoch that began before the first of these changes, because the previous epoch could have
-   * run out of counts.
+   * The epoch that began before the first of these changes, because the previous epoch might have
+   * had too few counts left for them.
    */
   begun: Epoch | undefined;
 }>;

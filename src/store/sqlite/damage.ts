@@ -1,7 +1,7 @@
 /**
  * A damaged database. The start that finds it moves it aside with its log, and neither serves nor
- * deletes it. It also begins no empty store, because clients would believe it. An operator decides
- * what happens.
+ * deletes it. It also begins no empty store, because clients would believe that no object exists.
+ * An operator decides what happens.
  */
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
@@ -35,8 +35,8 @@ export function setDamagedAside(directory: string, problem: string, nowMs: numbe
 
 /**
  * The newest damaged database that an earlier start moved aside, if it is still there. If that
- * start was cut short before it moved the log, this moves the log. If the damaged database has a
- * log already, any other log is another database's, and stays.
+ * start was cut short before it moved the log, this moves the log. If the damaged database already
+ * has its log, a log that is still in place belongs to another database, and stays.
  */
 export function damagedBefore(directory: string): DamagedStore | undefined {
   const name = namesOf(directory, damaged).at(-1);

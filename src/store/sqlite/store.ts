@@ -80,7 +80,7 @@ export class SqliteStore implements Store {
   readonly #closed = deferred<void>();
   #inFlight: readonly Part[] = [];
   #compactedOnDisk: Revision;
-  /** Whether commits wait, because compaction has the committer's next turn. */
+  /** Whether commits wait for the step of compaction that is under way. */
   #isWaiting = false;
   #logBytes: number;
   #closing = false;
@@ -107,7 +107,7 @@ export class SqliteStore implements Store {
     this.paths = this.objects;
     this.#publication = new Publication(rows, revisions, limits.keptNames);
     this.#health = new WriteHealth({ ...parts, probe: () => this.#post({ kind: 'probe' }) });
-    // The committer has not begun yet, so these reads show the same state.
+    // The committer has not begun yet, so these reads show the published state.
     this.state = new State({ shards: readShards(reader), slices: readSlices(reader), links: readLinks(reader) });
     const queueLimits = { ...limits.queue, batchBytesMax: Math.min(limits.queue.batchBytesMax, commitBytesMax(limits.history)) };
     this.writer = new MutationQueue(queueLimits, {
@@ -290,8 +290,8 @@ export class SqliteStore implements Store {
   }
 
   /**
-   * Continues removals that the previous life left unfinished. Pushers of these shards are still
-   * shut out.
+   * Finishes removals that the last stop of the store interrupted. The pushers of these shards are
+   * still fenced.
    */
   #finishRemovals(): void {
     const { log } = this.#parts;
@@ -327,7 +327,7 @@ export class SqliteStore implements Store {
   }
 }
 
-/** The only server of a store leads, and has no peers. */
+/** A SQLite store has one server, which leads and has no peers. */
 const alone: Peers = Object.freeze({
   leadsSinceMs: 0,
   others: new Map(),
@@ -342,8 +342,8 @@ const probeIntervalMs = 5_000;
 type WriteHealthParts = Readonly<{ log: Log; clock: Clock; probe: () => void }>;
 
 /**
- * Whether the store can write. After a failure, the store probes every `probeIntervalMs`, because a
- * server that is not ready may get no writes.
+ * Whether the store can write. After a failure, the store probes every `probeIntervalMs`: a server
+ * that is not ready may get no writes, which would show that the disk works again.
  */
 class WriteHealth {
   readonly #parts: WriteHealthParts;

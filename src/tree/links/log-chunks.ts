@@ -7,7 +7,7 @@
  *
  * L1 If a chunk leaves out a change that a link wants, the link reads a chunk of its own.
  *
- * Bound: `chunksMax` chunks, kept for `keptMs`. A chunk has at most a megabyte and one object.
+ * Bound: `chunksMax` chunks, kept for `keptMs`. A chunk exceeds a megabyte by at most one revision.
  */
 import type { Clock } from '../../domain/ports.js';
 import type { History, LogChunk } from '../../domain/store-port.js';
