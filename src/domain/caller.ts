@@ -24,7 +24,7 @@ export type Caller = Readonly<{
   validUntilMs?: number;
 }>;
 
-/** The caller of a connection without a certificate that a trusted CA signed. */
+/** The caller of a connection without a client certificate that a trusted CA signed. */
 export const anonymous: Caller = { user: 'system:anonymous', groups: ['system:unauthenticated'] };
 
 const authenticated = 'system:authenticated';

@@ -5,14 +5,14 @@
  *
  *  logicalclusters.paths.strata   in cluster C, name "cluster"; members that are false are left out
  *      {"path":"root:org","parentless":true,"migrating":true}
- *  workspaces.paths.strata        in the parent's cluster; with "unavailable":true where it is so
+ *  workspaces.paths.strata        in the parent's cluster; if unavailable, with "unavailable":true
  *      {"cluster":"2hkmx5l3ov9dd7vw","shard":"birch"} or {"url":"https://…"}
  *
  * The first v1 had no "shard" of a Workspace. A reader of that v1 ignores it.
  *
  * A Workspace is in the parent logical cluster. So the parent decides to which logical cluster a
  * name leads, and on which shard that cluster is. The owner that a LogicalCluster names is ignored:
- * its entry says only whether there is one.
+ * its entry says only whether it has an owner.
  *
  * PATH-1 An entry is small and validated on arrival, so that readers need no checks. Unknown
  *    members are kept and ignored.

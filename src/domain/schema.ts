@@ -54,7 +54,7 @@ export function optional<T>(schema: Schema<T>): Schema<T | undefined> {
   return (value) => (value === undefined ? undefined : schema(value));
 }
 
-/** `name`: what the words say, for the error. */
+/** `name`: what the value means, for the error message. */
 export function oneOf<const Word extends string>(name: string, words: readonly Word[]): Schema<Word> {
   return (value) => words.find((word) => word === value) ?? fail(name);
 }

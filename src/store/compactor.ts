@@ -47,8 +47,8 @@ export type Allowed = Readonly<{ upTo: Revision; share: number }>;
 const shareMin = 0.1;
 const shareMax = 0.9;
 /**
- * The greatest share while the log exceeds only its age. New changes are not too old, so writers
- * wait for half of the time at most.
+ * The greatest share while the log exceeds only its age. New changes do not raise that excess, so
+ * writers need not wait for more than half of the time.
  */
 const agedShareMax = 0.5;
 /**

@@ -7,8 +7,8 @@
  *   informer 3                                 ──page 1──page 2──▶   within `keptMs` of the last
  *
  * Every reader has a snapshot at its own revision, so a slow reader delays compaction only from
- * that revision on. Most views, such as one logical cluster, are read by one reader now and then.
- * Their pages are not kept, so they evict no pages that others share.
+ * that revision on. Most views, such as those of one logical cluster, are read by one reader now
+ * and then. Their pages are not kept, so they evict no pages that others share.
  *
  * Bounds: `sharedBytesMax` of encoded pages over all views; the oldest are evicted first. A view
  * without readers is kept for `keptMs`. Of such views with less than `keptBytesMin` of pages, at

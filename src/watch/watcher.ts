@@ -76,8 +76,8 @@ type WatcherParts = WatcherContext & Readonly<{ stream: ChangeStream }>;
 type InitialStart = Extract<WatchStart, { kind: 'initial' }>;
 
 /**
- * The cost of writing to a socket, or of ending a watch, in bytes: 64 of them fit into a turn of
- * one MiB.
+ * The least cost of writing to a socket, or of ending a watch, in bytes: 64 such steps fit into a
+ * turn of one MiB.
  */
 const deliveryBytesMin = 16 * 1024;
 /**

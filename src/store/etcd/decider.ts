@@ -102,8 +102,8 @@ export class Decider {
   }
 
   /**
-   * Plans a new write of `survivor`, the newest namesake of a mark, and the removal of the mark if
-   * it is stored.
+   * Plans a new write of `survivor`, the newest object that `mark` names, and the removal of the
+   * mark if it is stored.
    */
   planRewrite(mark: string, survivor: IndexedObject | undefined, body: Body | undefined): Plan {
     const record: RecordKey = { kind: 'rewrite', of: mark };

@@ -1,7 +1,7 @@
 /**
  * Finishes the work of servers that have ended. The leader completes half-done removals of shards,
- * at most every ten seconds. It rewrites namesakes of deleted objects if they are pending at two
- * checks in a row. Doing the work twice is harmless.
+ * at most every ten seconds. It rewrites a namesake of a deleted object if two checks in a row find
+ * the rewrite pending. Doing the work twice is harmless.
  */
 import type { Clock } from '../../domain/ports.js';
 import { halfRemoved } from '../../domain/push.js';

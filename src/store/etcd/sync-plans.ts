@@ -29,7 +29,7 @@ const unbegun: PushOutcome = { kind: 'unbegun' };
 
 export class SyncPlans {
   readonly #parts: SyncPlansParts;
-  /** The number of each type, keyed by its text. */
+  /** The id that this server gave each type, keyed by the type's text. */
   readonly #ids = new Map<string, number>();
 
   constructor(parts: SyncPlansParts) {

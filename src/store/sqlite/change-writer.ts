@@ -1,6 +1,7 @@
 /**
  * Writes changes, and updates all that depends on them: the index of current objects, canonical
- * paths, survivors of deletes, and the counts of slices. Part of the committer's transaction.
+ * paths, namesakes of deleted objects, and the counts of slices. Part of the committer's
+ * transaction.
  *
  * I2 Revisions are gapless: each change takes the last revision + 1, in queue order.
  * I4 For every key, `objects` names the newest put in `changes`. A body is stored only in
@@ -80,7 +81,7 @@ export class ChangeWriter {
     return this.#logBytes;
   }
 
-  /** Survivors rewritten since `open`. */
+  /** Surviving namesakes rewritten since `open`. */
   get rewritten(): readonly Byproduct[] {
     return this.#rewritten;
   }

@@ -53,7 +53,7 @@ export type Committed = Readonly<{
   revision: Revision;
   /** One for each item of the batch, in order. */
   decided: readonly Decided[];
-  /** Survivors that were rewritten because their namesakes on another shard were deleted. */
+  /** Objects that were rewritten because their namesakes on another shard were deleted. */
   rewritten: readonly Byproduct[];
   /** Deletes by sweeps. */
   swept: readonly Byproduct[];

@@ -81,8 +81,8 @@ export class Publication {
   }
 
   /**
-   * `body`: as the writer sent it, or as read back where the committer may have written another;
-   * undefined for a delete.
+   * `body`: as the writer sent it, or as read back if the committer may have changed it; undefined
+   * for a delete.
    */
   #changeOf(key: Key, body: Body | undefined, revision: Revision, replaced: Revision): Change {
     const resourceVersion = this.#revisions.format(revision);

@@ -11,7 +11,10 @@ import { tombstone } from './change-row.js';
 import type { Connection } from './database.js';
 import type { Rows } from './rows.js';
 
-/** A key, with the newest (`revision`) and the first revision (`born`) of one of its lives. */
+/**
+ * A key, with the first (`born`) and the newest revision (`revision`) of one of its lives. A life
+ * lasts from a create to the next delete.
+ */
 export type Entry = Readonly<{ key: Key; revision: Revision; born: Revision }>;
 
 /** Keys of one type that follow `after`. */
