@@ -139,8 +139,8 @@ export function decideMeeting(
 }
 
 /**
- * Whether the neighbour's shards lose their via: this cache does not know which shards a new parent
- * has.
+ * Whether the neighbour's shards lose their via. They do under a new parent, because this cache
+ * does not know yet which shards that parent has.
  */
 export function voidsShards(neighbour: Neighbour, { kind }: Meeting): boolean {
   return neighbour === 'parent' && kind === 'another';

@@ -9,9 +9,9 @@
  *     affect each other.
  *
  * A sync of one logical cluster has its own marks, from its own `begin`. Objects that it confirms
- * are also confirmed for the sync of the whole slice. A slice is synced after its own `end`, unless
- * the sync of a logical cluster is then under way. That logical cluster must first have an `end`
- * since the slice's `begin`, because its objects may be missing here.
+ * are also confirmed for the sync of the whole slice. A slice is synced after its own `end`. Each
+ * logical cluster whose sync is then under way must also have had an `end` since the slice's
+ * `begin`; until then, some of its objects may be missing here.
  *
  * Bound: one sync per slice, one per logical cluster that a pusher has begun, and one removal per
  * lane, each with its marks.

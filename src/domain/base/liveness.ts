@@ -56,8 +56,8 @@ export class Liveness {
   }
 
   /**
-   * When the peer was last seen, if the peer has not answered since a pause of this process, and
-   * was silent for longer than a live peer is. Undefined: the peer counts as present.
+   * Undefined while the peer counts as present. Otherwise when the peer was last seen: it has not
+   * answered since a pause of this process, and has been silent for longer than a live peer can be.
    */
   silentSinceMs(): number | undefined {
     this.#detectPause();

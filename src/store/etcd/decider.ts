@@ -110,7 +110,7 @@ export class Decider {
     const revision = this.#published.marks.get(mark);
     if (revision === undefined && (survivor === undefined || !this.#published.needsRewrite(mark))) return unchanged;
     const compare: Compare[] = [{ key: this.#records.keyOf(record), revision: revision ?? 0 }];
-    // Either operation shows every server that this write is no sync of the object
+    // Either operation shows every server that this write does not confirm the object in a sync
     // (published-state.ts).
     const operations: Operation[] = [
       revision === undefined ? this.#records.put({ kind: 'swept' }, emptyValue) : this.#records.remove(record),
@@ -152,7 +152,8 @@ export class Decider {
     const before = shards.facts(key);
     const facts = isNewState || unsyncs ? unsynced(before) : before;
     this.#records.putFacts(written, key, mutation.kind === 'put' ? { ...facts, cameOver: '' } : facts, unsyncs ? { voids: true } : {});
-    // `swept` shows every server that this write is no sync of the object (published-state.ts).
+    // `swept` shows every server that this write does not confirm the object in a sync
+    // (published-state.ts).
     if (keepsNames(mutation)) written.operations.push(this.#records.put({ kind: 'swept' }, emptyValue));
     if (mutation.kind === 'put') return this.#putting(key, mutation.body, held, written);
     assert(held !== undefined, 'what is deleted is there');

@@ -39,8 +39,8 @@ import { readValue } from './stored-values.js';
 export type PublishedStateParts = Readonly<{ prefix: string; bodies: RecentBodies; log: Log; keptNames: KeptNames }>;
 
 /**
- * A write that is no sync of the object. Either the store wrote the object again after the delete
- * of a namesake on another shard, or only kept names changed.
+ * A write that does not confirm the object in a sync. Either the store wrote the object again after
+ * the delete of a namesake on another shard, or only kept names changed.
  */
 export type Rewrite = Readonly<{ key: Key; from: Revision; to: Revision }>;
 
