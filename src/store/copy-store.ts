@@ -1,7 +1,7 @@
 /**
- * Copies one store into another, empty one: the objects that are pushed or written at this cache,
- * the shards' pushers, and the removals of shards. It skips objects of removed shards. It skips
- * objects that links brought, because the links send them again.
+ * Copies a store into an empty one: the objects that are pushed or written at this cache, the
+ * shards' pushers, and the removals of shards. It skips objects of removed shards, and objects that
+ * links brought, because the links send them again.
  *
  * No slice counts as synced in the copy, so pushers send everything again. Equal objects are not
  * written again.

@@ -3,8 +3,8 @@
  * `compact_rev_key` compacts etcd up to the revision of one interval earlier. The key coordinates
  * any number of servers, of Strata and of others.
  *
- * CO1 No revision younger than `ageMs` is compacted. While etcd's quota is nearly used up, that age
- *     is at most a minute.
+ * CO1 No revision younger than `ageMs` is compacted. While more than `nearlyUsed` of etcd's quota
+ *     is in use, that age is at most a minute.
  * Bound: one entry for each check within `ageMs`.
  */
 import type { Log } from '../../diagnostics/log.js';

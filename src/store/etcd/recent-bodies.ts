@@ -10,7 +10,7 @@ import type { Revision } from '../../domain/revision.js';
 
 /** The memory of an object without its body. */
 const objectBytes = 768;
-/** When the bound is exceeded, objects are dropped down to this share of it. */
+/** When the bound is exceeded, objects are dropped until this share of the bound is in use. */
 const keptShare = 63 / 64;
 
 export class RecentBodies {

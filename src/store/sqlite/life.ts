@@ -82,8 +82,8 @@ export function beginEpoch(database: Connection, last: Epoch | undefined, firstR
 }
 
 /**
- * Whether the last life did not end with a close: the process was killed, or the file is a copy of
- * an open store.
+ * Whether the last process did not close the store: it was killed, or the file is a copy of an open
+ * store.
  */
 export function wasLeftOpen(database: Connection): boolean {
   return readMeta(database, 'open') === 1;
