@@ -156,8 +156,8 @@ export interface Watches {
   open(request: WatchRequest): OpenWatch;
   /**
    * Sends DELETED for the key to the live watches that cover it, if no shard has an object of that
-   * name. A client may know the object from a lost state of the store. Sends nothing if a change is
-   * just being published.
+   * name. A client may know the object from a lost state of the store. Sends nothing if a commit is
+   * published meanwhile.
    */
   reportAbsent(key: Key): Promise<void>;
   /**

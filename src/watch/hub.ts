@@ -12,10 +12,10 @@
  * at most `periodMsMax` after it. So a few watches get each commit at once. With many watches, a
  * flood of small commits becomes a few writes to each socket.
  *
- * Before a watch joins or ends, the hub sends everything published to the watches of its group
- * (scope-index.ts). A bookmark names the revision up to which its watch has received everything.
+ * Before a watch joins, or ends without an error, the hub sends its group (scope-index.ts)
+ * everything published. A bookmark names the revision up to which its watch has received everything.
  *
- * A watch with bookmarks gets one every `bookmarkIntervalMs` while it is live, and one
+ * While a watch with bookmarks is live, it gets one every `bookmarkIntervalMs`, and one
  * `bookmarkBeforeEndMs` before its timeout.
  */
 import { setImmediate } from 'node:timers';

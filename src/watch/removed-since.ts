@@ -4,8 +4,9 @@
  * not in the client's view at `at`. Informers delete nothing on such a relist, so they would keep
  * these objects for ever.
  *
- * The log is read once, newest first: the first change of a key shows its state at `at`. A key that
- * is gone is then looked up on the other shards, because the same key may exist there.
+ * The log is read once, newest first: the first change of a key shows its state at `at`. If the
+ * scope covers all shards, a key that is gone is then looked up on every shard, because the same
+ * key may exist there.
  */
 import { formatClientKey, type Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
@@ -16,8 +17,9 @@ import { snapshotPages } from '../domain/snapshot-pages.js';
 import { isEverything, type Selector } from '../domain/syntax/selector.js';
 
 /**
- * How many keys are remembered. Beyond that all are forgotten. A key may then be reported twice.
- * Each removed key is also looked up on its own shard, because a later put of it may be forgotten.
+ * How many keys are remembered. Beyond that all are forgotten, and a key may be reported twice.
+ * From then on, a key that is gone is looked up even in a scope of one shard, because a later put
+ * of the key may be forgotten.
  */
 const seenMax = 200_000;
 

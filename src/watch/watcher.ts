@@ -222,8 +222,8 @@ export class Watcher implements OpenWatch, Receiver {
   }
 
   /**
-   * Sends nothing more if the watch ends before its last page: after a bookmark or an event, the
-   * client would resume with a hole.
+   * If the watch ends before the last page of the initial state, it sends nothing more: after a
+   * bookmark or an event, the client would resume with a hole.
    */
   async *#initial({ endsWithBookmark, forgetSince }: InitialStart): AsyncGenerator<readonly Uint8Array[]> {
     const { scope, selector, representation, memory } = this.request;
