@@ -48,7 +48,7 @@ const shareMin = 0.1;
 const shareMax = 0.9;
 /**
  * The greatest share while the log exceeds only its age. New changes do not raise that excess, so
- * writers need not wait for more than half of the time.
+ * writers wait for half of the time at most.
  */
 const agedShareMax = 0.5;
 /**

@@ -94,9 +94,8 @@ export function decideMutation(
   if (verdict !== 'write') return { kind: 'refused', why: verdict };
   const isLocal = known?.via === 'local';
   const shard = isLocal ? known : writtenPlainly(own, known, mutation.key.shard);
-  // A change by another writer than the shard unsyncs the slice, so that a returning pusher syncs
-  // it again. While a pusher is connected, only the shard may write
-  // (intake/writes/plain-writes.ts).
+  // A returning pusher must sync a slice that another has written. While a pusher is connected,
+  // only the shard may write (intake/writes/plain-writes.ts).
   const unsyncs = mutation.bySource !== true && !keepsNames(mutation) && !shard.plain;
   return { kind: 'write', shard, isNewState: !isLocal, unsyncs };
 }

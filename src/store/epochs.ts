@@ -74,7 +74,7 @@ export function countOf({ firstRevision, nonce }: Epoch, revision: Revision): nu
   return nonce + revision - firstRevision + 1;
 }
 
-/** Whether the counts left in the epoch might not suffice for the next commit. */
+/** Whether the epoch may have too few counts left for the next commit. */
 export function isUsedUp(epoch: Epoch, revision: Revision): boolean {
   return countOf(epoch, revision) > countMax - commitChangesMax;
 }

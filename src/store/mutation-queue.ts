@@ -148,7 +148,6 @@ export class MutationQueue implements Writer {
     }
   }
 
-  /** The committer is free again. */
   batchDecided(): void {
     this.#busy = false;
   }

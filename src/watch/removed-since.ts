@@ -18,8 +18,8 @@ import { isEverything, type Selector } from '../domain/syntax/selector.js';
 
 /**
  * How many keys are remembered. Beyond that all are forgotten, and a key may be reported twice.
- * From then on, a key that is gone is looked up even in a scope of one shard, because a later put
- * of the key may be forgotten.
+ * From then on, even a scope of one shard looks up a key that is gone: a later put of the key may
+ * be forgotten.
  */
 const seenMax = 200_000;
 

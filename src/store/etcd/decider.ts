@@ -134,7 +134,6 @@ export class Decider {
     this.#removals.abandon(walk);
   }
 
-  /** Voids the syncs that changes in the batch invalidate, whichever server wrote these. */
   follow(batch: PublishedBatch): void {
     this.#syncs.follow(batch);
   }

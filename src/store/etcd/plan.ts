@@ -13,8 +13,8 @@ export type Plan = Readonly<
   /**
    * `next`: the plan once this server has applied and published the write. `otherwise`: the plan
    * if a comparison fails, once this server has published the change; if undefined, the server
-   * decides the whole request again. `deletes`: the client key of the object that the write
-   * deletes. The store writes a surviving namesake again after the delete.
+   * decides the whole request again. `deletes`: the client key of the deleted object, because the
+   * store then writes a surviving namesake again.
    */
   | {
       kind: 'write';

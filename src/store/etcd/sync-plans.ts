@@ -36,7 +36,7 @@ export class SyncPlans {
     this.#parts = parts;
   }
 
-  /** Voids the syncs that changes in the batch invalidate, whichever server wrote these. */
+  /** Voids the syncs that changes in the batch invalidate, whichever server wrote the changes. */
   follow({ change, rewrites }: Pick<PublishedBatch, 'change' | 'rewrites'>): void {
     const { syncs } = this.#parts;
     for (const shard of change.voided) syncs.forgetRange({ shard });

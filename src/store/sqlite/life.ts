@@ -72,7 +72,7 @@ function fillOrigins(database: Connection): void {
   database.prepare(/*sql*/ `UPDATE shards SET origin = ? WHERE via = 'local' AND origin = ''`).run(readCacheId(database));
 }
 
-/** Begins the epoch of `firstRevision` and later ones. The caller has opened a transaction. */
+/** The caller has opened a transaction. */
 export function beginEpoch(database: Connection, last: Epoch | undefined, firstRevision: Revision, parts: EpochParts): Epoch {
   const epoch = { epoch: nextEpoch(last?.epoch ?? 0, parts), firstRevision, nonce: nextNonce(parts) };
   database
@@ -119,8 +119,8 @@ function addMissingMeta(database: Connection, random: () => number): void {
 
 /**
  * Drops epochs in which nothing was written, because nobody can have a resourceVersion of them.
- * Drops epochs whose rows are all removed and whose deletes are forgotten: their resourceVersions
- * become foreign, with the same result, 410.
+ * Drops epochs whose rows are all removed and whose deletes are forgotten: their clients get 410
+ * either way.
  */
 function dropEpochs(database: Connection, revision: Revision): void {
   const epochs = readEpochs(database);

@@ -12,10 +12,7 @@ type Moment = Readonly<{ revision: Revision; atMs: number }>;
 const intervalPart = 0.02;
 const intervalMsMax = 60_000;
 
-/**
- * How often the committer records a moment, in milliseconds. The shortest age decides, so that even
- * this age is kept closely.
- */
+/** The interval between moments, in milliseconds: short enough for the shortest of the ages. */
 export function momentInterval(...agesMs: readonly number[]): number {
   return Math.min(intervalMsMax, ...agesMs.map((ageMs) => Math.ceil(ageMs * intervalPart)));
 }

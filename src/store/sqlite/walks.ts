@@ -11,10 +11,7 @@ import { tombstone } from './change-row.js';
 import type { Connection } from './database.js';
 import type { Rows } from './rows.js';
 
-/**
- * A key, with the first (`born`) and the newest revision (`revision`) of one of its lives. A life
- * lasts from a create to the next delete.
- */
+/** A key, and the first (`born`) and newest revision of one of its lives, from create to delete. */
 export type Entry = Readonly<{ key: Key; revision: Revision; born: Revision }>;
 
 /** Keys of one type that follow `after`. */
