@@ -241,7 +241,7 @@ const statusReport = object({
 });
 export type StatusReport = Infer<typeof statusReport>;
 
-/** Parses the report of a cache, which may be older or newer than this program. Throws CacheError. */
+/** Parses the report of a cache of this version, an older or a newer one. Throws CacheError. */
 export function parseStatusReport(report: string): StatusReport {
   return statusReport(JSON.parse(report));
 }
