@@ -28,8 +28,8 @@
  *                             never claims: its shard stays local, one term higher
  *  names another cache        a neighbour whose path does not contain this cache. The cache prefers
  *                             a reached path, then the shorter one, then the present via
- *  came by no reached path    the via stays. Without a via: a neighbour whose path begins at
- *                             the origin and does not contain this cache
+ *  came by no reached path    if the claim is new, any such neighbour. Otherwise the via stays;
+ *                             without a via: such a neighbour whose path begins at the origin
  *
  * R1 The highest claim that a cache knows of a shard is never replaced by a lower one.
  * R2 Once links are up, every via leads to the origin.

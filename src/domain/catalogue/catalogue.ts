@@ -179,8 +179,8 @@ export class Catalogue {
 
   /**
    * A ClusterCachedResource appeared or changed at that revision; `body` is its JSON text. Returns
-   * the types that this ends, as they were served. A type ends if nobody declares it any longer, or
-   * if the remaining declarations do not cover it (`covers`).
+   * the types that this ends, as they were served. A type ends if no declaration of it waits, and
+   * the remaining declarations, if any, do not cover it (`covers`).
    */
   declare(place: DeclarationKey, body: Uint8Array, revision: Revision): readonly ServedType[] {
     const declaration = parseDeclaration(place, body);
